@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test quick check format words docs bench bench-base bench-xmc peers soak coverage fence changes clean
+.PHONY: demo test quick check format words docs bench bench-full bench-base bench-xmc peers soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -52,12 +52,17 @@ format: .venv/.installed-test
 docs: .venv/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
+# Everything in one go, in less than 45 minutes on two cores; writes docs/benchmarks.md and README's table.
 bench: .venv/.installed-bench
 	$(BIN)/python benchmarks/run.py
 
-# This tree against another commit on common tasks, best of several: make bench-base BASE=main
+# With the long cases too; writes docs/benchmarks_full.md.
+bench-full: .venv/.installed-bench
+	$(BIN)/python benchmarks/run.py --full
+
+# This tree against another commit on common tasks, in 3 minutes: make bench-base BASE=main
 bench-base: .venv/.installed-test
-	$(BIN)/python benchmarks/base_head.py $(BASE)
+	$(BIN)/python benchmarks/compare.py $(BASE)
 
 # Label trees against omikuji, napkinXC and libpecos, which have an environment of their own. Goes on
 # where it stopped; make bench-xmc XMC="--sets bibtex,10k --seeds 1" is a short one.

@@ -18,7 +18,7 @@ _HOMES = {
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",
-    "open_source": "table.open",
+    "open_source": "table.load",
     "read_xmc": "table.files.svmlight",
     "xmc_blocks": "table.files.svmlight",
     "write_xmc": "table.files.svmlight",
@@ -32,7 +32,7 @@ _HOMES = {
     "evaluate": "assessment.evaluate",
     "Assessment": "assessment.assessment",
     "interval_over": "assessment.intervals",
-    "TopK": "extreme.top_k",
+    "TopK": "extreme.ranking_measures",
     "manova": "assessment.inference.manova",
     "box_m": "assessment.inference.group_tests",
     "hotelling": "assessment.inference.group_tests",
@@ -57,9 +57,9 @@ _HOMES = {
     "save": "store",
     "load": "store",
     "ClassMoments": "moments.class_moments",
-    "moments": "engines.engine",
+    "moments": "engines.dispatch",
     "predict_frame": "study.predict",
-    "rows": "engines.engine",
+    "rows": "engines.dispatch",
     "sql": "engines.sql",
     "export": "export",
     "study": "study",
@@ -67,7 +67,7 @@ _HOMES = {
 }
 __all__ = [*_HOMES]
 
-# Packages that share their name with a function are imported now, while that costs little, so that
+# Packages that have the same name as a function are imported now, while that costs little, so that
 # a later import does not replace the function: `discriminant.moments` is always the function.
 for _package in ("export", "moments", "study"):
     import_module(f"discriminant.{_package}")
@@ -83,11 +83,11 @@ def __getattr__(name: str) -> Any:
         from discriminant.errors.foreign_options import named_options
 
         value = named_options(value)
-        value.__module__ = __name__  # where pickle finds it
+        value.__module__ = __name__  # the module in which pickle looks for it
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """All public names, imported or not."""
+    """Return all public names, whether they are imported already or not."""
     return sorted(__all__)

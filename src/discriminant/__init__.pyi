@@ -66,6 +66,9 @@ from discriminant.estimators.gaussian.lda_qda import (
 from discriminant.estimators.gaussian.rda import (
     RDA as RDA,
 )
+from discriminant.estimators.laplace_naive_bayes import (
+    LaplaceNB as LaplaceNB,
+)
 from discriminant.estimators.linear.glm import (
     GLM as GLM,
     LogLinear as LogLinear,
@@ -108,9 +111,6 @@ from discriminant.estimators.meta.resampling import (
     EasyEnsemble as EasyEnsemble,
     Resampled as Resampled,
     Reweighted as Reweighted,
-)
-from discriminant.estimators.laplace_naive_bayes import (
-    LaplaceNB as LaplaceNB,
 )
 from discriminant.export import (
     export as export,

@@ -1,12 +1,13 @@
-"""Every estimator of the package, once: its name, its module and what other modules need to know.
+"""Catalogue of all estimators: name, module, description and what other modules need to know.
 
-`discriminant.__init__` reads the public names from here, `store` the classes that files may hold,
-`study` and the report the models to compare and their descriptions, the tests and the documentation
-the list of estimators. This module imports nothing of the package, so that every other may read it.
+It is the only such list. `discriminant.__init__` reads the public names from it, `store` the
+classes that files may contain, and `study` and the report the models to compare and their
+descriptions. Tests and documentation use it as the list of estimators. This module imports nothing
+of the package, so that every other module can import it.
 
-A new estimator is one `Estimator` in `ESTIMATORS`. `values` names the classes that its files hold
-besides those in `SHARED_VALUES`: its rule, for instance. `candidates` are the configurations that a
-study compares, with their rank in simplicity:
+To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the classes, such as its
+rule, that its files may contain in addition to those in `SHARED_VALUES`. `candidates` are the
+configurations that a study compares, each with a rank from simple to complex:
 
     1  one mean per class                 2  linear boundaries
     3  one scale per feature and class    4  between linear and quadratic boundaries
@@ -31,25 +32,26 @@ SIMPLICITY = {
 class Candidate(NamedTuple):
     """One configuration of an estimator that a study compares."""
 
-    name: str  # for code and the command line
-    title: str  # for people
-    sentence: str  # what it assumes or does
-    options: Mapping[str, Any] = MappingProxyType({})  # constructor arguments
+    name: str  # name in code and on the command line
+    title: str  # name shown to users
+    sentence: str  # what the model assumes or does
+    options: Mapping[str, Any] = MappingProxyType({})  # arguments of the constructor
     simplicity: int = 2
-    tuned: bool = False  # its hyperparameters are chosen on held-out rows
-    may_stop_early: bool = False  # its fit usually ends at the limit of passes
-    compiled: bool = False  # its first fit compiles a loop
+    tuned: bool = False  # whether hyperparameters are chosen on held-out rows
+    may_stop_early: bool = False  # whether a fit usually ends at the limit of passes
+    compiled: bool = False  # whether the first fit compiles code
 
 
 class Estimator(NamedTuple):
-    """A public estimator."""
+    """A public estimator and its entry in the catalogue."""
 
-    name: str  # public name, and its kind in a file
-    home: str  # module below `discriminant`
-    sentence: str  # what it is
-    values: Mapping[str, str] = MappingProxyType({})  # kind -> module[:class], in its files only
+    name: str  # public name, which is also its kind in a file
+    home: str  # module, relative to `discriminant`
+    sentence: str  # short description
+    # kind -> module[:class] of values that only its files contain
+    values: Mapping[str, str] = MappingProxyType({})
     candidates: tuple[Candidate, ...] = ()
-    memory_mapped: bool = False  # load leaves its arrays in the file unless told otherwise
+    memory_mapped: bool = False  # whether `load` memory-maps its arrays by default
 
 
 ESTIMATORS = (
@@ -147,9 +149,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "LaplaceNB",
-        "estimators.naive_bayes",
+        "estimators.laplace_naive_bayes",
         "Naive Bayes with Laplace-distributed features",
-        values={"LaplaceRule": "models.naive_bayes"},
+        values={"LaplaceRule": "models.laplace_naive_bayes"},
         candidates=(
             Candidate(
                 "laplace_nb",
@@ -230,9 +232,9 @@ ESTIMATORS = (
         "extreme.label_tree",
         "Label trees for extreme classification: very many classes or labels",
         values={
-            "LabelTreeLayer": "extreme.model.tree:Layer",
-            "LabelTreeOne": "extreme.model.tree:Tree",
-            "LabelTreeForest": "extreme.model.tree:Forest",
+            "LabelTreeLayer": "extreme.model.fitted_tree:Layer",
+            "LabelTreeOne": "extreme.model.fitted_tree:Tree",
+            "LabelTreeForest": "extreme.model.fitted_tree:Forest",
         },
         memory_mapped=True,
     ),
@@ -283,13 +285,13 @@ ESTIMATORS = (
     ),
 )
 
-# Classes of values that the files of several estimators, or moments by themselves, hold.
+# Classes of values in the files of several estimators, or of moments alone.
 SHARED_VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
     "TableMoments": "engines.table_moments",
-    "ClassRows": "moments.class_rows",
-    "ScatterFactor": "moments.scatter_factor",
+    "ClassRows": "moments.stored_rows",
+    "ScatterFactor": "moments.qr_factor",
     "Slope": "moments.loss:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",
     "Schema": "table.blocks",
@@ -299,7 +301,7 @@ SHARED_VALUES = {
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
-    "Coordinates": "models.linear.whitening",
+    "Coordinates": "models.linear.preconditioning",
     "Separation": "models.linear.separation",
     "Code": "models.multiclass.codes:OutputCode",
     "Members": "models.multiclass.binary_rules:BinaryRules",

@@ -1,11 +1,11 @@
-"""Numba decorators with an on-disk cache that is invalidated when any compiled module changes.
+"""Numba decorators with an on-disk cache, which is renewed when any compiled module changes.
 
-Numba caches a compiled loop beside its source file and trusts it until that file changes. A loop
-that calls a loop of another module would stay unchanged when the other changes: after an upgrade an
-old loop might read arrays with a new layout. So the cache is keyed by a digest of all modules with
-compiled loops and of this module, which sets the compiler options.
+Numba caches a compiled loop beside its source file and reuses it until that file changes. If a loop
+calls a loop of another module and only that module changes, Numba does not notice: after an
+upgrade, an old loop might read arrays with a new layout. So the cache key contains a digest of all
+modules with compiled loops, and of this module, which sets the compiler options.
 
-A message is logged while loops are compiled: some seconds, once per machine.
+Compilation takes some seconds, once per machine, during which a message is logged.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-_LOG_AFTER = 1.0  # seconds
+_LOG_AFTER = 1.0  # seconds of compilation after which a message is logged
 
 
 @contextmanager
 def log_slow_compilation(what: str) -> Iterator[None]:
-    """Log that loops that do `what` are being compiled, if the block takes long."""
-    text = (
-        f"Compiling the loops that {what} label trees: some 15 seconds, once for a kind of numbers."
-    )
+    """Log a message if the `with` block takes long, because its loops are being compiled.
+
+    `what` says what the loops do.
+    """
+    text = f"Compiling the loops that {what} label trees: about 15 seconds, once per number type."
     timer = threading.Timer(_LOG_AFTER, logging.getLogger("discriminant").warning, [text])
     timer.daemon = True
     timer.start()
@@ -39,24 +40,24 @@ def log_slow_compilation(what: str) -> Iterator[None]:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Sums may be reordered, so that they are vectorised; NaN and infinity keep their meaning.
+# Sums may be reordered, which allows vectorisation; NaN and infinity keep their meaning.
 _REORDER_SUMS = {"reassoc", "contract", "nsz"}
 # Modules with compiled loops, this module, and the one with the width of a block of rows.
 _SOURCES = ("kernels*.py", "numba_cache.py", "tasks.py")
 
 
 def cached_njit(loop: F) -> F:
-    """Compile a loop; sums keep the order in which they are written."""
+    """Compile a loop with Numba; the order of the terms in sums is kept."""
     return _njit(loop)
 
 
 def fastmath_njit(loop: F) -> F:
-    """Compile a loop; sums may be computed in any order."""
+    """Compile a loop with Numba; the terms of sums may be reordered, which is faster."""
     return _njit(loop, fastmath=_REORDER_SUMS)
 
 
 def inline_njit(loop: F) -> F:
-    """Compile a loop inline into its callers: a call with many arrays is expensive."""
+    """Compile a loop with Numba, inlined in its callers. Calls with many arrays would be slow."""
     import numba
 
     return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))
@@ -66,12 +67,12 @@ def _njit(loop: F, **options: Any) -> F:
     import numba
 
     options |= {"nogil": True, "error_model": "numpy"}
-    loop_compiled: Any = numba.njit(cache=True, **options)(loop)
-    file: Any = getattr(getattr(loop_compiled, "_cache", None), "_cache_file", None)
+    compiled: Any = numba.njit(cache=True, **options)(loop)
+    file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = source_stamp()
-        return cast(F, loop_compiled)
-    return cast(F, numba.njit(**options)(loop))  # a Numba version with another cache
+        return cast(F, compiled)
+    return cast(F, numba.njit(**options)(loop))  # this Numba version has another cache
 
 
 @cache

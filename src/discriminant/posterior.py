@@ -1,10 +1,10 @@
-"""Log posteriors: normalised scores, other priors, estimated priors, fusion and typicality.
+"""Posteriors and log posteriors from scores; other priors, estimated priors, fusion, typicality.
 
     log posterior_k = score_k - log sum_l exp(score_l)
 
-Logarithms are computed first, so the tails stay exact. Everything here needs posteriors but no
-rows: other priors, the priors of a new population, the fusion of several sources. Decisions are
-made in `decision`.
+Logarithms are computed first, so that very small posteriors stay exact. All functions take scores,
+posteriors or distances, never rows. Posteriors can be changed to other priors, used to estimate the
+priors of a new population, and fused over several sources. Decisions are made in `decision`.
 """
 
 from __future__ import annotations
@@ -27,74 +27,81 @@ _CLOSE = 1e-4  # tolerance of sums of probabilities, wide enough for float32
 
 @np.errstate(over="ignore", under="ignore")
 def log_posterior(scores: Floats) -> Floats:
-    """Return (n, K) normalised logs; a far tail keeps its digits instead of becoming log 0.
+    """Return the (n, K) log posteriors of scores. Very small posteriors are exact too.
 
     >>> log_posterior(np.array([[0.0, -800.0]]))
     array([[   0., -800.]])
     """
-    apart = scores.T - scores.max(axis=1)  # (K, n): every step goes along the rows
-    top = apart == 0.0
-    others = np.exp(apart)
-    others *= ~top
-    rest = others.sum(axis=0) + (
-        top.sum(axis=0) - 1
-    )  # ties at the maximum count as others, except one
-    apart -= np.log1p(rest)
-    return np.asarray(apart.T)
+    logs = scores.T - scores.max(axis=1)  # (K, n), so that every operation runs over all rows
+    largest = logs == 0.0
+    others = np.exp(logs)
+    others *= ~largest
+    # Where several classes tie for the maximum, all but one of them belong to `others_sum`.
+    others_sum = others.sum(axis=0) + (largest.sum(axis=0) - 1)
+    logs -= np.log1p(others_sum)
+    return np.asarray(logs.T)
 
 
 @np.errstate(over="ignore", under="ignore")
 def posterior(scores: Floats) -> Floats:
-    """Return (n, K) probabilities, without their logs.
+    """Return the (n, K) posteriors of scores, computed without their logarithms.
+
+    Scores are (n, K), or for two classes (n, 1): the second minus the first.
 
     >>> posterior(np.array([[0.0, 0.0]]))
     array([[0.5, 0.5]])
+    >>> posterior(np.array([[0.0]]))
+    array([[0.5, 0.5]])
     """
-    shares = scores.T - scores.max(axis=1)  # (K, n), as above
-    np.exp(shares, out=shares)
-    shares /= shares.sum(axis=0)
-    return np.asarray(shares.T)
+    if scores.shape[1] <= 2:
+        margins = scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+        probabilities = np.empty((len(margins), 2))
+        for column, side in enumerate((margins, -margins)):
+            probabilities[:, column] = 1.0 / (1.0 + np.exp(side))
+        return probabilities
+    probabilities = scores.T - scores.max(axis=1)  # (K, n), as in `log_posterior`
+    np.exp(probabilities, out=probabilities)
+    probabilities /= probabilities.sum(axis=0)
+    return np.asarray(probabilities.T)
 
 
 # --- which classifiers give posteriors ------------------------------------------------------------
 
 
 def gives_posterior(model: Any) -> bool:
-    """Whether a classifier has `predict_proba` or `predict_log_proba`, and it gives probabilities.
+    """Return whether the model has `predict_proba` or `predict_log_proba` with true probabilities.
 
-    Everything that uses costs, rejects, changes priors, fuses or computes a log loss checks this.
+    Costs, the reject option, other priors, fusion and the log loss need such a model.
     """
-    has_any = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
-    return has_any and not_probabilistic(model) is None
+    has_method = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+    return has_method and not_probabilistic(model) is None
 
 
 def not_probabilistic(model: Any) -> str | None:
-    """Return the name of the classifier, or wrapped one, whose outputs are not probabilities.
+    """Return the name of the classifier whose outputs are not probabilities, or None.
 
-    A class of this package declares it by `probabilistic = False`, as `LeastSquares` does: its
-    `predict_proba` clips fitted values. A wrapper (a pipeline, a search,
-    one-vs-rest, a soft vote) gives probabilities if the wrapped classifiers do; one that calibrates
-    always does. `predict_proba` of other libraries is trusted, except that of scikit-learn's
-    SGDClassifier(loss='modified_huber'), which clips as well.
+    A class of this package whose outputs are not probabilities declares `probabilistic = False`.
+    An example is `LeastSquares`, whose `predict_proba` clips fitted values. A wrapper (a pipeline,
+    a search, one-vs-rest, a soft vote) gives probabilities if all wrapped classifiers do; a
+    calibrating wrapper always does. The `predict_proba` of other libraries is trusted, with one
+    exception: scikit-learn's SGDClassifier(loss='modified_huber') clips as well.
     """
     declared = getattr(model, "probabilistic", None)
     if declared is not None:
-        return None if declared else _name_of(model)
+        return None if declared else _first_wrapped_name(model) or type(model).__name__
     if type(model).__name__ == "CalibratedClassifierCV":
         return None
     if getattr(model, "loss", None) == "modified_huber":
         return f"{type(model).__name__}(loss='modified_huber')"
-    return next(filter(None, map(not_probabilistic, _wrapped(model))), None)
+    return _first_wrapped_name(model)
 
 
-def _name_of(model: Any) -> str:
-    """Return the name of the class; for a wrapper, the name of the wrapped class."""
-    inside = next(filter(None, map(not_probabilistic, _wrapped(model))), None)
-    return inside or type(model).__name__
+def _first_wrapped_name(model: Any) -> str | None:
+    return next(filter(None, map(not_probabilistic, _wrapped_classifiers(model))), None)
 
 
-def _wrapped(model: Any) -> list[Any]:
-    """Return the classifiers that a wrapper combines; empty for any other model."""
+def _wrapped_classifiers(model: Any) -> list[Any]:
+    """Return the classifiers that a wrapper contains, or an empty list if it is not a wrapper."""
     for name in ("best_estimator_", "final_estimator_", "final_estimator", "estimator_"):
         inner = getattr(model, name, None)
         if inner is not None and not isinstance(inner, str):
@@ -103,9 +110,9 @@ def _wrapped(model: Any) -> list[Any]:
         return []  # None: scikit-learn's default, a logistic regression
     if hasattr(model, "steps"):
         return [model.steps[-1][1]]
-    several = getattr(model, "estimators", None)
-    if isinstance(several, list):
-        return [entry[1] for entry in several if isinstance(entry, tuple) and len(entry) > 1]
+    pairs = getattr(model, "estimators", None)  # (name, classifier)
+    if isinstance(pairs, list):
+        return [pair[1] for pair in pairs if isinstance(pair, tuple) and len(pair) > 1]
     inner = getattr(model, "estimator", None)
     return [] if inner is None or isinstance(inner, str) else [inner]
 
@@ -113,39 +120,39 @@ def _wrapped(model: Any) -> list[Any]:
 # --- other priors --------------------------------------------------------------------------------
 
 
-def reweighed(log_posterior: Floats, old: Floats, new: Floats) -> Floats:
-    """Return (n, K) log posteriors under other priors: P'(k|x) ~ P(k|x) new_k / old_k.
+def change_prior(log_posterior: Floats, old: Floats, new: Floats) -> Floats:
+    """Return the (n, K) log posteriors under other priors: P'(k|x) ~ P(k|x) new_k / old_k.
 
-    Exact if p(x|k) is unchanged; nothing else about the model is needed.
+    The result is exact if the class densities p(x|k) are unchanged.
 
     >>> half, rare = np.array([0.5, 0.5]), np.array([0.9, 0.1])
-    >>> np.exp(reweighed(np.log([[0.5, 0.5]]), half, rare)).round(12)
+    >>> np.exp(change_prior(np.log([[0.5, 0.5]]), half, rare)).round(12)
     array([[0.9, 0.1]])
     """
-    return _normalised(log_posterior + (np.log(new) - np.log(old)))
+    return _normalise(log_posterior + (np.log(new) - np.log(old)))
 
 
-def fused(log_posteriors: Sequence[Floats], prior: Floats) -> Floats:
-    """Return the (n, K) log posterior of m sources that are independent within each class.
+def fuse_posteriors(log_posteriors: Sequence[Floats], prior: Floats) -> Floats:
+    """Return the (n, K) log posteriors given m sources that are independent within each class.
 
         P(k|x_1..x_m) ~ prod_i P(k|x_i) / prior_k^(m-1)
 
-    All of them have the same `prior`. Where the sources contradict one another, so that every class
-    has posterior 0, the row is NaN.
+    All sources must have the same `prior`. If the sources contradict one another, so that every
+    class has posterior 0, the row is NaN.
 
     >>> agree = np.log([[0.8, 0.2]])
-    >>> np.exp(fused([agree, agree], np.array([0.5, 0.5]))).round(4)  # 16 to 1
+    >>> np.exp(fuse_posteriors([agree, agree], np.array([0.5, 0.5]))).round(4)  # 16 to 1
     array([[0.9412, 0.0588]])
     """
     total = np.sum(log_posteriors, axis=0) - (len(log_posteriors) - 1) * np.log(prior)
-    return _normalised(total)
+    return _normalise(total)
 
 
-def _normalised(scores: Floats) -> Floats:
-    """As `log_posterior`; rows in which all classes are impossible become NaN."""
-    lost = scores.max(axis=1) == -np.inf
-    logs = log_posterior(np.where(lost[:, np.newaxis], 0.0, scores))
-    logs[lost] = np.nan
+def _normalise(scores: Floats) -> Floats:
+    """Return the log posteriors of scores. Rows in which every score is -inf become NaN."""
+    impossible = scores.max(axis=1) == -np.inf
+    logs = log_posterior(np.where(impossible[:, np.newaxis], 0.0, scores))
+    logs[impossible] = np.nan
     return logs
 
 
@@ -156,8 +163,8 @@ class EstimatedPrior:
     prior: Floats  # (K,) maximum-likelihood proportions
     iterations: int
     converged: bool
-    statistic: float  # 2 log likelihood ratio against the old priors
-    degrees: int  # K - 1, of the chi-squared distribution of `statistic` under the old priors
+    statistic: float  # likelihood-ratio statistic of the test that the old priors hold
+    degrees: int  # degrees of freedom of its chi-squared distribution: K - 1
     p_value: float
 
 
@@ -175,59 +182,75 @@ def estimated_prior(
 
         new_k <- mean over rows of P(k|x) under the current priors
 
-    It increases the concave mean log likelihood L(new) = mean log sum_k new_k P(k|x) / old_k, and
-    with g_k the slope of L, max L - L(new) <= max_k g_k - 1: that bound is the `tolerance`.
+    Each step increases the mean log likelihood, which is concave in the priors:
+
+        L(new) = mean over rows of log sum_k new_k P(k|x) / old_k
+
+    With g_k the derivative of L by new_k, max L - L(new) <= max_k g_k - 1. The iteration stops when
+    this bound is at most `tolerance`.
 
     Parameters
     ----------
     log_posterior
-        (n, K) of calibrated posteriors under the priors `old`.
+        (n, K) logs of calibrated posteriors under the priors `old`.
     old
         (K,) priors of the training rows, positive and with sum one; or {label: prior}.
     classes
-        (K,) label of each column, for priors by label; default: the column names of a frame.
+        (K,) label of each column, needed if `old` is given by label. Default: the column names if
+        `log_posterior` is a data frame.
     sample_weight
         (n,) weights of the rows.
+    tolerance
+        Largest accepted distance from the maximum of the mean log likelihood.
+    max_iter
+        Largest number of steps. If the tolerance is not reached, the function warns.
+
+    Returns
+    -------
+    EstimatedPrior
+        The estimated priors, with a likelihood-ratio test against `old`.
     """
-    logs = checked_logs(log_posterior)
+    logs = validate_log_posterior(log_posterior)
     before = _old_prior(old, log_posterior, classes, logs.shape[1])
     weight = check_weight(sample_weight, len(logs))
-    share = np.full(len(logs), 1.0) if weight is None else weight
-    ratio = logs - np.log(before)
-    top = ratio.max(axis=1)
-    ratio = np.exp(ratio - top[:, None])  # likelihood of each class, the largest one
+    weight = np.full(len(logs), 1.0) if weight is None else weight
+    log_ratio = logs - np.log(before)
+    largest = log_ratio.max(axis=1)
+    ratio = np.exp(log_ratio - largest[:, None])  # likelihoods relative to the largest of a row
     prior, gap, step = before, np.inf, 0
     while True:
-        mixed = ratio @ prior
-        slope = (share / share.sum() / mixed) @ ratio
+        mixture = ratio @ prior
+        slope = (weight / weight.sum() / mixture) @ ratio
         gap = float(slope[prior > 0].max() - 1.0)
         if gap <= tolerance or step >= max_iter:
             break
         prior, step = prior * slope / (prior @ slope), step + 1
     if gap > tolerance:
         warn(NotConvergedWarning.of_priors(step, gap, tolerance))
-    statistic = max(2.0 * float(share @ (top + np.log(mixed))), 0.0)
+    statistic = max(2.0 * float(weight @ (largest + np.log(mixture))), 0.0)
     degrees = len(prior) - 1
     p_value = float(chdtrc(degrees, statistic))
     return EstimatedPrior(prior, step, gap <= tolerance, statistic, degrees, p_value)
 
 
 def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floats:
-    """Return the (K,) priors in the order of the columns."""
+    """Return the (K,) validated old priors, in the order of the columns of the posteriors."""
     known = list(old) if isinstance(old, Mapping) else []
-    named = classes_of_columns(log_posterior, found=known, classes=classes, what="log_posterior")
-    if isinstance(old, Mapping) and named is None:
+    names = classes_of_columns(log_posterior, labels=known, classes=classes, what="log_posterior")
+    if isinstance(old, Mapping) and names is None:
         raise PriorError.without_classes(known)
-    labels = np.arange(columns) if named is None else np.asarray(named)
+    labels = np.arange(columns) if names is None else np.asarray(names)
     if len(labels) != columns:
         raise PosteriorError.of_columns(columns, labels.tolist())
     return validate_prior(old, labels)
 
 
-def checked_logs(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
-    """Validate (n, K) logs of probabilities that sum to one in each row; K = `classes`, if given.
+def validate_log_posterior(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
+    """Return the (n, K) log posteriors as floats; raise unless the posteriors of each row sum to 1.
 
-    >>> checked_logs([[0.0, -np.inf]])
+    If `classes` is given, it is the required number of columns.
+
+    >>> validate_log_posterior([[0.0, -np.inf]])
     array([[  0., -inf]])
     """
     try:
@@ -236,16 +259,16 @@ def checked_logs(log_posterior: npt.ArrayLike, classes: int | None = None) -> Fl
         raise PosteriorError.not_a_table() from None
     if logs.ndim != 2 or not len(logs) or logs.shape[1] != (classes or logs.shape[1]):
         raise PosteriorError.of_shape(logs.shape, classes)
-    for row, total in off_one(np.exp(np.minimum(logs, 1.0))):
+    for row, total in invalid_probability_rows(np.exp(np.minimum(logs, 1.0))):
         raise PosteriorError.not_logs(row, total)
     return logs
 
 
-def off_one(probabilities: Floats) -> Iterator[tuple[int, float]]:
-    """Yield the rows of (n, K) numbers that are not probabilities with sum one, and their sums."""
+def invalid_probability_rows(probabilities: Floats) -> Iterator[tuple[int, float]]:
+    """Yield (row number, sum of the row) for each row that is not a probability distribution."""
     total = probabilities.sum(axis=1)
-    good = (np.abs(total - 1.0) <= _CLOSE) & (probabilities.min(axis=1, initial=0.0) >= 0)
-    for row in np.flatnonzero(~good):
+    valid = (np.abs(total - 1.0) <= _CLOSE) & (probabilities.min(axis=1, initial=0.0) >= 0)
+    for row in np.flatnonzero(~valid):
         yield int(row), float(total[row])
 
 
@@ -255,21 +278,24 @@ def off_one(probabilities: Floats) -> Iterator[tuple[int, float]]:
 def typicality(
     distances: Floats, *, width: int, weight: Floats | None = None, degrees: float = np.inf
 ) -> Floats:
-    """Return (n, K) p-values of the squared Mahalanobis distances of new rows from each class mean.
+    """Return the (n, K) p-values of the distances of new rows from each class mean.
 
-    Mean m_k of weight_k rows and covariance S of `degrees` = n - K are estimates, so for a new x
+    `distances` holds squared Mahalanobis distances d^2. Class means and covariance are estimates:
+    the mean of class k from weight_k rows, the covariance with `degrees` = n - K degrees of
+    freedom. So for a new row of class k
 
         d^2 weight_k / (weight_k + 1) * (degrees - width + 1) / (width degrees)
                                                         ~ F(width, degrees - width + 1)
 
-    With one class this is d^2 n (n - width) / (width (n^2 - 1)) ~ F(width, n - width). Without
-    `weight` they are treated as known: d^2 ~ chi-squared(width).
+    where `width` is the number of features. With one class this is
+    d^2 n (n - width) / (width (n^2 - 1)) ~ F(width, n - width). Without `weight`, means and
+    covariance are treated as known: d^2 ~ chi-squared(width).
 
     >>> typicality(np.array([[3.8414588206941205]]), width=1).round(12)
     array([[0.05]])
     """
     if weight is None or np.isinf(degrees):
         return np.asarray(chdtrc(width, distances))
-    below = degrees - width + 1
-    scale = weight / (weight + 1.0) * below / (width * degrees)
-    return np.asarray(fdtrc(width, below, distances * scale))
+    denominator_degrees = degrees - width + 1
+    scale = weight / (weight + 1.0) * denominator_degrees / (width * degrees)
+    return np.asarray(fdtrc(width, denominator_degrees, distances * scale))

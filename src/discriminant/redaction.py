@@ -1,14 +1,15 @@
-"""Passwords of database addresses, removed from everything that leaves the package.
+"""Redaction: passwords of database addresses are removed from all messages and outputs.
 
-An address is a URI or a string of keywords, parsed as libpq (PostgreSQL's client) parses them:
+An address is a URI or a string of keywords. Both are parsed as by libpq, the client library of
+PostgreSQL:
 
     postgresql://user:password@host:port,host/dbname?option=value     any scheme
     host=... user=... password='...'                                  keywords
 
-`register` stores the secrets of an address on entry; `redact` removes them, and the address itself,
-from a text. Every message of ours is redacted when its error or warning is constructed, every line
-of the command line when it is written, and the facts of a report when they are collected, so that a
-new message or output need not remember to.
+`register` stores the secrets of an address when the user passes it. `redact` removes these secrets,
+and the address itself, from a text. Every message of this package is redacted when its error or
+warning is constructed, every line of the command line when it is written, and the facts of a report
+when they are collected. So the code of a new message or output need not call `redact`.
 
     shown         secrets are replaced by ***, and so are options that are not known to be harmless
     not parsed    only the scheme is shown. A raw '@' or '/' in a password leaves several readings:
@@ -30,9 +31,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 MASK = "***"
-_MOST = 1000  # addresses that are remembered
-_DISTINCTIVE = 6  # characters of a secret that no other text contains by chance
-_LONG = 12  # the same, for one made of letters only or of digits only
+_MAX_ADDRESSES = 1000  # largest number of addresses that are stored
+_DISTINCTIVE = 6  # secrets of this length do not occur in other text by chance
+_LONG = 12  # the same, for secrets of letters only or of digits only
 
 _FILES = ("duckdb", "sqlite")  # schemes of files, whose paths may contain any character
 _DATABASES = (
@@ -61,8 +62,8 @@ _KEYWORD = re.compile(r"\s*[A-Za-z_]\w*\s*=")
 _PERCENT = re.compile("%(?![0-9A-Fa-f]{2})|%00")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 _PORTS = re.compile(r"[\d,]*")
-_LITERAL = re.compile("'(?:[^']|'')*'")  # of SQL
-_MARKER = re.compile(  # where a secret may begin in a text that is no address as a whole
+_LITERAL = re.compile("'(?:[^']|'')*'")  # text literal of SQL
+_MARKER = re.compile(  # start of a secret in a text that contains an address
     r"\b\w*(?:passw|passphrase|pwd|secret|token)\w*\s*=\s*|[A-Za-z][A-Za-z0-9+.-]*://(?=.*[@?])",
     re.IGNORECASE | re.DOTALL,
 )
@@ -70,21 +71,21 @@ _LOOSE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://[^\s/?#@:]*:(?!\*\*\
 _WORD = re.compile(r"\w{3,}")
 _EXCERPT = re.compile(r"\s*^LINE \d+:.*", re.MULTILINE | re.DOTALL)
 
-_addresses: dict[str, str] = {}  # as passed in, and escaped: what is shown
-_secrets: dict[str, None] = {}  # distinctive ones, in every spelling
+_addresses: dict[str, str] = {}  # masked text of each registered address, in every spelling
+_secrets: dict[str, None] = {}  # distinctive secrets, in every spelling
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address that was parsed."""
+    """A parsed address of a database."""
 
     scheme: str  # empty for keywords
-    options: tuple[tuple[str, str], ...]  # decoded, in their order; later ones count
-    shown: str  # without secrets
+    options: tuple[tuple[str, str], ...]  # decoded; of repeated options the last one counts
+    shown: str  # text of the address with its secrets masked
 
     @property
     def values(self) -> dict[str, str]:
-        """The options by name, as `psycopg.conninfo.conninfo_to_dict` returns them."""
+        """Options by name, as returned by `psycopg.conninfo.conninfo_to_dict`."""
         return dict(self.options)
 
     @property
@@ -94,7 +95,7 @@ class Address:
 
 
 def is_address(text: object) -> bool:
-    """Whether a text is the address of a database, and not the name of a file.
+    """Whether a text is the address of a database rather than the name of a file.
 
     >>> is_address("postgresql://ann@host/db"), is_address("host=h password=p"), is_address("a.csv")
     (True, True, False)
@@ -111,7 +112,7 @@ def is_address(text: object) -> bool:
 
 @lru_cache(maxsize=256)
 def parse_address(text: str) -> Address | None:
-    """The parts of an address; None if it cannot be parsed, or has more than one reading.
+    """Return the parts of an address, or None if it is ambiguous or cannot be parsed.
 
     >>> parse_address("postgresql://ann:p%3Fq@host/db?sslmode=require").shown
     'postgresql://ann:***@host/db?sslmode=require'
@@ -122,15 +123,15 @@ def parse_address(text: str) -> Address | None:
     """
     scheme = _SCHEME.match(text)
     if scheme is not None:
-        return _uri(scheme[0], text[scheme.end() + 3 :])
+        return _parse_uri(scheme[0], text[scheme.end() + 3 :])
     opaque = _OPAQUE.match(text)
     if opaque is not None and _dialect(opaque["scheme"]) in _DATABASES:
-        return _opaque(opaque["scheme"], opaque["rest"])
-    return _keywords(text) if _KEYWORD.match(text) is not None else None
+        return _parse_opaque(opaque["scheme"], opaque["rest"])
+    return _parse_keywords(text) if _KEYWORD.match(text) is not None else None
 
 
 def shown_address(text: str) -> str:
-    """Address with its secrets masked; other text unchanged.
+    """Return an address with its secrets masked. Other text is returned unchanged.
 
     >>> shown_address("postgresql://ann:secret@host/db?password=x")
     'postgresql://ann:***@host/db?password=***'
@@ -140,11 +141,11 @@ def shown_address(text: str) -> str:
     if not is_address(text):
         return text
     address = parse_address(text)
-    return _unparsed(text) if address is None else address.shown
+    return _scheme_only(text) if address is None else address.shown
 
 
 def split_table(url: str) -> tuple[str, str]:
-    """An address and the table that it names after '#'; a '#' in a password names none.
+    """Split `address#table` into address and table. A '#' within a password does not count.
 
     >>> split_table("postgresql://ann:a#b@host/db#loans")
     ('postgresql://ann:a#b@host/db', 'loans')
@@ -156,30 +157,28 @@ def split_table(url: str) -> tuple[str, str]:
         return url, ""
     start = scheme.end() + 3
     if _dialect(scheme[0]) not in _FILES:
-        start += _userinfo(url[start:])
-    rest, table = _without_table(url[start:])
+        start += _userinfo_length(url[start:])
+    rest, table = _split_fragment(url[start:])
     return url[:start] + rest, table
 
 
 def register(*texts: object) -> None:
-    """Remember the secrets of addresses, or within queries, so that no text shows them."""
+    """Store the secrets of addresses and queries, so that `redact` removes them."""
     for text in texts:
         if not isinstance(text, str) or text in _addresses:
             continue
-        secrets = list(_found(text))
+        secrets = list(_secrets_in(text))
         if secrets or (is_address(text) and shown_address(text) != text):
-            shown = masked(text)
-            for spelled in _escaped(text):
-                _addresses[spelled] = shown
+            _addresses.update(dict.fromkeys(_escaped(text), masked(text)))
         for secret in filter(_is_distinctive, secrets):
             _secrets.update(dict.fromkeys(_spellings(secret)))
     for known in (_addresses, _secrets):
-        while len(known) > _MOST * 40:
+        while len(known) > _MAX_ADDRESSES * 40:
             del known[next(iter(known))]
 
 
 def masked(text: str) -> str:
-    """Mask the secrets in an argument, a query or an address.
+    """Return an argument, a query or an address with its secrets masked.
 
     >>> masked("SELECT * FROM postgres_scan('host=h password=p')")
     "SELECT * FROM postgres_scan('host=h password=***')"
@@ -190,23 +189,25 @@ def masked(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """What a query shows, and the secret text it hides there.
+    """Yield the pieces of a query.
 
-    Literals that are addresses are shown as such. What follows any other mark of a secret is
-    hidden to the end, for nothing says where the secret ends.
+    Each piece is a masked text, with the address or secret that it replaces.
+
+    Text literals that are addresses are masked one by one. After any other sign of a secret, such
+    as `password=`, the remaining query is hidden, because the end of the secret is unknown.
     """
-    at = 0
+    start = 0
     for literal in () if "'" in _LITERAL.sub("", text) else _LITERAL.finditer(text):
         address = literal[0][1:-1].replace("''", "'")
         if not is_address(address):
             continue
-        before, after = text[at : literal.start()], text[literal.end() : literal.end() + 1]
+        before, after = text[start : literal.start()], text[literal.end() : literal.end() + 1]
         if _MARKER.search(before) or address.rstrip().endswith("=") or after.strip(",); \n\t"):
-            break  # a quote within the secret may have ended the literal
+            break  # a quote within the secret may have ended the literal early
         yield before, ""
         yield f"'{shown_address(address)}'", address
-        at = literal.end()
-    rest = text[at:]
+        start = literal.end()
+    rest = text[start:]
     marker = _MARKER.search(rest)
     if marker is None:
         yield rest, ""
@@ -215,122 +216,126 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def redact(text: str, *, sources: Sequence[object] = ()) -> str:
-    """A text without registered addresses and secrets.
+    """Remove registered addresses and secrets from a text.
 
-    With the `sources` that a driver was given, an address and a query, also without their short
-    secrets and the words of these, which a driver may quote.
+    `sources` are the address and the query that were passed to a driver. If they are given, their
+    short secrets are removed as well, and so are the single words of these secrets, because a
+    driver may quote them.
     """
     if _addresses:
         for known in _matching(text, _addresses):
             text = text.replace(known, _addresses[known])
         for secret in _matching(text, _secrets):
             text = text.replace(secret, MASK)
-    secrets = {one for source in sources if isinstance(source, str) for one in _found(source)}
-    spelled = {one for secret in secrets for one in (*_spellings(secret), *_WORD.findall(secret))}
-    for secret in sorted(spelled, key=len, reverse=True):
-        text = _alone(secret).sub(MASK, text)
+    addresses = [source for source in sources if isinstance(source, str)]
+    secrets = {secret for address in addresses for secret in _secrets_in(address)}
+    spellings = {s for secret in secrets for s in (*_spellings(secret), *_WORD.findall(secret))}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = _whole_word(spelling).sub(MASK, text)
     return _LOOSE.sub(rf"\g<scheme>://{MASK}@", text) if "://" in text else text
 
 
 def redact_facts(value: Any) -> Any:
-    """Dictionaries and lists of texts, each redacted."""
+    """Redact every text in nested dictionaries and lists."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {key: redact_facts(one) for key, one in value.items()}
+        return {key: redact_facts(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(redact_facts, value))
     return value
 
 
-def redact_exception(fault: BaseException, *, address: object, query: str = "") -> None:
-    """Redact an exception of a driver in place, and all that led to it.
+def redact_exception(error: BaseException, *, address: object, query: str = "") -> None:
+    """Redact an exception of a driver and all of its causes, in place.
 
-    Of a `query` with secrets the excerpt that drivers append is removed: it may begin or end within
-    a secret.
+    Drivers append an excerpt of the query to their messages. If the `query` contains secrets, the
+    excerpt is removed, because it may begin or end within a secret.
     """
-    excerpts = masked(query) != query
+    has_secrets = masked(query) != query
 
-    def redacted(value: Any) -> Any:
+    def redact_value(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        value = _EXCERPT.sub("", value) if excerpts else value
+        value = _EXCERPT.sub("", value) if has_secrets else value
         return redact(value, sources=(address, query))
 
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [fault]
-    while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
+    done: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        cause = pending.pop()
+        if cause is None or id(cause) in done:
             continue
-        seen.add(id(one))
-        waiting += [one.__cause__, one.__context__]
-        one.args = tuple(map(redacted, one.args))
-        if getattr(one, "__notes__", None):
-            one.__notes__ = [redacted(note) for note in one.__notes__]
+        done.add(id(cause))
+        pending += [cause.__cause__, cause.__context__]
+        cause.args = tuple(map(redact_value, cause.args))
+        if getattr(cause, "__notes__", None):
+            cause.__notes__ = [redact_value(note) for note in cause.__notes__]
         for name in ("filename", "filename2", "strerror"):
-            if isinstance(getattr(one, name, None), str):
-                setattr(one, name, redacted(getattr(one, name)))
-        if isinstance(address, str) and hasattr(one, "_pgconn"):
-            one._pgconn = None  # psycopg stores the options of the connection there
+            if isinstance(getattr(cause, name, None), str):
+                setattr(cause, name, redact_value(getattr(cause, name)))
+        if isinstance(address, str) and hasattr(cause, "_pgconn"):
+            cause._pgconn = None  # psycopg stores the connection options there
 
 
 # --- parsing, as libpq does -----------------------------------------------------------------------
 
 
-def _uri(scheme: str, rest: str) -> Address | None:
-    """user:password@host:port,host:port/dbname?name=value&name=value"""
+def _parse_uri(scheme: str, rest: str) -> Address | None:
+    """Parse user:password@host:port,host:port/dbname?name=value&name=value."""
     if _dialect(scheme) in _FILES:
-        rest, table = _without_table(rest)
+        rest, table = _split_fragment(rest)
         path, mark, query = rest.partition("?")
         address = _with_query(scheme, [], f"{scheme}://{path}", query if mark else None, table)
-        if address is None and not _names_secret(rest):  # a '?' in the name of the file
+        if address is None and not _names_secret(rest):  # the '?' belongs to the name of the file
             shown = f"{scheme}://{rest}#{table}" if table else f"{scheme}://{rest}"
             return Address(scheme, (), shown)
         return address
-    end = _userinfo(rest)
+    end = _userinfo_length(rest)
     userinfo, rest = rest[: max(end - 1, 0)], rest[end:]
     user, colon, password = userinfo.partition(":")
-    rest, table = _without_table(rest)
+    rest, table = _split_fragment(rest)
     before, question, query = rest.partition("?")
     netloc, slash, name = before.partition("/")
     hosts = _hosts(netloc)
     if "@" in before or "@" in table or hosts is None:
         return None
-    given = [("user", user), ("password", password), *hosts, ("dbname", name)]
-    options = [(option, _decoded(value)) for option, value in given if value]
-    plain = [(option, value) for option, value in options if value is not None]
-    if len(plain) < len(options):
-        return None
-    who = f"{user}{f':{MASK}' if colon else ''}@" if end else ""
-    shown = f"{scheme}://{who}{netloc}{slash}{name}"
-    return _with_query(scheme, plain, shown, query if question else None, table)
+    options = []
+    for option, value in (("user", user), ("password", password), *hosts, ("dbname", name)):
+        decoded = _decode(value)
+        if decoded is None:
+            return None
+        if value:
+            options.append((option, decoded))
+    shown_userinfo = f"{user}{f':{MASK}' if colon else ''}@" if end else ""
+    shown = f"{scheme}://{shown_userinfo}{netloc}{slash}{name}"
+    return _with_query(scheme, options, shown, query if question else None, table)
 
 
-def _userinfo(rest: str) -> int:
-    """Characters of user:password@, up to the first '@' before any '/'."""
-    place = re.search("[@/]", rest)
-    return place.end() if place is not None and place[0] == "@" else 0
+def _userinfo_length(rest: str) -> int:
+    """Return the length of `user:password@`: up to the first '@', if it comes before any '/'."""
+    match = re.search("[@/]", rest)
+    return match.end() if match is not None and match[0] == "@" else 0
 
 
-def _without_table(rest: str) -> tuple[str, str]:
-    """Split at '#', unless it may belong to the value of a secret option."""
+def _split_fragment(rest: str) -> tuple[str, str]:
+    """Split a text at '#', unless the '#' may belong to the value of a secret option."""
     before, _, table = rest.partition("#")
     name, equals, _ = before.partition("?")[2].rpartition("&")[2].partition("=")
-    if equals and _SECRET.search(_decoded(name) or name):
+    if equals and _SECRET.search(_decode(name) or name):
         return rest, ""
     return before, table
 
 
 def _hosts(netloc: str) -> list[tuple[str, str]] | None:
-    """Hosts and ports between commas; an IPv6 address stands in brackets."""
+    """Parse hosts and ports that are separated by commas. An IPv6 address is in brackets."""
     hosts, ports = [], []
-    for one in re.split(r",(?![^\[]*\])", netloc):
-        found = re.fullmatch(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>.*))?", one)
-        if found is None:
+    for host in re.split(r",(?![^\[]*\])", netloc):
+        match = re.fullmatch(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>.*))?", host)
+        if match is None:
             return None
-        hosts.append(found["v6"] or found["name"] or "")
-        ports.append(found["port"] or "")
+        hosts.append(match["v6"] or match["name"] or "")
+        ports.append(match["port"] or "")
     if _PORTS.fullmatch(",".join(ports)) is None:
         return None
     return [("host", ",".join(hosts)), ("port", ",".join(ports))]
@@ -343,33 +348,33 @@ def _with_query(
     query: str | None,
     table: str = "",
 ) -> Address | None:
-    """The address with the options that follow '?'."""
-    found, parts, secret = list(options), [], False
+    """Return the address with the options that follow the '?' added."""
+    all_options, parts, after_secret = list(options), [], False
     for part in query.removesuffix("&").split("&") if query else ():
         name, equals, value = part.partition("=")
-        option, decoded = _decoded(name), _decoded(value)
+        option, decoded = _decode(name), _decode(value)
         if option is None or decoded is None or not equals or "=" in value:
             return None
-        named = _SECRET.search(option) is not None
-        if not named and option not in _KNOWN and (secret or "@" in part):
-            return None  # it may be a part of the secret
-        secret |= named
-        found.append((option, decoded))
+        secret = _SECRET.search(option) is not None
+        if not secret and option not in _KNOWN and (after_secret or "@" in part):
+            return None  # this may be a part of the secret
+        after_secret |= secret
+        all_options.append((option, decoded))
         parts.append(f"{name}={value if option in _HARMLESS else MASK}")
     shown += "" if query is None else f"?{'&'.join(parts)}"
-    return Address(scheme, tuple(found), f"{shown}#{table}" if table else shown)
+    return Address(scheme, tuple(all_options), f"{shown}#{table}" if table else shown)
 
 
-def _opaque(scheme: str, rest: str) -> Address | None:
-    """md:name?option=value, duckdb:path; others have a '//' that is missing."""
+def _parse_opaque(scheme: str, rest: str) -> Address | None:
+    """Parse `md:name?option=value` or `duckdb:path`. Other schemes need '//'."""
     path, mark, query = rest.partition("?")
     if _dialect(scheme) not in (*_FILES, "md", "motherduck") or "@" in path or "=" in path:
         return None
     return _with_query(scheme, [], f"{scheme}:{path}", query if mark else None)
 
 
-def _keywords(text: str) -> Address | None:
-    r"""name = value, name = 'quoted \' value'"""
+def _parse_keywords(text: str) -> Address | None:
+    r"""Parse name = value, name = 'quoted \' value'."""
     options, at, size = [], 0, len(text)
     while True:
         name = re.compile(r"\s*([^\s=]+)\s*=\s*").match(text, at)
@@ -398,15 +403,15 @@ def _keyword_value(name: str, value: str) -> str:
     return escaped if value and not _BLANK.search(value) else f"'{escaped}'"
 
 
-def _decoded(text: str) -> str | None:
-    """A text without its percent-encoding and outer blanks; None if that is wrong."""
+def _decode(text: str) -> str | None:
+    """Decode percent-encoding and strip blanks. Return None if the encoding is invalid."""
     if _PERCENT.search(text):
         return None
     return unquote_to_bytes(text.strip(" \t\n\r\f\v")).decode("utf-8", "replace")
 
 
 def _dialect(scheme: str) -> str:
-    """postgresql of postgresql+psycopg, jdbc of jdbc:postgresql."""
+    """Return the first part of a scheme: 'postgresql' for 'postgresql+psycopg'."""
     return re.split("[+:]", scheme)[0].lower()
 
 
@@ -414,8 +419,8 @@ def _names_secret(text: str) -> bool:
     return any(_SECRET.search(name) for name in re.findall(r"([A-Za-z_]\w*)\s*=", text))
 
 
-def _unparsed(text: str) -> str:
-    """The scheme, which is all that is known for sure."""
+def _scheme_only(text: str) -> str:
+    """Mask everything but the scheme of an address that cannot be parsed."""
     scheme = _SCHEME.match(text)
     if scheme is not None:
         return f"{scheme[0]}://{MASK}"
@@ -426,12 +431,12 @@ def _unparsed(text: str) -> str:
 # --- secrets --------------------------------------------------------------------------------------
 
 
-def _found(text: str) -> Iterator[str]:
-    """The secrets in an address or a query."""
+def _secrets_in(text: str) -> Iterator[str]:
+    """Yield the secrets in an address or a query."""
     if not is_address(text):
         for _, hidden in _pieces(text):
             if is_address(hidden):
-                yield from _found(hidden)
+                yield from _secrets_in(hidden)
             elif hidden:
                 yield hidden
         return
@@ -439,33 +444,33 @@ def _found(text: str) -> Iterator[str]:
     if address is not None:
         yield from address.secrets
         return
-    rest = text[len(_unparsed(text).removesuffix(MASK)) :]
+    rest = text[len(_scheme_only(text).removesuffix(MASK)) :]
     yield rest
     if "@" in rest:
         yield rest[rest.find(":") + 1 : rest.rfind("@")]
 
 
 def _is_distinctive(secret: str) -> bool:
-    """Whether a text that contains it can be meant to show nothing else."""
+    """Whether a secret is unlikely to occur in other text by chance."""
     kinds = {(c.isalpha(), c.isdigit()) for c in secret}
     return len(secret) >= _LONG or (len(secret) >= _DISTINCTIVE and len(kinds) > 1)
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """A secret as addresses, command lines, JSON and HTML spell it."""
-    decoded = _decoded(secret)
+    """Yield a secret in the spellings of addresses, command lines, JSON and HTML."""
+    decoded = _decode(secret)
     for plain in dict.fromkeys((secret, secret if decoded is None else decoded)):
         encoded = [quote(plain, safe=""), quote(plain), quote_plus(plain)]
-        for one in dict.fromkeys((plain, *encoded, *map(_lower_hex, encoded))):
-            yield from _escaped(one)
+        for spelling in dict.fromkeys((plain, *encoded, *map(_lower_hex, encoded))):
+            yield from _escaped(spelling)
 
 
 def _lower_hex(text: str) -> str:
-    return re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text)
+    return re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """A text, and the same within quotes of several languages."""
+    """Yield a text, and its escaped forms within quotes in several languages."""
     yield text
     others = (
         json.dumps(text)[1:-1],
@@ -478,17 +483,17 @@ def _escaped(text: str) -> Iterator[str]:
         text.replace("\\", r"\\").replace("'", r"\'"),
         os.path.normpath(text) if "/" in text else text,
     )
-    yield from (one for one in dict.fromkeys(others) if one != text)
+    yield from (spelling for spelling in dict.fromkeys(others) if spelling != text)
 
 
 def _matching(text: str, known: Mapping[str, Any]) -> list[str]:
-    """Those that a text contains, longest first."""
-    return sorted((one for one in tuple(known) if one in text), key=len, reverse=True)
+    """Return those of the known texts that `text` contains, longest first."""
+    return sorted((key for key in tuple(known) if key in text), key=len, reverse=True)
 
 
 @lru_cache(maxsize=1024)
-def _alone(secret: str) -> re.Pattern[str]:
-    """A secret that is no part of a longer word."""
+def _whole_word(secret: str) -> re.Pattern[str]:
+    """Return a pattern that finds a secret as a whole word, not as part of a longer word."""
     before = r"(?<!\w)" if secret[:1].isalnum() else ""
     after = r"(?!\w)" if secret[-1:].isalnum() else ""
     return re.compile(f"{before}{re.escape(secret)}{after}")

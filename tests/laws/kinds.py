@@ -25,7 +25,6 @@ from discriminant.imbalance.rebalance import SubsetMoments, SubsetsReading
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
-from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.confusion import (
     PredictedCounts,
     PredictedCountsReading,
@@ -54,9 +53,10 @@ from discriminant.moments.margin_counts import (
     MistakesReading,
     RowScaling,
 )
-from discriminant.moments.ranking import Ranking, RankingReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
-from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysReading, SoftmaxLoss
+from discriminant.moments.ranking import Ranking, RankingReading
+from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysGradientReading, SoftmaxLoss
+from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import FoldSums, FoldSumsReading
 from discriminant.table.hash_folds import row_hash_folds
 from tests.shared.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
@@ -672,7 +672,7 @@ def leverage_kind(classes):
         d = len(rows.names)
         root = half(d + 1).reshape(m, d + 1, m * (d + 1))
         coef, level = _SCORES[:d, :K], _SCORES[0, :K]
-        return JeffreysReading(Anchor.zero(d), coef, level, np.eye(d + 1), contrast, root)
+        return JeffreysGradientReading(Anchor.zero(d), coef, level, np.eye(d + 1), contrast, root)
 
     def expected(rows, frame):
         d = len(rows.names)

@@ -280,7 +280,7 @@ def test_the_last_rows_that_differ_in_a_column_of_whole_numbers_can_go(kind, see
     left = kind.read(rows) - kind.read(rows.take(gone))
     stay = rows.take(np.setdiff1d(np.arange(60), gone))
     kind.says(left, stay, 1e-8)
-    constant = left.select([1]).reduce("diagonal" if left.holds("diagonal") else left.detail)
+    constant = left.select([1]).reduce("diagonal" if left.has("diagonal") else left.detail)
     assert not np.any(constant.scatter)
 
 
@@ -379,7 +379,7 @@ def test_reducing_is_reading_at_that_detail(kind, rows):
     found = kind.read(rows)
     for lower in KINDS[: KINDS.index(kind)]:
         detail = lower.name.removeprefix("ClassMoments-")
-        if detail in DETAILS and found.holds(detail):
+        if detail in DETAILS and found.has(detail):
             lower.says(found.reduce(detail), rows)
 
 

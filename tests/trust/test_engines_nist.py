@@ -30,7 +30,7 @@ def test_so_it_has_of_many_rows(engine, name, tmp_path):
 
 @pytest.mark.parametrize("name", SETS)
 def test_so_it_has_where_columns_are_read_as_those_of_very_many_rows(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(accumulate, "_MANY", 0)
+    monkeypatch.setattr(accumulate, "_LARGE", 0)
     parquet = next(engine for engine in ENGINES if engine.name == "files-parquet")
     moments = parquet.rows(frame_of(name), 8, tmp_path, target="y").moments
     assert digits_lost(name, moments) <= CLOSE

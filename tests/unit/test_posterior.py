@@ -28,7 +28,7 @@ from discriminant.errors import (
 )
 from discriminant.models.gaussian.covariance import factorise
 from discriminant.models.gaussian.family import quadratic_rule
-from discriminant.posterior import estimated_prior, fused, log_posterior, reweighed
+from discriminant.posterior import change_prior, estimated_prior, fuse_posteriors, log_posterior
 
 X, Y = load_iris(return_X_y=True)
 SPECIES = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -53,18 +53,18 @@ def test_priors_are_replaced_by_their_ratio(seed):
     log_p, old, new = drawn(seed)
     by_hand = np.exp(log_p) * new / old
     by_hand /= by_hand.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(np.exp(reweighed(log_p, old, new)), by_hand, rtol=1e-11)
+    np.testing.assert_allclose(np.exp(change_prior(log_p, old, new)), by_hand, rtol=1e-11)
 
 
 @given(seeds)
 def test_there_and_back_again_changes_nothing(seed):
     log_p, old, new = drawn(seed)
-    again = reweighed(reweighed(log_p, old, new), new, old)
+    again = change_prior(change_prior(log_p, old, new), new, old)
     np.testing.assert_allclose(again, log_p, rtol=1e-11, atol=1e-13)
 
 
 def test_far_tails_keep_their_digits_under_other_priors():
-    found = reweighed(np.array([[0.0, -800.0]]), np.array([0.5, 0.5]), np.array([0.9, 0.1]))
+    found = change_prior(np.array([[0.0, -800.0]]), np.array([0.5, 0.5]), np.array([0.9, 0.1]))
     assert found[0, 1] == pytest.approx(-800 - np.log(9), rel=1e-15)
 
 
@@ -133,13 +133,13 @@ def test_sources_are_fused_by_their_product_over_the_prior(seed, count):
     prior = drawn(seed)[1]
     by_hand = np.prod([np.exp(log_p) for log_p in sources], axis=0) / prior ** (count - 1)
     by_hand /= by_hand.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(np.exp(fused(sources, prior)), by_hand, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(fuse_posteriors(sources, prior)), by_hand, rtol=1e-9)
 
 
 def test_a_source_that_knows_only_the_prior_adds_nothing():
     log_p, prior, _ = drawn(0)
     ignorant = np.tile(np.log(prior), (len(log_p), 1))
-    np.testing.assert_allclose(fused([log_p, ignorant], prior), log_p, atol=1e-12)
+    np.testing.assert_allclose(fuse_posteriors([log_p, ignorant], prior), log_p, atol=1e-12)
 
 
 def blocks(model):
@@ -171,7 +171,7 @@ def test_priors_of_a_fusion_can_be_changed_after_the_fit():
     fusion = Fusion(members).fit(X, SPECIES)
     before = fusion.predict_log_proba(X)
     after = fusion.set_params(prior=PRIOR).predict_log_proba(X)
-    np.testing.assert_allclose(after, reweighed(before, np.full(3, 1 / 3), PRIOR), atol=1e-10)
+    np.testing.assert_allclose(after, change_prior(before, np.full(3, 1 / 3), PRIOR), atol=1e-10)
 
 
 def test_sources_with_priors_of_their_own_are_brought_to_one():

@@ -1,1 +1,1 @@
-"""How good a rule is."""
+"""Assessment of classifiers: measures, resampling, ranking, feature selection, inference."""

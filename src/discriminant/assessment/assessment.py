@@ -1,16 +1,9 @@
-"""All measures of a classifier, from the tally of truth by decision.
+"""`Assessment` of a classifier: all measures that follow from the counts of truth and decision.
 
-An `Assessment` is a `Tally` that can be asked. Formulas of counts are in `assessment.rates`, by
-name in `assessment.formulas`, of calibration in `assessment.calibration`, of intervals in
-`assessment.intervals`; here they are brought together, with those of posteriors and of costs:
-
-    log loss   mean of -log p(truth)                infinite if a true class had posterior 0
-    Brier      mean of sum_k (p_k - [y = k])^2      with two classes half of it, mean (p - [y])^2
-    cost       mean of cost[action, class]
-
-Assessments of parts add, as tallies do: of files, folds, sites or machines.
-
-An assessment as text, as a dictionary and as data frames.
+A `Tally` counts the rows by true class and decision; an `Assessment` is a `Tally` with measures.
+The formulas are in `assessment.measures`, calibration in `assessment.calibration`, and intervals in
+`assessment.intervals`. This module makes them available as attributes, a printed text, a dictionary
+and data frames. Assessments of files, folds, sites or machines can be added, as tallies can.
 """
 
 from __future__ import annotations
@@ -22,286 +15,71 @@ import numpy as np
 
 from discriminant.assessment import measures
 from discriminant.assessment.calibration import CalibrationCurve, curve_of
-from discriminant.assessment.inference.summary import text_table
+from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.intervals import Interval, Weights, interval_of
 from discriminant.assessment.measures import (
     AVERAGES,
-    DECIDED,
+    MEASURES,
+    Measure,
+    MeasureAttributes,
     check_scored,
     cost_formula,
-    loss_sums,
-    rates_of,
 )
 from discriminant.errors import LabelError, OptionError
 from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 
-_CLASS_MEASURES = ("precision", "recall", "f1", "specificity", "support")
-_SHOWN = 12  # classes whose confusion matrix is printed whole; of more, the largest cells
-_LARGEST = 10
-_NAMES = {"mcc": "MCC", "f1": "F1", "brier": "Brier"}
-
-
-def text_of(found: Assessment) -> str:
-    """A page: what was measured, the confusion matrix, a line for each class."""
-    rows, weight = int(found.rows.sum()), float(found.weight.sum())
-    worth = "" if weight == rows else f" (weight {weight:.6g})"
-    lines = [f"{rows} rows{worth} of {len(found.labels)} classes{_decided_words(found)}", ""]
-    lines += _measure_lines(found)
-    lines += ["", *_confusion_lines(found), "", *_class_lines(found)]
-    return "\n".join(lines)
-
-
-def facts_of(found: Assessment) -> dict[str, Any]:
-    """Plain numbers, lists and texts."""
-    scored = bool(found.scored.weight[0].any())
-    return {
-        "labels": found.labels.tolist(),
-        "actions": [*found.labels.tolist(), *map(str, found.others)],
-        "rows": int(found.rows.sum()),
-        "weight": float(found.weight.sum()),
-        "confusion": found.weight.tolist(),
-        "decided": float(found.weight[: len(found.labels)].sum()),
-        "measures": measures_of(found),
-        "measured_on": {name: rows_of(found, name) for name in measures_of(found)},
-        "classes": class_records(found),
-        "averages": average_records(found),
-        "calibration": found.calibration().to_dict() if scored else None,
-    }
-
-
-def frame_of(found: Assessment, what: str) -> Any:
-    """A pandas frame of the classes, the confusion matrix, the averages or all measures."""
-    frame = import_pandas().DataFrame
-    if what == "confusion":
-        index = import_pandas().Index(list(found.actions), dtype=object, name="decided")
-        columns = import_pandas().Index(found.labels.tolist(), name="true")
-        return frame(found.weight, index=index, columns=columns)
-    if what == "classes":
-        return frame(class_records(found)).set_index("class")
-    if what == "averages":
-        return frame(average_records(found)).set_index("average")
-    if what == "measures":
-        return frame([_with_ends(found, name) for name in measures_of(found)]).set_index("measure")
-    raise OptionError.of("what", what, "'classes', 'confusion', 'averages' or 'measures'")
-
-
-def measures_of(found: Assessment) -> dict[str, float]:
-    """The measures over all classes, those that there are."""
-    names = ["error", "accuracy"]
-    if found.others:
-        names += ["coverage", "rejected", "outliers"]
-    names += ["balanced_accuracy", "mcc", "kappa"]
-    scored = bool(found.scored.weight[0].any())
-    names += ["log_loss", "brier"] if scored else []
-    facts = {name: float(getattr(found, name)) for name in names}
-    return facts | ({"calibration_error": found.calibration_error()} if scored else {})
-
-
-def rows_of(found: Assessment, measure: str) -> str:
-    """The rows that a measure is of: 'decided' or 'all'."""
-    return "decided" if found.others and measure in DECIDED else "all"
-
-
-def class_records(found: Assessment) -> list[dict[str, Any]]:
-    """A record for each class."""
-    columns = {name: getattr(found, name).tolist() for name in _CLASS_MEASURES}
-    return [
-        {"class": label} | {name: values[k] for name, values in columns.items()}
-        for k, label in enumerate(found.labels.tolist())
-    ]
-
-
-def average_records(found: Assessment) -> list[dict[str, Any]]:
-    """A record for each way to average."""
-    return [
-        {
-            "average": way,
-            "precision": found.average("precision", way),
-            "recall": found.average("recall", way),
-            "f1": found.average("f", way),
-        }
-        for way in AVERAGES
-    ]
-
-
-def _with_ends(found: Assessment, name: str) -> dict[str, Any]:
-    """A measure with its interval, where that needs no drawing."""
-    if name in ("balanced_accuracy", "mcc", "kappa", "calibration_error"):
-        value = measures_of(found)[name]
-        low = high = np.nan
-    else:
-        ends = found.interval(name)
-        value, low, high = ends.value, ends.low, ends.high
-    of = rows_of(found, name)
-    return {"measure": name, "value": value, "low": low, "high": high, "rows": of}
-
-
-def _measure_lines(found: Assessment) -> list[str]:
-    rows, several = [], bool(found.others)
-    for name in measures_of(found):
-        facts = _with_ends(found, name)
-        ends = "" if np.isnan(facts["low"]) else f"{facts['low']:.4f} to {facts['high']:.4f}"
-        title = _NAMES.get(name, name.replace("_", " "))
-        rows.append([title, _rate(facts["value"]), ends, *([facts["rows"]] if several else [])])
-    return text_table("", ["", "value", "95% interval", *(["of rows"] if several else [])], rows)
-
-
-def _decided_words(found: Assessment) -> str:
-    """How many rows are decided, where some are not."""
-    if not found.others:
-        return ""
-    decided = found.rows[: len(found.labels)].sum()
-    return f", {int(decided)} decided (coverage {found.coverage:.1%})"
-
-
-def _confusion_lines(found: Assessment) -> list[str]:
-    names = [str(action) for action in found.actions]
-    truth = [str(label) for label in found.labels.tolist()]
-    if len(truth) <= _SHOWN:
-        cells = [[name, *map(_count, line)] for name, line in zip(names, found.weight, strict=True)]
-        return text_table("", ["decided \\ true", *truth], cells)
-    wrong = found.weight.copy()
-    np.fill_diagonal(wrong, 0.0)
-    places = np.argsort(-wrong, axis=None, kind="stable")[:_LARGEST]
-    cells = [
-        [names[a], truth[k], _count(wrong[a, k])]
-        for a, k in zip(*np.unravel_index(places, wrong.shape), strict=True)
-        if wrong[a, k] > 0
-    ]
-    return text_table("Most often confused", ["decided", "true", "rows"], cells)
-
-
-def _class_lines(found: Assessment) -> list[str]:
-    rows = [
-        [
-            str(line["class"]),
-            *(_rate(line[name]) for name in _CLASS_MEASURES[:-1]),
-            _count(line["support"]),
-        ]
-        for line in class_records(found)
-    ]
-    rows += [
-        [
-            line["average"],
-            _rate(line["precision"]),
-            _rate(line["recall"]),
-            _rate(line["f1"]),
-            "",
-            "",
-        ]
-        for line in average_records(found)
-    ]
-    return text_table("", ["", "precision", "recall", "F1", "specificity", "support"], rows)
-
-
-def _rate(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.4f}"
-
-
-def _count(value: float) -> str:
-    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+_MAX_CLASSES = 12  # with more classes, only the largest cells of the confusion matrix are printed
+_LARGEST_CELLS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Assessment(Tally):
-    """Rows of K classes by the A actions taken, and all that follows."""
+class Assessment(PrintedResult, MeasureAttributes, Tally):
+    """Counts of rows by true class (K classes) and chosen action (A actions), with all measures.
+
+    The measures in `assessment.measures.MEASURES` are attributes: numbers (`error`, `accuracy`,
+    `coverage`, `rejected`, `outliers`, `balanced_accuracy`, `mcc`, `kappa`, `log_loss`, `brier`,
+    `brier_sum`) and arrays of shape (K,) (`precision`, `recall`, `specificity`, `f1`).
+    """
 
     @classmethod
     def of_tally(cls, tally: Tally) -> Assessment:
-        """A tally that was read or stored elsewhere."""
+        """Return the assessment of a tally."""
         sums = tally.rows, tally.weight, tally.weight2, tally.scored
         return cls(tally.labels, tally.actions, *sums)
 
-    # --- of all rows ------------------------------------------------------------------------------
-
-    @property
-    def error(self) -> float:
-        """Share of the decided rows that are given to a wrong class; NaN if none is decided."""
-        return self._rate("error")
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the decided rows that are given to their class: 1 - `error`."""
-        return self._rate("accuracy")
-
-    @property
-    def coverage(self) -> float:
-        """Share of all rows that are decided, that is, given to a class."""
-        return self._rate("coverage")
-
-    @property
-    def rejected(self) -> float:
-        """Share of the rows that are rejected."""
-        return self._rate("rejected")
-
-    @property
-    def outliers(self) -> float:
-        """Share of the rows that are found unlike every class."""
-        return self._rate("outliers")
-
-    @property
-    def balanced_accuracy(self) -> float:
-        """Mean recall of the classes that have rows."""
-        return float(measures.balanced_accuracy(self.weight))
-
-    @property
-    def mcc(self) -> float:
-        """Matthews' correlation of truth and decision."""
-        return float(measures.mcc(self.weight))
-
-    @property
-    def kappa(self) -> float:
-        """Cohen's kappa: agreement beyond chance."""
-        return float(measures.kappa(self.weight))
-
-    # --- of each class ----------------------------------------------------------------------------
-
-    @property
-    def precision(self) -> Floats:
-        """(K,) share that is right of the rows given to a class; NaN if there are none."""
-        return measures.ratio(measures.precision(self.weight))
-
-    @property
-    def recall(self) -> Floats:
-        """(K,) share of the rows of a class that are given to it; NaN if there are none."""
-        return measures.ratio(measures.recall(self.weight))
-
-    @property
-    def specificity(self) -> Floats:
-        """(K,) share of the rows of other classes that are not given to a class."""
-        return measures.ratio(measures.specificity(self.weight))
-
-    @property
-    def f1(self) -> Floats:
-        """(K,) harmonic mean of precision and recall."""
-        return measures.f_score(self.weight)
-
     def f(self, beta: float = 1.0) -> Floats:
-        """(K,) F of each class; recall counts `beta` times as much as precision."""
+        """Return the F score of each class, (K,).
+
+        Recall counts `beta` times as much as precision.
+        """
         return measures.f_score(self.weight, beta=measures.check_beta(beta))
 
     @property
     def support(self) -> Floats:
-        """(K,) weight of the rows of each class."""
+        """Total weight of the rows of each class, (K,)."""
         return measures.true_total(self.weight)
 
     def confusion(
         self, *, transpose: bool = False, normalise: Literal["true", "decided", "all"] | None = None
     ) -> Floats:
-        """(A, K) weight of the rows decided so (a row of the matrix) where a class is true.
+        """Return the confusion matrix, (A, K): decisions in rows, true classes in columns.
 
-        `transpose` puts true classes in rows, as scikit-learn does. `normalise` to shares of each
-        true class, of each decision or of all rows.
+        Parameters
+        ----------
+        transpose : bool, default=False
+            Put true classes in rows, as scikit-learn does.
+        normalise : {'true', 'decided', 'all'}, optional
+            Divide by the weight of each true class, of each decision or of all rows.
         """
         axes: dict[Any, Any] = {"true": 0, "decided": 1, "all": (0, 1)}
-        found = self.weight
+        matrix = self.weight
         if normalise is not None:
             if normalise not in axes:
                 raise OptionError.of("normalise", normalise, "'true', 'decided', 'all' or None")
-            found = measures.ratio((found, found.sum(axis=axes[normalise], keepdims=True)))
-        return found.T if transpose else found
+            matrix = measures.ratio((matrix, matrix.sum(axis=axes[normalise], keepdims=True)))
+        return matrix.T if transpose else matrix
 
     def average(
         self,
@@ -311,62 +89,49 @@ class Assessment(Tally):
         beta: float = 1.0,
         zero_division: float = 0.0,
     ) -> float:
-        """Precision, recall or F over the classes: 'macro', 'micro' or 'weighted' by support.
+        """Return precision, recall or F, averaged over the classes: 'macro', 'micro' or 'weighted'.
 
-        A rate that is 0/0 counts as `zero_division`; NaN leaves it out.
+        A rate that is 0/0 is replaced by `zero_division`. If that is NaN, the rate is left out.
         """
-        if average not in measures.AVERAGES:
+        if average not in AVERAGES:
             raise OptionError.of("average", average, "'macro', 'micro' or 'weighted'")
         if measure not in ("precision", "recall", "f"):
             raise OptionError.of("measure", measure, "'precision', 'recall' or 'f'")
         beta = measures.check_beta(beta)
-        found = measures.average_over_classes(
-            self.weight, measure, average, beta=beta, zero_division=zero_division
+        return float(
+            measures.average_over_classes(
+                self.weight, measure, average, beta=beta, zero_division=zero_division
+            )
         )
-        return float(found)
-
-    # --- of posteriors and costs ------------------------------------------------------------------
-
-    @property
-    def log_loss(self) -> float:
-        """Mean of -log posterior of the true class; NaN without posteriors."""
-        return self._loss("log_loss")
-
-    @property
-    def brier(self) -> float:
-        """Mean squared distance of posterior and truth, as scikit-learn's brier_score_loss.
-
-        Two classes: of the probability of one of them (0 to 1); more: summed over all (0 to 2).
-        """
-        return self._loss("brier")
-
-    @property
-    def brier_sum(self) -> float:
-        """Mean squared distance summed over all classes, of two classes too (0 to 2)."""
-        return self._loss("brier_sum")
 
     def calibration(self, label: Any = None, *, bins: int = 10) -> CalibrationCurve:
-        """Probability against outcome: of one class, or of the most probable class (None)."""
+        """Return the calibration curve of a class; for None, that of the most probable one."""
         check_scored(self, "calibration")
         if label is None:
             return curve_of("top", self.scored.top, bins=bins)
-        return curve_of(label, self.scored.bins[:, self._code(label)], bins=bins)
+        names = self.labels.tolist()
+        if label not in names:
+            raise LabelError.unknown([label], names)
+        return curve_of(label, self.scored.bins[:, names.index(label)], bins=bins)
 
     def calibration_error(self, label: Any = None, *, bins: int = 15) -> float:
-        """Expected calibration error, as `calibration`."""
+        """Return the expected calibration error of a class; for None, of the most probable one."""
         return self.calibration(label, bins=bins).error
 
     def cost(
         self, cost: Any, *, reject: float | None = None, outlier: float | None = None
     ) -> float:
-        """Mean cost of a row under any cost matrix, whatever the decisions were made by.
+        """Return the mean cost of a row under any cost matrix.
 
-        `cost` as in `Decision`; `reject` and `outlier` are what these refusals cost, `outlier` as
-        much as `reject` unless it is given.
+        Parameters
+        ----------
+        cost
+            Cost matrix, as in `Decision`. It may differ from the one that the decisions are based
+            on.
+        reject, outlier : float, optional
+            Cost of a rejected row and of an outlier; `outlier` defaults to `reject`.
         """
         return float(cost_formula(self, cost, reject, outlier)(self.weight))
-
-    # --- intervals --------------------------------------------------------------------------------
 
     def interval(
         self,
@@ -382,25 +147,31 @@ class Assessment(Tally):
         reject: float | None = None,
         outlier: float | None = None,
     ) -> Interval:
-        """A measure with its interval; of a measure of each class, (K,) of them.
+        """Return a measure with its confidence interval.
+
+        For a measure of each class the value and both ends are arrays of shape (K,).
 
         Parameters
         ----------
-        measure
+        measure : str
             A rate: 'error', 'accuracy', 'coverage', 'rejected', 'outliers', 'precision',
             'recall', 'specificity', 'prevalence'. Or 'f1', 'balanced_accuracy', 'mcc', 'kappa',
             'macro_f1' and the like, 'cost'. Or 'log_loss', 'brier', 'brier_sum'.
-        method
-            Of a rate 'wilson' (default), 'exact' (Clopper-Pearson) or 'bootstrap'; of other
-            measures of counts 'bootstrap'; of losses 'score': Wilson's with the effective sample
-            size (Dean and Pagano 2015), which never leaves the range of the loss. See
-            `assessment.intervals`.
-        weights
-            'counts': a row of weight 2 is two rows. 'reliability': it is worth twice as much.
+        method : str, optional
+            For a rate 'wilson' (default), 'exact' (Clopper-Pearson) or 'bootstrap'; for other
+            measures of counts 'bootstrap'; for losses 'score', which is Wilson's interval with the
+            effective sample size (Dean and Pagano 2015) and never leaves the range of the loss.
+            See `assessment.intervals`.
+        level : float, default=0.95
+            Confidence level.
+        weights : {'counts', 'reliability'}
+            'counts': a row of weight 2 stands for two rows. 'reliability': it is one row that
+            counts twice as much as a row of weight 1.
         draws, stratified, seed
-            Of the bootstrap; stratified keeps the number of rows of each class.
+            Options of the bootstrap. If stratified, every resample has the same number of rows of
+            each class as the data.
         cost, reject, outlier
-            Of the measure 'cost', as in the method `cost`.
+            Options of the measure 'cost', as in the method `cost`.
         """
         return interval_of(
             self,
@@ -416,38 +187,165 @@ class Assessment(Tally):
             outlier=outlier,
         )
 
-    # --- as pages ---------------------------------------------------------------------------------
-
     @property
     def text(self) -> str:
-        """The whole as a page of text."""
-        return text_of(self)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
+        """Number of rows, measures with intervals, confusion matrix, and a line for each class."""
+        rows, weight = int(self.rows.sum()), float(self.weight.sum())
+        head = f"{rows} rows" + ("" if weight == rows else f" (weight {weight:.6g})")
+        head += f" of {len(self.labels)} classes"
+        if self.others:
+            decided = int(self.rows[: len(self.labels)].sum())
+            head += f", {decided} decided (coverage {self.coverage:.1%})"
+        tables = [_measure_lines(self), _confusion_lines(self), _class_lines(self)]
+        return "\n".join([head, *(line for table in tables for line in ("", *table))])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
-        return facts_of(self)
+        """Return the assessment as a dictionary of plain numbers, lists and texts."""
+        overall = _overall_measures(self)
+        return {
+            "labels": self.labels.tolist(),
+            "actions": [*self.labels.tolist(), *map(str, self.others)],
+            "rows": int(self.rows.sum()),
+            "weight": float(self.weight.sum()),
+            "confusion": self.weight.tolist(),
+            "decided": float(self.weight[: len(self.labels)].sum()),
+            "measures": overall,
+            "measured_on": {name: _measured_rows(self, name) for name in overall},
+            "classes": _class_records(self),
+            "averages": _average_records(self),
+            "calibration": self.calibration().to_dict() if self.scored.weight[0].any() else None,
+        }
 
     def frame(self, what: str = "classes") -> Any:
-        """A pandas frame: 'classes', 'confusion', 'averages' or 'measures'."""
-        return frame_of(self, what)
+        """Return one of the results as a pandas frame.
 
-    # --- inside -----------------------------------------------------------------------------------
+        Parameters
+        ----------
+        what : {'classes', 'confusion', 'averages', 'measures'}, default 'classes'
+            Which result.
+        """
+        pandas = import_pandas()
+        if what == "confusion":
+            index = pandas.Index(list(self.actions), dtype=object, name="decided")
+            columns = pandas.Index(self.labels.tolist(), name="true")
+            return pandas.DataFrame(self.weight, index=index, columns=columns)
+        if what == "classes":
+            return pandas.DataFrame(_class_records(self)).set_index("class")
+        if what == "averages":
+            return pandas.DataFrame(_average_records(self)).set_index("average")
+        if what == "measures":
+            return pandas.DataFrame(_measure_records(self)).set_index("measure")
+        raise OptionError.of("what", what, "'classes', 'confusion', 'averages' or 'measures'")
 
-    def _rate(self, name: str) -> float:
-        return float(measures.ratio(rates_of(self)[name](self.weight)))
 
-    def _loss(self, name: str) -> float:
-        weight, sums = loss_sums(self, name)
-        return float(sums[0] / weight) if weight > 0 else np.nan
+# --- records -------------------------------------------------------------------------------------
 
-    def _code(self, label: Any) -> int:
-        names = self.labels.tolist()
-        if label not in names:
-            raise LabelError.unknown([label], names)
-        return int(names.index(label))
+
+def _class_measures() -> list[Measure]:
+    return [entry for entry in MEASURES.values() if entry.per_class and entry.printed == "always"]
+
+
+def _overall_measures(assessment: Assessment) -> dict[str, float]:
+    """Return, by name, the measures over all classes that apply to this assessment."""
+    values = {
+        entry.name: float(entry.value(assessment))
+        for entry in MEASURES.values()
+        if not entry.per_class and entry.applies(assessment)
+    }
+    if assessment.scored.weight[0].any():
+        values["calibration_error"] = assessment.calibration_error()
+    return values
+
+
+def _measured_rows(assessment: Assessment, name: str) -> str:
+    """Return which rows a measure is computed on: 'decided' or 'all'."""
+    return MEASURES[name].rows if assessment.others and name in MEASURES else "all"
+
+
+def _measure_records(assessment: Assessment) -> list[dict[str, Any]]:
+    """Return a record for each measure.
+
+    It includes the interval, unless that would need a bootstrap.
+    """
+    records = []
+    for name, value in _overall_measures(assessment).items():
+        low = high = np.nan
+        if name in MEASURES and MEASURES[name].kind != "counts":
+            interval = assessment.interval(name)
+            low, high = interval.low, interval.high
+        rows = _measured_rows(assessment, name)
+        records.append({"measure": name, "value": value, "low": low, "high": high, "rows": rows})
+    return records
+
+
+def _class_records(assessment: Assessment) -> list[dict[str, Any]]:
+    """Return a record per class."""
+    columns = {"class": assessment.labels.tolist()}
+    columns |= {entry.name: entry.value(assessment).tolist() for entry in _class_measures()}
+    columns["support"] = assessment.support.tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _average_records(assessment: Assessment) -> list[dict[str, Any]]:
+    """Return a record per kind of average."""
+    return [
+        {
+            "average": average,
+            "precision": assessment.average("precision", average),
+            "recall": assessment.average("recall", average),
+            "f1": assessment.average("f", average),
+        }
+        for average in AVERAGES
+    ]
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _measure_lines(assessment: Assessment) -> list[str]:
+    head = ["", "value", "95% interval", *(["of rows"] if assessment.others else [])]
+    lines = []
+    for record in _measure_records(assessment):
+        name, low, high = record["measure"], record["low"], record["high"]
+        title = MEASURES[name].title if name in MEASURES else name.replace("_", " ")
+        interval = "" if np.isnan(low) else f"{low:.4f} to {high:.4f}"
+        lines.append([title, _rate(record["value"]), interval, record["rows"]][: len(head)])
+    return text_table("", head, lines)
+
+
+def _confusion_lines(assessment: Assessment) -> list[str]:
+    decided = [str(action) for action in assessment.actions]
+    true = [str(label) for label in assessment.labels.tolist()]
+    if len(true) <= _MAX_CLASSES:
+        counts = zip(decided, assessment.weight, strict=True)
+        cells = [[name, *map(_count, line)] for name, line in counts]
+        return text_table("", ["decided \\ true", *true], cells)
+    wrong = assessment.weight.copy()
+    np.fill_diagonal(wrong, 0.0)
+    largest = np.argsort(-wrong, axis=None, kind="stable")[:_LARGEST_CELLS]
+    cells = [
+        [decided[a], true[k], _count(wrong[a, k])]
+        for a, k in zip(*np.unravel_index(largest, wrong.shape), strict=True)
+        if wrong[a, k] > 0
+    ]
+    return text_table("Most often confused", ["decided", "true", "rows"], cells)
+
+
+def _class_lines(assessment: Assessment) -> list[str]:
+    entries = _class_measures()
+    lines = []
+    for record in _class_records(assessment):
+        rates = [_rate(record[entry.name]) for entry in entries]
+        lines.append([str(record["class"]), *rates, _count(record["support"])])
+    for record in _average_records(assessment):
+        rates = [_rate(record[e.name]) if e.name in record else "" for e in entries]
+        lines.append([record["average"], *rates, ""])
+    return text_table("", ["", *(entry.title for entry in entries), "support"], lines)
+
+
+def _rate(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.4f}"
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"

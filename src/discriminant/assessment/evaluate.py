@@ -1,9 +1,8 @@
-"""Two doors to an `Assessment`: truth and what was said of it, or a fitted model and rows.
+"""Assess a fitted model on labelled rows (`evaluate`), or given predictions (`assess`).
 
-Here labels become codes, and whatever does not fit is told: a class that the model does not know,
-a decision that is no action, posteriors that are none.
-
-A fitted model on rows in parts: one pass, and only sums come back.
+Labels are encoded and checked here. A class that the model does not know, a decision that is not an
+action, and posteriors that are not probabilities raise errors. On a partitioned table a model is
+evaluated in one pass, which returns only sums.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from discriminant.errors import (
 )
 from discriminant.moments.confusion import Tally, sort_actions
 from discriminant.moments.ranking import Ranking
-from discriminant.posterior import off_one
+from discriminant.posterior import invalid_probability_rows
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, check_weight, dense
 from discriminant.table.cells import Frame, encode_label_cells
 from discriminant.table.column_types import ReadOptions
@@ -70,63 +69,73 @@ def assess(
     sample_weight: Any = None,
     unseen: Unseen = "error",
 ) -> Assessment:
-    """Measure decisions, posteriors or both against the truth.
+    """Assess decisions, posteriors or both against the true labels.
 
     Parameters
     ----------
-    truth
-        (N,) true labels.
-    decided
-        (N,) what was decided: labels, REJECT, OUTLIER or one of `actions`. None: the most probable
-        class, or what `cost` and `reject` make of the posteriors.
-    log_posterior, posterior
-        (N, K) logarithms or probabilities, for losses and calibration. The columns of a data frame
-        are named by the classes; those of an array are as in `classes`.
-    classes
-        (K,) labels of the classes that the model knows. None: those that the columns are named by,
-        or those of the truth, and of the decisions.
-    actions
-        Names of actions that are no classes, where `decided` has such.
-    cost, reject
-        As in `Decision`: how to decide from posteriors, where `decided` is None.
-    sample_weight
-        (N,) how often each row counts.
-    unseen
-        Rows of a class that is not among `classes`: 'error' lists them, 'count' counts them, never
-        right.
+    truth : array of shape (N,)
+        True labels.
+    decided : array of shape (N,), optional
+        Decisions: labels, REJECT, OUTLIER or one of `actions`. None: the most probable class, or
+        the decision that `cost` and `reject` imply for the posteriors.
+    log_posterior, posterior : array or data frame of shape (N, K), optional
+        Log probabilities or probabilities, for losses and calibration. The columns of a data frame
+        are named by the classes; those of an array are in the order of `classes`.
+    classes : array of shape (K,), optional
+        Labels of the classes that the model knows. None: the column names of the data frame, or
+        the labels in `truth` and `decided`.
+    actions : iterable
+        Names of the actions in `decided` that are not classes.
+    cost, reject : optional
+        As in `Decision`: how to decide from posteriors if `decided` is None.
+    sample_weight : array of shape (N,), optional
+        Weight of each row.
+    unseen : {'error', 'count'}
+        How to treat rows of a class that is not among `classes`: 'error' raises an error that lists
+        these classes, 'count' includes the rows, which are then never correct.
+
+    Returns
+    -------
+    Assessment
 
     Examples
     --------
-    >>> found = assess(["a", "a", "b", "b"], ["a", "b", "b", "b"])
-    >>> found.error, found.recall.tolist(), found.confusion().tolist()
+    >>> assessment = assess(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    >>> assessment.error, assessment.recall.tolist(), assessment.confusion().tolist()
     (0.25, [0.5, 1.0], [[1.0, 0.0], [1.0, 2.0]])
     """
     own, codes = encode_labels(truth)
     n = len(codes)
-    _check_one_way(decided, cost, reject)
-    known, order = _known(_named(log_posterior, posterior, own, classes), own)
-    logs = _logs(log_posterior, posterior, n, known, order)
-    given = known if classes is None else known[_known(classes, own)[1]]  # as an array of costs is
-    costs = None if cost is None else Costs.of(Costs.of(cost, given), known)
+    for name, value in (("cost", cost), ("reject", reject)):
+        if decided is not None and value is not None:
+            allowed = "left out where decisions are given: it says how to decide from posteriors"
+            raise OptionError.of(name, "given", allowed)
+    columns_of = classes
+    for name, value in (("log_posterior", log_posterior), ("posterior", posterior)):
+        columns_of = classes_of_columns(value, labels=own.tolist(), classes=columns_of, what=name)
+    known, order = _sorted_classes(columns_of, own)
+    logs = _check_posterior(log_posterior, posterior, n, known, order)
+    cost_order = known if classes is None else known[_sorted_classes(classes, own)[1]]
+    costs = None if cost is None else Costs.of(Costs.of(cost, cost_order), known)
     if decided is None:
-        said, names = _from_posteriors(logs, known, costs, reject)
+        decisions, names = _decide(logs, known, costs, reject)
     else:
-        said, names = _coded(decided, n)
-    allowed = {*actions, *(costs.actions if costs else ())}
+        decisions, names = _encode_decisions(decided, n)
+    other_actions = {*actions, *(costs.actions if costs else ())}
     if classes is None and decided is not None and logs is None:
-        found = [name for name in names if not isinstance(name, Verdict) and name not in allowed]
-        known = union_labels(known, encode_labels(found)[0]) if found else known
-    _check_decisions(said, names, known, allowed)
+        new = [a for a in names if not isinstance(a, Verdict) and a not in other_actions]
+        known = union_labels(known, encode_labels(new)[0]) if new else known
+    _check_decisions(decisions, names, known, other_actions)
     all_labels = _with_unseen(own, codes, known, unseen)
-    others = sort_actions({*names, *allowed} - set(all_labels.tolist()))
+    others = sort_actions({*names, *other_actions} - set(all_labels.tolist()))
     place = {name: a for a, name in enumerate([*all_labels.tolist(), *others])}
     columns = np.array([place[label] for label in known.tolist()], dtype=np.intp)
     return Assessment.from_decisions(
         np.array([place[label] for label in own.tolist()], dtype=np.intp)[codes],
-        np.array([place[name] for name in names], dtype=np.intp)[said],
+        np.array([place[name] for name in names], dtype=np.intp)[decisions],
         labels=all_labels,
         others=others,
-        log_posterior=_spread_out(logs, columns, len(all_labels)),
+        log_posterior=_add_unknown_classes(logs, columns, len(all_labels)),
         weight=check_weight(sample_weight, n),
     )
 
@@ -135,15 +144,30 @@ def assess(
 def evaluate(
     model: Any, X: Any, y: Any = None, *, sample_weight: Any = None, unseen: Unseen = "error"
 ) -> Assessment:
-    """Measure a fitted classifier, ours or any, on rows whose labels are known.
+    """Assess a fitted classifier on rows whose labels are known.
 
-    What it decides is measured where it has `decide`, as `Decision` has, so that rejected rows
-    show; else what it predicts. Its posteriors are measured if it has any.
+    If the model has a method `decide`, as `Decision` has, its decisions are assessed, so that
+    rejected rows are counted; otherwise its predictions are. Posteriors are assessed as well if the
+    model gives any.
 
-    Rows in parts (`discriminant.rows`) come without y and are read once; what is found then has
-    `auc` too. A model that takes tables (`Encoded`) encodes their columns itself, another is given
-    the features that these rows became.
+    Parameters
+    ----------
+    model : classifier
+        Fitted; any scikit-learn classifier.
+    X, y, sample_weight
+        Rows, labels and weights. A partitioned table (`discriminant.rows`) has labels of its own,
+        is passed without `y`, and is read once; the result then has the attribute `auc`. A model
+        that accepts tables (`Encoded`) encodes the columns itself; any other model is passed the
+        encoded features.
+    unseen : {'error', 'count'}
+        How to treat rows of a class that the model does not know, as in `assess`.
 
+    Returns
+    -------
+    Assessment
+
+    Examples
+    --------
     >>> from discriminant import LDA
     >>> model = LDA().fit([[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]], list("aaabbb"))
     >>> evaluate(model, [[0.5], [4.5], [6.0]], list("aab")).recall.tolist()
@@ -155,13 +179,13 @@ def evaluate(
         return evaluate_rows(model, X, unseen=unseen)
     if y is None:
         raise LabelError.absent("evaluate")
-    said, others = decisions_of(model, X)
+    decisions, others = decisions_of(model, X)
     labels = as_vector(y)
-    if len(labels) != len(said):
-        raise ShapeError.of_truth(len(labels), len(said))
+    if len(labels) != len(decisions):
+        raise ShapeError.of_truth(len(labels), len(decisions))
     return assess(
         y,
-        said,
+        decisions,
         log_posterior=log_posterior_or_none(model, X),
         classes=np.asarray(model.classes_),
         actions=others,
@@ -170,26 +194,11 @@ def evaluate(
     )
 
 
-def _check_one_way(decided: Any, cost: Any, reject: Any) -> None:
-    """Decisions are given, or are to be made, and not both."""
-    for name, value in (("cost", cost), ("reject", reject)):
-        if decided is not None and value is not None:
-            allowed = "left out where decisions are given: it says how to decide from posteriors"
-            raise OptionError.of(name, "given", allowed)
-
-
 # --- posteriors ----------------------------------------------------------------------------------
 
 
-def _named(log_posterior: Any, posterior: Any, own: Labels, classes: Any) -> Any:
-    """The class of each column: as a data frame names it, or else as `classes` says."""
-    for name, given in (("log_posterior", log_posterior), ("posterior", posterior)):
-        classes = classes_of_columns(given, found=own.tolist(), classes=classes, what=name)
-    return classes
-
-
-def _known(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
-    """The classes in order, and the place in that order of each as given."""
+def _sorted_classes(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
+    """Return the classes in sorted order, and the index of each given class in that order."""
     if classes is None:
         return own, np.arange(len(own))
     known, order = encode_labels(classes)
@@ -199,41 +208,47 @@ def _known(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
     return known, order.astype(np.intp)
 
 
-def _logs(
+def _check_posterior(
     log_posterior: Any, posterior: Any, n: int, known: Labels, order: npt.NDArray[np.intp]
 ) -> Floats | None:
-    """(n, K) logarithms, columns in the order of `known`."""
+    """Return log posteriors with columns in the order of `known`, (n, K)."""
     if log_posterior is None and posterior is None:
         return None
     if log_posterior is not None and posterior is not None:
         raise OptionError.of("posterior", "given", "left out where log_posterior is given")
     name = "log_posterior" if posterior is None else "posterior"
-    found = np.asarray(log_posterior if posterior is None else posterior, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != len(known):
-        columns = found.shape[1] if found.ndim == 2 else 1
+    values = np.asarray(log_posterior if posterior is None else posterior, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != len(known):
+        columns = values.shape[1] if values.ndim == 2 else 1
         raise PosteriorError.of_columns(columns, known.tolist())
-    if len(found) != n:
-        raise ShapeError.of_lengths(name, len(found), n)
-    for row, row_sum in off_one(found if log_posterior is None else np.exp(np.minimum(found, 1.0))):
+    if len(values) != n:
+        raise ShapeError.of_lengths(name, len(values), n)
+    probabilities = values if log_posterior is None else np.exp(np.minimum(values, 1.0))
+    for row, row_sum in invalid_probability_rows(probabilities):
         raise PosteriorError.not_normalised(row, row_sum, name)
     with np.errstate(divide="ignore"):
-        logs = found if posterior is None else np.log(found)
+        logs = values if posterior is None else np.log(values)
     return logs if (order == np.arange(len(order))).all() else logs[:, np.argsort(order)]
 
 
-def _spread_out(logs: Floats | None, columns: npt.NDArray[np.intp], classes: int) -> Floats | None:
-    """(n, classes) with posterior 0 for the classes that the model does not know."""
+def _add_unknown_classes(
+    logs: Floats | None, columns: npt.NDArray[np.intp], classes: int
+) -> Floats | None:
+    """Return the log posteriors of all `classes`, (n, classes).
+
+    A class that the model does not know has posterior 0.
+    """
     if logs is None or logs.shape[1] == classes:
         return logs
-    found = np.full((len(logs), classes), -np.inf)
-    found[:, columns] = logs
-    return found
+    all_logs = np.full((len(logs), classes), -np.inf)
+    all_logs[:, columns] = logs
+    return all_logs
 
 
 # --- decisions -----------------------------------------------------------------------------------
 
 
-def _from_posteriors(
+def _decide(
     logs: Floats | None, known: Labels, costs: Costs | None, reject: Any
 ) -> tuple[Codes, list[Any]]:
     if logs is None:
@@ -241,41 +256,44 @@ def _from_posteriors(
     if reject is None:
         names = list(known.tolist() if costs is None else costs.actions)
         return least_cost(logs, costs)[0], names
-    return _coded(decided_by(logs, labels=known, costs=costs, reject=Reject.of(reject)), len(logs))
+    return _encode_decisions(
+        decided_by(logs, labels=known, costs=costs, reject=Reject.of(reject)), len(logs)
+    )
 
 
-def _coded(decided: Any, n: int) -> tuple[Codes, list[Any]]:
-    """Places in a list of the distinct decisions."""
-    said = as_vector(decided)
-    if len(said) != n:
-        raise ShapeError.of_lengths("decided", len(said), n)
-    if said.dtype.kind != "O":
-        names, places = encode_labels(said)
-        return places, names.tolist()
-    missing = [row for row, value in enumerate(said) if value is None or value != value]
+def _encode_decisions(decided: Any, n: int) -> tuple[Codes, list[Any]]:
+    """Return the index of each decision in the list of distinct decisions, and that list."""
+    decisions = as_vector(decided)
+    if len(decisions) != n:
+        raise ShapeError.of_lengths("decided", len(decisions), n)
+    if decisions.dtype.kind != "O":
+        names, codes = encode_labels(decisions)
+        return codes, names.tolist()
+    missing = [row for row, value in enumerate(decisions) if value is None or value != value]
     if missing:
         raise LabelError.undecided(missing)
-    place: dict[Any, int] = {}
-    codes = np.fromiter((place.setdefault(v, len(place)) for v in said), dtype=np.intp, count=n)
-    return codes, list(place)
+    index: dict[Any, int] = {}
+    codes = np.fromiter((index.setdefault(d, len(index)) for d in decisions), np.intp, count=n)
+    return codes, list(index)
 
 
-def _check_decisions(said: Codes, names: list[Any], known: Labels, allowed: set[Hashable]) -> None:
-    """Every decision is a class, a refusal or an action that was named."""
-    classes = {*known.tolist(), *allowed}
-    strange = [
-        place
-        for place, name in enumerate(names)
-        if name not in classes and not isinstance(name, Verdict)
-    ]
-    if strange:
-        count = np.bincount(said, minlength=len(names))
-        named = {names[place]: int(count[place]) for place in strange}
-        raise LabelError.unknown_decisions(named, known.tolist())
+def _check_decisions(
+    decisions: Codes, names: list[Any], known: Labels, other_actions: set[Hashable]
+) -> None:
+    """Raise unless every decision is a class, REJECT, OUTLIER or one of the named actions."""
+    allowed = {*known.tolist(), *other_actions}
+    count = np.bincount(decisions, minlength=len(names))
+    unknown = {
+        name: int(rows)
+        for name, rows in zip(names, count, strict=True)
+        if name not in allowed and not isinstance(name, Verdict)
+    }
+    if unknown:
+        raise LabelError.unknown_decisions(unknown, known.tolist())
 
 
 def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> Labels:
-    """The classes of the model and, if they are to be counted, those it does not know."""
+    """Return the classes of the model, followed by the classes it does not know if those count."""
     if unseen not in ("error", "count"):
         raise OptionError.of("unseen", unseen, "'error' or 'count'")
     classes = set(known.tolist())
@@ -287,17 +305,19 @@ def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> La
     return union_labels(known, own)
 
 
-_RANKED = 20  # classes; of more, no ranking is kept
+# --- partitioned tables --------------------------------------------------------------------------
+
+_MAX_RANKED_CLASSES = 20  # with more classes, no rankings (and so no AUC) are computed
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RankedAssessment(Assessment):
-    """An assessment that knows how scores ranked the rows."""
+    """Assessment that also ranks the rows by their scores, for the AUC."""
 
-    rankings: tuple[Ranking, ...] = ()  # of the second of two classes, or of each of more
+    # one ranking for the second of two classes; for more classes, one for each
+    rankings: tuple[Ranking, ...] = ()
 
     def __add__(self, other: Tally) -> RankedAssessment:
-        """Over the rows of both."""
         both = Assessment.__add__(self, other)
         theirs = other.rankings if isinstance(other, RankedAssessment) else ()
         if not self.rankings or not theirs:
@@ -307,9 +327,9 @@ class RankedAssessment(Assessment):
 
     @property
     def auc(self) -> AUC | None:
-        """Area under the ROC curve: of the second of two classes, or the mean over classes.
+        """Area under the ROC curve of the second of two classes; for more classes, the mean AUC.
 
-        Rows are ranked in bounded memory: `auc.error` says how far it can be off.
+        Rows are ranked in bounded memory, so the area is approximate; `auc.error` bounds its error.
         """
         return auc_of_rankings(self.rankings)
 
@@ -317,18 +337,16 @@ class RankedAssessment(Assessment):
 def evaluate_rows(
     model: Any, rows: PartitionedTable, *, unseen: Unseen = "error"
 ) -> RankedAssessment:
-    """Measure a fitted classifier on rows in parts."""
-    knows = _encoding_of(model)
-    if knows is None:
-        places = _places(model, rows.schema.features)
+    """Assess a fitted classifier on a partitioned table."""
+    if encoding_of(model) is None:
+        places = _feature_places(model, rows.schema.features)
         reading = EvaluationReading(
             without_feature_names(model), rows.schema.labels, places, unseen
         )
         return rows.fold(reading)
-    plan = rows.plan
-    wanted, weight = rows.rows_read, plan.weight
+    target, weight = rows.plan.target, rows.plan.weight
     return evaluate_source(
-        model, rows.source, target=plan.target, weight=weight, unseen=unseen, rows=wanted
+        model, rows.source, target=target, weight=weight, unseen=unseen, rows=rows.rows_read
     )
 
 
@@ -341,48 +359,48 @@ def evaluate_source(
     unseen: Unseen = "error",
     rows: int | None = None,
 ) -> RankedAssessment:
-    """Measure a classifier that takes tables on a source that was not opened: it knows columns.
+    """Assess, on a partitioned source, a classifier that accepts tables.
 
-    `rows` is how many there are to be, where that is known.
+    `rows` is the expected number of rows, if known. If the source has another number, an error is
+    raised.
     """
-    used = [column.name for column in _encoding_of(model).used]
+    used = [column.name for column in encoding_of(model).used]
     work = EvaluationWork(model, tuple(used), target, weight, unseen)
     ReadOptions(target, weight, columns=tuple(used)).check_names(source.names)
-    found = source.map_reduce(work).check()
-    if rows is not None and found.rows != rows:
-        raise SourceChangedError.of_rows(source.name, rows, found.rows)
-    if found.total is None:
+    result = source.map_reduce(work).check()
+    if rows is not None and result.rows != rows:
+        raise SourceChangedError.of_rows(source.name, rows, result.rows)
+    if result.total is None:
         raise ShapeError.no_rows(0)
-    return found.total
+    return result.total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationReading:
-    """A model on features."""
+    """Function of a block of encoded rows that assesses a model on them, for one pass."""
 
     model: Any
-    labels: Labels  # (K,) of the rows
-    places: Places | None  # where the features of the model are among those of a row
+    labels: Labels  # (K,) classes of the rows
+    places: Places | None  # indices, in a row, of the features of the model
     unseen: Unseen
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary."""
-        K = len(self.labels)
-        return 10 * K * K
+        """Size of the assessment that `read` returns."""
+        return 10 * len(self.labels) ** 2
 
     def read(self, block: Block) -> RankedAssessment:
-        """Of the rows of one block."""
+        """Return the assessment of one block."""
         features = np.asarray(dense(block.features), dtype=np.float64)
         if self.places is not None:
             features = features[:, self.places]
         truth = self.labels[block.codes]
-        return _assessed(self.model, features, truth, block.weight, self.unseen)
+        return _assess_ranked(self.model, features, truth, block.weight, self.unseen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationWork:
-    """A model that takes tables, on the cells of a part."""
+    """Task that assesses, on one part of a source, a model that accepts tables."""
 
     model: Any
     used: tuple[str, ...]
@@ -392,64 +410,62 @@ class EvaluationWork:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those of the model, labels and weights."""
-        more = [self.target, *([] if self.weight is None else [self.weight])]
-        return tuple(dict.fromkeys([*self.used, *more]))
+        """Columns to read: those of the model, the labels and the weights."""
+        weight = [] if self.weight is None else [self.weight]
+        return tuple(dict.fromkeys([*self.used, self.target, *weight]))
 
     def __call__(self, part: TablePart) -> PartialSum[RankedAssessment]:
-        """Of the rows of a part."""
+        """Return the assessment of one part of the source."""
         rows = 0
-        found: list[tuple[int, RankedAssessment]] = []
+        sums: list[tuple[int, RankedAssessment]] = []
         try:
             with one_blas_thread():
                 for frame in part.frames(self.columns):
                     if len(frame):
-                        tree_push(found, self._of(replace(frame, start=part.start + rows)))
+                        tree_push(sums, self._assess(replace(frame, start=part.start + rows)))
                         rows += len(frame)
-        except DiscriminantError as fault:
-            return PartialSum.from_error(fault, part, rows)
-        return PartialSum(tree_total(found) if found else None, rows)
+        except DiscriminantError as error:
+            return PartialSum.from_error(error, part, rows)
+        return PartialSum(tree_total(sums) if sums else None, rows)
 
-    def _of(self, frame: Frame) -> RankedAssessment:
+    def _assess(self, frame: Frame) -> RankedAssessment:
         labels, codes = encode_label_cells(frame[self.target], start=frame.start)
-        labels = as_known(labels, self.model.classes_)
+        labels = match_spelling(labels, self.model.classes_)
         weight = None
         if self.weight is not None:
             values, start = frame[self.weight].values, frame.start
             weight = check_weight(values, len(frame), some=False, start=start)
-        used = tuple(frame[name] for name in self.used)
-        return _assessed(
-            self.model, replace(frame, columns=used), labels[codes], weight, self.unseen
-        )
+        X = replace(frame, columns=tuple(frame[name] for name in self.used))
+        return _assess_ranked(self.model, X, labels[codes], weight, self.unseen)
 
 
-def _assessed(
+def _assess_ranked(
     model: Any, X: Any, truth: Labels, weight: Floats | None, unseen: Unseen
 ) -> RankedAssessment:
     if weight is not None and not weight.any():
         return RankedAssessment.empty(np.asarray(model.classes_))
-    said, others = decisions_of(model, X)
+    decisions, others = decisions_of(model, X)
     logs = log_posterior_or_none(model, X)
     classes = np.asarray(model.classes_)
-    found = assess(
+    tally = assess(
         truth,
-        said,
+        decisions,
         log_posterior=logs,
         classes=classes,
         actions=others,
         sample_weight=weight,
         unseen=unseen,
     )
-    sums = found.rows, found.weight, found.weight2, found.scored
+    sums = tally.rows, tally.weight, tally.weight2, tally.scored
     rankings = () if logs is None else _rankings(logs, classes, truth, weight)
-    return RankedAssessment(found.labels, found.actions, *sums, rankings)
+    return RankedAssessment(tally.labels, tally.actions, *sums, rankings)
 
 
 def _rankings(
     logs: Floats, classes: Labels, truth: Labels, weight: Floats | None
 ) -> tuple[Ranking, ...]:
     names = classes.tolist()
-    if len(names) > _RANKED:
+    if len(names) > _MAX_RANKED_CLASSES:
         return ()
     if len(names) == 2:
         with np.errstate(invalid="ignore"):
@@ -464,10 +480,10 @@ def _rankings(
     )
 
 
-def as_known(labels: Labels, classes: Labels) -> Labels:
-    """Labels as the model has them: a file may hold as text what another holds as numbers.
+def match_spelling(labels: Labels, classes: Labels) -> Labels:
+    """Return labels in the spelling of the model's classes: files may hold numbers as text.
 
-    >>> as_known(np.array([1.0, 2.0, 7.0]), np.array(["1", "2"])).tolist()
+    >>> match_spelling(np.array([1.0, 2.0, 7.0]), np.array(["1", "2"])).tolist()
     ['1', '2', '7.0']
     """
     known = {str(label): label for label in np.asarray(classes).tolist()}
@@ -475,8 +491,8 @@ def as_known(labels: Labels, classes: Labels) -> Labels:
     return np.array([known.get(str(label), label) for label in labels.tolist()])
 
 
-def _encoding_of(model: Any) -> Any:
-    """What the model knows of columns, however deep inside; None if nothing."""
+def encoding_of(model: Any) -> Any:
+    """Return the column encoding of a model or of a model nested in it; None if there is none."""
     while model is not None:
         if hasattr(model, "encoding_"):
             return model.encoding_
@@ -484,8 +500,11 @@ def _encoding_of(model: Any) -> Any:
     return None
 
 
-def _places(model: Any, features: Sequence[str]) -> Places | None:
-    """Where the features of a model are among these; None: they are these."""
+def _feature_places(model: Any, features: Sequence[str]) -> Places | None:
+    """Return the index in `features` of each feature of a model.
+
+    None if the model's features are exactly `features`.
+    """
     names = getattr(model, "feature_names_in_", None)
     if names is None or list(names) == list(features):
         return None

@@ -1,20 +1,22 @@
-"""Intervals of what a tally measures, from the tally alone: no row is needed.
+"""Confidence intervals of measures: Wilson, exact, bootstrap, and score intervals of losses.
 
-Of a rate p = x/n, with z the normal quantile of (1 + level)/2:
+They are computed from a tally, without its rows. For a rate p = x/n, with z the normal quantile of
+(1 + level)/2:
 
-    wilson   (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)    score test turned round
-    exact    Beta quantiles (x, n-x+1) and (x+1, n-x): Clopper and Pearson, never too short
+    wilson   (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)    inverted score test
+    exact    Beta quantiles (x, n-x+1) and (x+1, n-x): Clopper and Pearson, conservative
 
-Of anything else that follows from counts:
+For any other function of the counts:
 
-    bootstrap   percentiles over tables drawn anew. To draw rows with replacement and count them is
-                to draw the cells of the table from a multinomial law, of all rows or, stratified,
-                of each class by itself. Where every table drawn gives the same value, as if no
-                row is wrong, the observed value is one end, and the other is that of tables drawn
-                with half a row added to each cell of classes (Jeffreys' prior; its interval has
-                the observed value as an end, too: Brown, Cai and DasGupta 2001).
+    bootstrap   percentiles over resampled tables. Drawing rows with replacement and counting them
+                equals drawing the counts of the table from a multinomial distribution, over all
+                rows or, if stratified, within each class. If every resampled table gives the same
+                value, as when no row is wrong, the observed value is one end. The other end comes
+                from tables drawn after half a row is added to each count of a class predicted as
+                a class (Jeffreys' prior, whose interval also has the observed value as an end:
+                Brown, Cai and DasGupta 2001).
 
-Of a mean loss m = sum w l / sum w between 0 and a bound B (2 for Brier, 1 with two classes,
+For a mean loss m = sum w l / sum w between 0 and a bound B (2 for Brier, 1 with two classes,
 infinity for the log loss), with v the estimated variance of m and t Student's quantile for n - 1:
 
     score    Wilson's interval of p = m / B with the effective sample size n_e = p (1 - p) B^2 / v
@@ -22,25 +24,22 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
 
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
-It inverts the score test whose variance is proportional to mu (B - mu), as that of a share is, so
-it stays between 0 and B and is longer on the side where losses have their long tail. The normal
-interval m -+ z sqrt(v) leaves the range and covers less: 89 % in place of 95 % for 150 rows of two
-classes, 5 % of which are wrong, where this covers 92 % (tests/unit/assessment/test_intervals.py).
+The score interval inverts the score test whose variance is proportional to mu (B - mu), as that of
+a proportion is. So it stays between 0 and B and is longer on the side where losses have their long
+tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150 rows of two
+classes, 5 % of them misclassified, a nominal 95 % interval covers 89 % if normal and 92 % if a
+score interval (tests/unit/assessment/test_intervals.py).
 
-Weights count rows (a row of weight 2 is two rows); with weights='reliability' they say how much a
-row is worth, and n is (sum w)^2 / sum w^2, Kish's effective number.
+Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' they are
+importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.
 
-Of several parts (folds, sites, files), the spread from part to part:
+For several parts (folds, sites, files), from the variation between the parts:
 
-    t           the score interval of the mean of the parts with their variance, between the
-                bounds of the measure; if every part is at the bound, with n_e = the rows of all
-    bootstrap   percentiles over sums of parts drawn with replacement; if these are all equal, the
-                interval of the rows of all parts
-
-Intervals of measures by their names, of one tally or of several parts.
-
-A rate has its own interval, any other measure of counts a bootstrap, a loss that of a bounded mean;
-over several parts a measure of any kind varies from part to part. Formulas: `assessment.intervals`.
+    t           the score interval of the mean over the parts, with the variance between them,
+                within the bounds of the measure. If the measure is at the bound in every part,
+                n_e is the number of all rows.
+    bootstrap   percentiles over sums of parts drawn with replacement. If these are all equal, the
+                interval is computed from the rows of all parts.
 """
 
 from __future__ import annotations
@@ -53,15 +52,14 @@ import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from discriminant.assessment.measures import (
-    LOSSES,
+    MEASURES,
+    CountFormula,
     Fraction,
     Measure,
-    Rate,
+    RateFormula,
     bounds_of,
     check_scored,
-    formula_of,
-    loss_sums,
-    rates_of,
+    count_formula,
     ratio,
 )
 from discriminant.errors import OptionError
@@ -70,12 +68,12 @@ from discriminant.table.blocks import Floats
 
 Weights = Literal["counts", "reliability"]
 
-_CELLS = 1 << 22  # drawn at a time
+_MAX_CELLS = 1 << 22  # numbers in the tables that are resampled at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
-    """An estimate with its ends: numbers, or (K,) one for each class."""
+    """An estimate with both ends of its interval: numbers, or arrays with a value per class."""
 
     measure: str
     value: Any  # float or (K,)
@@ -85,13 +83,12 @@ class Interval:
     method: str
 
     def __repr__(self) -> str:
-        """Value and ends."""
-        parts = zip(*(np.atleast_1d(v) for v in (self.value, self.low, self.high)), strict=True)
-        text = ", ".join(f"{value:.4g} ({low:.4g} to {high:.4g})" for value, low, high in parts)
+        classes = zip(*(np.atleast_1d(v) for v in (self.value, self.low, self.high)), strict=True)
+        text = ", ".join(f"{value:.4g} ({low:.4g} to {high:.4g})" for value, low, high in classes)
         return f"{self.measure} {text}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists."""
+        """Return the interval as a dictionary of plain numbers and lists."""
         ends = {name: np.asarray(getattr(self, name)).tolist() for name in ("value", "low", "high")}
         return {"measure": self.measure} | ends | {"level": self.level, "method": self.method}
 
@@ -99,13 +96,13 @@ class Interval:
 # --- rates ---------------------------------------------------------------------------------------
 
 
-def wilson(part: Fraction, level: float = 0.95) -> Fraction:
-    """Both ends of Wilson's interval of x/n; NaN where n is 0.
+def wilson(fraction: Fraction, level: float = 0.95) -> Fraction:
+    """Return both ends of Wilson's interval of x/n; NaN where n is 0.
 
     >>> [round(float(end), 4) for end in wilson((np.array(8.0), np.array(10.0)))]
     [0.4902, 0.9433]
     """
-    n, p = np.asarray(part[1], dtype=np.float64), ratio(part)
+    n, p = np.asarray(fraction[1], dtype=np.float64), ratio(fraction)
     with np.errstate(divide="ignore", invalid="ignore"):
         z2 = quantile(level) ** 2 / n
         middle, reach = p + z2 / 2, np.sqrt(z2 * (p * (1 - p) + z2 / 4))
@@ -113,19 +110,18 @@ def wilson(part: Fraction, level: float = 0.95) -> Fraction:
     return np.where(p == 0, 0.0, low), np.where(p == 1, 1.0, high)
 
 
-def exact(part: Fraction, level: float = 0.95) -> Fraction:
-    """Both ends of Clopper and Pearson's interval of x/n.
+def exact(fraction: Fraction, level: float = 0.95) -> Fraction:
+    """Return both ends of Clopper and Pearson's interval of x/n.
 
     >>> [round(float(end), 4) for end in exact((np.array(8.0), np.array(10.0)))]
     [0.4439, 0.9748]
     """
-    x, n = np.broadcast_arrays(*part)
+    x, n = np.broadcast_arrays(*fraction)
     tail = (1 - level) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(x > 0, betaincinv(x, n - x + 1, tail), 0.0)
         high = np.where(x < n, betaincinv(x + 1, n - x, 1 - tail), 1.0)
-    none = n == 0
-    return np.where(none, np.nan, low), np.where(none, np.nan, high)
+    return np.where(n == 0, np.nan, low), np.where(n == 0, np.nan, high)
 
 
 RATE_INTERVALS: dict[str, Callable[[Fraction, float], Fraction]] = {
@@ -135,17 +131,18 @@ RATE_INTERVALS: dict[str, Callable[[Fraction, float], Fraction]] = {
 
 
 def rate_interval(
-    tally: Tally, rate: Rate, *, method: str, level: float, weights: Weights
+    tally: Tally, rate: RateFormula, *, method: str, level: float, weights: Weights
 ) -> tuple[Floats, Fraction]:
-    """A rate and the ends of its interval."""
-    above, below = (np.asarray(value, dtype=np.float64) for value in rate(tally.weight))
-    value = ratio((above, below))
-    if weights == "reliability":  # what is below the line is linear, so it has its sum of w^2
-        below = ratio((below**2, np.asarray(rate(tally.weight2)[1])))
-        above = value * below
-    some = ~np.isnan(value)
-    part = np.where(some, above, 0.0), np.where(some, below, 0.0)
-    return value, RATE_INTERVALS[method](part, level)
+    """Return a rate and the ends of its interval."""
+    x, n = (np.asarray(counts, dtype=np.float64) for counts in rate(tally.weight))
+    value = ratio((x, n))
+    # the denominator is linear in the counts, so its sum of w^2 is known
+    if weights == "reliability":
+        n = ratio((n**2, np.asarray(rate(tally.weight2)[1])))
+        x = value * n
+    defined = ~np.isnan(value)
+    fraction = np.where(defined, x, 0.0), np.where(defined, n, 0.0)
+    return value, RATE_INTERVALS[method](fraction, level)
 
 
 # --- bootstrap -----------------------------------------------------------------------------------
@@ -153,7 +150,7 @@ def rate_interval(
 
 def bootstrap(
     tally: Tally,
-    measure: Measure,
+    measure: CountFormula,
     *,
     level: float,
     weights: Weights,
@@ -161,49 +158,47 @@ def bootstrap(
     stratified: bool,
     generator: np.random.Generator,
 ) -> tuple[Floats, Fraction]:
-    """A measure of the counts, and percentiles of it over tables drawn anew."""
+    """Return a measure of the counts, and its percentiles over resampled tables."""
 
-    def over(cells: Tally) -> Floats:
-        size = max(_CELLS // cells.weight.size, 1)
-        found = [
-            measure(
-                resample_tables(
-                    cells, min(size, draws - lo), generator, weights, stratified=stratified
-                )
-            )
-            for lo in range(0, draws, size)
-        ]
-        return np.concatenate(found)
+    def ends_of(tally: Tally) -> Fraction:
+        size = max(_MAX_CELLS // tally.weight.size, 1)
+        values = []
+        for start in range(0, draws, size):
+            n = min(size, draws - start)
+            tables = resample_tables(tally, n, generator, weights, stratified=stratified)
+            values.append(measure(tables))
+        return percentiles(np.concatenate(values), level)
 
     value = measure(tally.weight)
-    ends = percentiles(over(tally), level)
-    return value, widen_if_degenerate(
-        value, ends, lambda: percentiles(over(with_half_rows(tally)), level)
-    )
+    return value, widen_if_degenerate(value, ends_of(tally), lambda: ends_of(with_half_rows(tally)))
 
 
 def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fraction]) -> Fraction:
-    """The ends; where both are one point, those of a wider interval, with the value inside."""
+    """Return both ends of an interval.
+
+    Where they coincide, they are replaced by those of the interval `wider`, extended to include
+    the value.
+    """
     low, high = ends
-    point = np.isclose(low, high, rtol=1e-12, atol=1e-12)
-    if not np.any(point):
+    degenerate = np.isclose(low, high, rtol=1e-12, atol=1e-12)
+    if not np.any(degenerate):
         return ends
-    more = wider()
-    low = np.where(point, np.minimum(more[0], value), low)
-    return low, np.where(point, np.maximum(more[1], value), high)
+    wider_low, wider_high = wider()
+    low = np.where(degenerate, np.minimum(wider_low, value), low)
+    return low, np.where(degenerate, np.maximum(wider_high, value), high)
 
 
 def with_half_rows(tally: Tally) -> Tally:
-    """Tally with Jeffreys' half rows: for each class half a row correct, and half a row wrong.
+    """Add Jeffreys' half rows to a tally: for each class half a row correct and half a row wrong.
 
     The wrong half is divided among the other classes that have rows. For two classes that is half
     a row in each cell.
     """
     K = len(tally.labels)
-    some = tally.weight.sum(axis=0) > 0
-    wrong = np.outer(some, some) & ~np.eye(K, dtype=bool)
+    occurs = tally.weight.sum(axis=0) > 0
+    wrong = np.outer(occurs, occurs) & ~np.eye(K, dtype=bool)
     half = np.zeros(tally.weight.shape)
-    half[:K] = 0.5 * np.diag(some) + 0.5 * wrong / max(some.sum() - 1, 1)
+    half[:K] = 0.5 * np.diag(occurs) + 0.5 * wrong / max(occurs.sum() - 1, 1)
     unit = tally.weight2.sum() / tally.weight.sum()
     weight, weight2 = tally.weight + half * unit, tally.weight2 + half * unit**2
     return replace(tally, weight=weight, weight2=weight2)
@@ -217,37 +212,39 @@ def resample_tables(
     *,
     stratified: bool = False,
 ) -> Floats:
-    """(draws, A, K) tables of as many rows, drawn with replacement.
+    """Return `draws` tables, each with as many rows as the data, drawn with replacement.
 
-    A cell of reliability weights is drawn as rows of its mean weight sum w^2 / sum w, which has the
-    mean and the variance of drawing its rows.
+    Their shape is (draws, A, K).
+
+    With reliability weights, all rows of a cell (one class and one action) are drawn with the
+    weight sum w^2 / sum w. This gives the same mean and variance as drawing the rows themselves.
     """
     A, K = tally.weight.shape
-    step = np.ones((A, K))
+    row_weight = np.ones((A, K))
     if weights == "reliability":
-        step = np.nan_to_num(ratio((tally.weight2, tally.weight)), nan=1.0)
-    rows = tally.weight / step
-    every = np.flatnonzero(rows)  # an empty cell stays empty
-    strata = [every[every % K == k] for k in range(K)] if stratified else [every]
-    found = np.zeros((draws, A * K))
+        row_weight = np.nan_to_num(ratio((tally.weight2, tally.weight)), nan=1.0)
+    rows = tally.weight / row_weight
+    nonempty = np.flatnonzero(rows)
+    strata = [nonempty[nonempty % K == k] for k in range(K)] if stratified else [nonempty]
+    tables = np.zeros((draws, A * K))
     for cells in strata:
-        number = rows.ravel()[cells]
         if len(cells):
-            n = max(round(number.sum()), 1)
-            some = generator.multinomial(n, number / number.sum(), size=draws) * step.ravel()[cells]
+            counts = rows.ravel()[cells]
+            n, p = max(round(counts.sum()), 1), counts / counts.sum()
+            sample = generator.multinomial(n, p, size=draws) * row_weight.ravel()[cells]
             weight = tally.weight.ravel()[cells].sum()
-            found[:, cells] = some * (weight / some.sum(axis=1, keepdims=True))
-    return found.reshape(draws, A, K)
+            tables[:, cells] = sample * (weight / sample.sum(axis=1, keepdims=True))
+    return tables.reshape(draws, A, K)
 
 
-def percentiles(found: Floats, level: float) -> Fraction:
-    """Both ends over the first axis; tables in which the measure has no value do not count."""
-    ends = np.full((2, *found.shape[1:]), np.nan)
-    some = ~np.isnan(found).all(axis=0)
-    if some.any():
-        inside = found[:, some] if found.ndim > 1 else found
+def percentiles(values: Floats, level: float) -> Fraction:
+    """Return the lower and the upper percentile over the first axis, ignoring NaN."""
+    ends = np.full((2, *values.shape[1:]), np.nan)
+    defined = ~np.isnan(values).all(axis=0)
+    if defined.any():
+        columns = values[:, defined] if values.ndim > 1 else values
         tails = [(1 - level) / 2, (1 + level) / 2]
-        ends[:, some] = np.nanquantile(inside, tails, axis=0).reshape(ends[:, some].shape)
+        ends[:, defined] = np.nanquantile(columns, tails, axis=0).reshape(ends[:, defined].shape)
     return ends[0], ends[1]
 
 
@@ -255,11 +252,14 @@ def percentiles(found: Floats, level: float) -> Fraction:
 
 
 def mean_interval(
-    sums: Floats, weight: Floats, *, most: float, level: float, weights: Weights
+    sums: Floats, weight: Floats, *, upper: float, level: float, weights: Weights
 ) -> Fraction:
-    """Ends for a mean loss from 0 to `most`; NaN for less than two rows.
+    """Return both ends of the interval of a mean loss between 0 and `upper`.
 
-    From the sums of w l, w l^2, w^2 l, w^2 l^2 and of w, w^2.
+    They are NaN if there are fewer than two rows.
+
+    With `w` the weight and `l` the loss of a row, `sums` are the sums of `w l`, `w l^2`, `w^2 l`
+    and `w^2 l^2`, and `weight` the sums of `w` and `w^2`.
     """
     mean = sums[0] / weight[0]
     n = weight[0] if weights == "counts" else weight[0] ** 2 / weight[1]
@@ -267,21 +267,23 @@ def mean_interval(
         return np.asarray(np.nan), np.asarray(np.nan)
     with np.errstate(invalid="ignore"):
         if weights == "counts":
-            apart = sums[1] - 2 * mean * sums[0] + mean**2 * weight[0]
+            squares = sums[1] - 2 * mean * sums[0] + mean**2 * weight[0]
         else:
-            apart = sums[3] - 2 * mean * sums[2] + mean**2 * weight[1]
-        variance = np.maximum(apart, 0.0) / weight[0] ** 2 * n / (n - 1.0)
+            squares = sums[3] - 2 * mean * sums[2] + mean**2 * weight[1]
+        variance = np.maximum(squares, 0.0) / weight[0] ** 2 * n / (n - 1.0)
     t = stdtrit(n - 1.0, (1 + level) / 2)
-    return score_interval(np.asarray(mean), variance, t, bounds=(0.0, most), rows=n)
+    return score_interval(np.asarray(mean), variance, t, bounds=(0.0, upper), rows=n)
 
 
 def score_interval(
     mean: Floats, variance: Floats, t: Floats, *, bounds: tuple[float, float], rows: float
 ) -> Fraction:
-    """Ends for a mean between two bounds, of which the upper may be infinite.
+    """Return both ends of the score interval of a mean between two bounds.
 
-    `variance` is that of the mean. Where the mean is at a bound it says nothing, and the number of
-    `rows` takes the place of the effective sample size.
+    The upper bound may be infinite.
+
+    `variance` is the variance of the mean. If the mean is at a bound, the variance says nothing,
+    and the number of `rows` replaces the effective sample size.
 
     >>> ends = score_interval(np.array(0.1), np.array(0.0009), 1.96, bounds=(0.0, 1.0), rows=100)
     >>> [round(float(end), 4) for end in ends]  # 10 of 100: Wilson's
@@ -295,58 +297,61 @@ def score_interval(
             c = np.where(variance > 0, t**2 * variance / above, 0.0)
             middle, reach = above + c / 2, np.sqrt(c * above + c**2 / 4)
             top = np.where(above > 0, low + middle + reach, np.inf)
-            return _known(mean, variance, low + np.maximum(middle - reach, 0.0), top)
+            return _where_finite(mean, variance, low + np.maximum(middle - reach, 0.0), top)
         p = above / width if width > 0 else np.zeros_like(above)
         inside = (p > 0) & (p < 1)
-        share = np.where(inside, variance / width**2 / (p * (1 - p)), 1.0 / rows)  # 1 / n_e
+        # `1 / n_e`, the inverse of the effective sample size
+        share = np.where(inside, variance / width**2 / (p * (1 - p)), 1.0 / rows)
         z2 = t**2 * share
         middle, reach = p + z2 / 2, np.sqrt(z2 * (p * (1 - p) + z2 / 4))
         ends = (middle - reach) / (1 + z2), (middle + reach) / (1 + z2)
     bottom = np.where(p <= 0, low, low + width * ends[0])
-    return _known(mean, variance, bottom, np.where(p >= 1, high, low + width * ends[1]))
+    return _where_finite(mean, variance, bottom, np.where(p >= 1, high, low + width * ends[1]))
 
 
-def _known(mean: Floats, variance: Floats, low: Floats, high: Floats) -> Fraction:
-    """Ends; NaN where the mean is infinite or its variance is not known."""
-    some = np.isfinite(mean) & np.isfinite(variance)
-    return np.where(some, low, np.nan), np.where(some, high, np.nan)
+def _where_finite(mean: Floats, variance: Floats, low: Floats, high: Floats) -> Fraction:
+    finite = np.isfinite(mean) & np.isfinite(variance)
+    return np.where(finite, low, np.nan), np.where(finite, high, np.nan)
 
 
 # --- several parts -------------------------------------------------------------------------------
 
 
 def resample_parts(
-    cells: Floats, measure: Measure, draws: int, generator: np.random.Generator
+    cells: Floats, measure: CountFormula, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """(draws, ...) a measure of as many parts, drawn from parts (F, A, K) with replacement."""
+    """Return a measure of sums of F parts, drawn with replacement, (draws, ...).
+
+    `cells` (F, A, K) are the tables of the parts.
+    """
     F = len(cells)
     times = generator.multinomial(F, np.full(F, 1.0 / F), size=draws).astype(np.float64)
-    size = max(_CELLS // cells[0].size, 1)
-    found = [
-        measure(np.einsum("bf,fak->bak", times[lo : lo + size], cells))
-        for lo in range(0, draws, size)
+    size = max(_MAX_CELLS // cells[0].size, 1)
+    values = [
+        measure(np.einsum("bf,fak->bak", times[start : start + size], cells))
+        for start in range(0, draws, size)
     ]
-    return np.concatenate(found)
+    return np.concatenate(values)
 
 
 def mean_over_parts(
     values: Floats, level: float, *, bounds: tuple[float, float], rows: float
 ) -> tuple[Floats, Fraction]:
-    """Mean over the first axis and its ends; a part where there is no value does not count."""
+    """Return the mean over the first axis (parts), ignoring NaN, and both ends of its interval."""
     parts = (~np.isnan(values)).sum(axis=0)
     mean = ratio((np.nansum(values, axis=0), parts))
-    apart = ratio((np.nansum((values - mean) ** 2, axis=0), np.maximum(parts - 1, 0)))
+    variance = ratio((np.nansum((values - mean) ** 2, axis=0), np.maximum(parts - 1, 0)))
     t = stdtrit(np.maximum(parts - 1, 1), (1 + level) / 2)
-    return mean, score_interval(mean, ratio((apart, parts)), t, bounds=bounds, rows=rows)
+    return mean, score_interval(mean, ratio((variance, parts)), t, bounds=bounds, rows=rows)
 
 
 def quantile(level: float) -> float:
-    """z of a two-sided level."""
+    """Return the normal quantile z of a two-sided level."""
     return float(ndtri((1 + level) / 2))
 
 
 def check_level(level: Any, name: str = "level") -> float:
-    """A number between 0 and 1."""
+    """Return the level as a float; it must lie between 0 and 1."""
     number = isinstance(level, int | float | np.floating | np.integer)
     if not number or not 0 < level < 1:
         raise OptionError.of(name, level, "a number between 0 and 1, such as 0.95")
@@ -354,15 +359,15 @@ def check_level(level: Any, name: str = "level") -> float:
 
 
 def check_draws(draws: Any) -> int:
-    """A whole number of 1 or more."""
-    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or draws < 1:
+    """Return the number of draws; it must be an integer of 1 or more."""
+    integer = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
+    if not integer or draws < 1:
         raise OptionError.of("draws", draws, "a whole number, 1 or more")
     return int(draws)
 
 
 def generator_of(seed: Any) -> np.random.Generator:
-    """Random numbers of a seed."""
+    """Return a random generator with this seed."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
@@ -370,7 +375,7 @@ def generator_of(seed: Any) -> np.random.Generator:
         raise OptionError.of("seed", seed, allowed) from None
 
 
-_METHODS = "'wilson', 'exact' (Clopper-Pearson) or 'bootstrap'"
+# --- by name --------------------------------------------------------------------------------------
 
 
 def interval_of(
@@ -387,21 +392,30 @@ def interval_of(
     reject: float | None,
     outlier: float | None,
 ) -> Interval:
-    """A measure with its interval; the options are those of `Assessment.interval`."""
+    """Return a measure with its confidence interval.
+
+    The options are those of `Assessment.interval`.
+    """
     level = check_level(level)
     if weights not in ("counts", "reliability"):
         raise OptionError.of("weights", weights, "'counts' or 'reliability'")
-    if measure in LOSSES:
-        _only(method, "score", measure)
-        return _interval_of_loss(tally, measure, level, weights)
-    rate = rates_of(tally).get(measure)
-    if rate is not None and method in (None, "wilson", "exact"):
-        way = method or "wilson"
-        found, ends = rate_interval(tally, rate, method=way, level=level, weights=weights)
-        return _interval(measure, found, ends, level, way)
-    formula = formula_of(tally, measure, cost=cost, reject=reject, outlier=outlier)
-    _only(method, "bootstrap", measure if rate is None else None)
-    found, ends = bootstrap(
+    entry = MEASURES.get(measure)
+    if entry is not None and entry.kind == "loss":
+        if method not in (None, "score"):
+            raise _not_a_rate(method, "score", measure)
+        return _loss_interval(tally, entry, level, weights)
+    if entry is not None and entry.kind == "rate" and method in (None, *RATE_INTERVALS):
+        method = method or "wilson"
+        rate = entry.rate(tally)
+        value, ends = rate_interval(tally, rate, method=method, level=level, weights=weights)
+        return _interval(measure, value, ends, level, method)
+    formula = count_formula(tally, measure, cost=cost, reject=reject, outlier=outlier)
+    if method not in (None, "bootstrap"):
+        if entry is not None and entry.kind == "rate":
+            allowed = "'wilson', 'exact' (Clopper-Pearson) or 'bootstrap'"
+            raise OptionError.of("method", method, allowed)
+        raise _not_a_rate(method, "bootstrap", measure)
+    value, ends = bootstrap(
         tally,
         formula,
         level=level,
@@ -410,7 +424,7 @@ def interval_of(
         stratified=stratified,
         generator=generator_of(seed),
     )
-    return _interval(measure, found, ends, level, "bootstrap")
+    return _interval(measure, value, ends, level, "bootstrap")
 
 
 def interval_over(
@@ -425,93 +439,96 @@ def interval_over(
     reject: float | None = None,
     outlier: float | None = None,
 ) -> Interval:
-    """A measure with an interval by how it differs among parts: folds, sites, files.
+    """Return a measure with an interval from its variation between parts (folds, sites, files).
 
-    't': mean over the parts, each counted once, with the t law of their number less one, between
-    the bounds of the measure (`assessment.intervals`);
-    'bootstrap': of the whole, with percentiles over parts drawn with replacement. Folds share
-    training rows, so that these intervals of a cross-validation are rather too short. Measures,
-    and what they cost, are named as in `Assessment.interval`.
+    The folds of a cross-validation share training rows, so intervals over folds are somewhat too
+    short.
+
+    Parameters
+    ----------
+    parts : sequence of Tally
+        The parts; at least two.
+    measure : str
+        As in `Assessment.interval`, and so are `cost`, `reject` and `outlier`.
+    method : {'t', 'bootstrap'}
+        't': mean over the parts, each with the same weight. The interval uses Student's t with the
+        number of parts minus one degrees of freedom and stays within the bounds of the measure
+        (`assessment.intervals`). 'bootstrap': measure of all rows, with percentiles over parts
+        drawn with replacement.
+    level : float, default=0.95
+        Confidence level.
+    draws, seed
+        Options of the bootstrap.
     """
     if method not in ("t", "bootstrap"):
         raise OptionError.of("method", method, "'t' or 'bootstrap'")
-    level, parts = check_level(level), _checked_parts(parts)
-    whole = sum(parts[1:], parts[0])
-    if measure in LOSSES:
-        check_scored(whole, measure)
-        cells = np.array([_loss_cell(part, measure) for part in parts])
-        formula: Measure = _mean_of_cell
+    level, tallies = check_level(level), _check_parts(parts)
+    total = sum(tallies[1:], tallies[0])
+    entry = MEASURES.get(measure)
+    loss = entry if entry is not None and entry.kind == "loss" else None
+    if loss is not None:
+        check_scored(total, measure)
+        cells = np.array(
+            [[[loss.formula(part)[0], part.scored.weight[0].sum()]] for part in tallies]
+        )
+        formula: CountFormula = _mean_loss
     else:
-        cells = np.array([part.among(whole.labels, whole.others).weight for part in parts])
-        formula = formula_of(whole, measure, cost=cost, reject=reject, outlier=outlier)
+        cells = np.array([part.among(total.labels, total.others).weight for part in tallies])
+        formula = count_formula(total, measure, cost=cost, reject=reject, outlier=outlier)
     if method == "t":
-        bounds = bounds_of(whole, measure, cost=cost, reject=reject, outlier=outlier)
-        rows = float(whole.weight.sum())
-        found, ends = mean_over_parts(formula(cells), level, bounds=bounds, rows=rows)
-    else:
-        found = formula(cells.sum(axis=0))
-        generator = generator_of(seed)
-        drawn_parts = resample_parts(cells, formula, check_draws(draws), generator)
+        bounds = bounds_of(total, measure, cost=cost, reject=reject, outlier=outlier)
+        rows = float(total.weight.sum())
+        value, ends = mean_over_parts(formula(cells), level, bounds=bounds, rows=rows)
+        return _interval(measure, value, ends, level, method)
+    value = formula(cells.sum(axis=0))
+    generator = generator_of(seed)
+    samples = resample_parts(cells, formula, check_draws(draws), generator)
 
-        def of_rows() -> Fraction:
-            if measure in LOSSES:
-                loss = _interval_of_loss(whole, measure, level, "counts")
-                return np.asarray(loss.low), np.asarray(loss.high)
-            return bootstrap(
-                whole,
-                formula,
-                level=level,
-                weights="counts",
-                draws=check_draws(draws),
-                stratified=False,
-                generator=generator,
-            )[1]
+    def ends_from_rows() -> Fraction:
+        if loss is not None:
+            interval = _loss_interval(total, loss, level, "counts")
+            return np.asarray(interval.low), np.asarray(interval.high)
+        return bootstrap(
+            total,
+            formula,
+            level=level,
+            weights="counts",
+            draws=check_draws(draws),
+            stratified=False,
+            generator=generator,
+        )[1]
 
-        ends = widen_if_degenerate(found, percentiles(drawn_parts, level), of_rows)
-    return _interval(measure, found, ends, level, method)
-
-
-def _loss_cell(part: Tally, measure: str) -> list[list[float]]:
-    """(1, 2) sum of a loss, and the weight it is of."""
-    weight, sums = loss_sums(part, measure)
-    return [[float(sums[0]), weight]]
+    ends = widen_if_degenerate(value, percentiles(samples, level), ends_from_rows)
+    return _interval(measure, value, ends, level, method)
 
 
-def _mean_of_cell(cells: Floats) -> Floats:
+def _mean_loss(cells: Floats) -> Floats:
     return ratio((cells[..., 0, 0], cells[..., 0, 1]))
 
 
-def _interval_of_loss(tally: Tally, measure: str, level: float, weights: Weights) -> Interval:
-    check_scored(tally, measure)
-    weight, sums = loss_sums(tally, measure)
-    both = tally.scored.weight.sum(axis=1)
-    _, most = bounds_of(tally, measure)
-    ends = mean_interval(sums, both, most=most, level=level, weights=weights)
-    return _interval(measure, np.asarray(sums[0] / weight), ends, level, "score")
+def _loss_interval(tally: Tally, loss: Measure, level: float, weights: Weights) -> Interval:
+    check_scored(tally, loss.name)
+    sums, weight = loss.formula(tally), tally.scored.weight.sum(axis=1)
+    _, upper = bounds_of(tally, loss.name)
+    ends = mean_interval(sums, weight, upper=upper, level=level, weights=weights)
+    return _interval(loss.name, np.asarray(loss.value(tally)), ends, level, "score")
 
 
-def _checked_parts(parts: Any) -> list[Tally]:
-    found = list(parts) if isinstance(parts, list | tuple) else [parts]
-    for part in found:
-        if not isinstance(part, Tally):
+def _check_parts(parts: Any) -> list[Tally]:
+    tallies = list(parts) if isinstance(parts, list | tuple) else [parts]
+    for tally in tallies:
+        if not isinstance(tally, Tally):
             allowed = "assessments or tallies, such as `cross_validate(...).tallies`"
-            raise OptionError.of("parts", f"of {type(part).__name__}", allowed)
-    if len(found) < 2:
-        raise OptionError.of("parts", len(found), "two or more tallies, to see how they differ")
-    return found
+            raise OptionError.of("parts", f"of {type(tally).__name__}", allowed)
+    if len(tallies) < 2:
+        raise OptionError.of("parts", len(tallies), "two or more tallies, to see how they differ")
+    return tallies
 
 
-def _only(method: str | None, possible: str, measure: str | None) -> None:
-    """Refuse another method than the one there is for a measure; without one, for a rate."""
-    if method in (None, possible):
-        return
-    if measure is None:
-        raise OptionError.of("method", method, _METHODS)
-    raise OptionError.of("method", method, f"'{possible}': {measure} is no share of rows")
+def _not_a_rate(method: str | None, possible: str, measure: str) -> OptionError:
+    return OptionError.of("method", method, f"'{possible}': {measure} is no share of rows")
 
 
-def _interval(
-    measure: str, value: Floats, ends: tuple[Floats, Floats], level: float, method: str
-) -> Interval:
-    found = [float(v) if np.ndim(v) == 0 else np.asarray(v) for v in (value, *ends)]
-    return Interval(measure, found[0], found[1], found[2], level, method)
+def _interval(measure: str, value: Floats, ends: Fraction, level: float, method: str) -> Interval:
+    mid, low, high = (float(v) if np.ndim(v) == 0 else np.asarray(v) for v in (value, *ends))
+    return Interval(measure, mid, low, high, level, method)

@@ -1,38 +1,43 @@
-"""Measures as functions of the counts n[a, k]: rows of class k for which action a was taken.
+"""Measures of a confusion matrix (error, recall, MCC, ...), and the registry of all measures.
 
-    right_k = n[k, k]     true_k = sum_a n[a, k]     said_k = sum_l n[k, l]     N = sum of all
+n[a, k] is the weight of the rows of class k for which action a was chosen.
 
-    accuracy     sum right / sum said       error             1 - accuracy
-    coverage     sum said / N
-    recall_k     right_k / true_k           precision_k       right_k / said_k
-    specificity_k  share of the rows of other classes that are not said to be k
-    F_k          (1 + b^2) right_k / (b^2 true_k + said_k)
+    correct_k = n[k, k]   true_k = sum_a n[a, k]   predicted_k = sum_l n[k, l]   N = sum of all
+
+    accuracy       sum correct / sum predicted     error          1 - accuracy
+    coverage       sum predicted / N
+    recall_k       correct_k / true_k              precision_k    correct_k / predicted_k
+    specificity_k  share of the rows of the other classes that are not predicted as k
+    F_k            (1 + b^2) correct_k / (b^2 true_k + predicted_k)
     balanced accuracy   mean of recall over the classes that have rows
-    MCC          (N sum right - sum true said) / sqrt((N^2 - sum true^2) (N^2 - sum said^2))
-    kappa        (N sum right - sum true said) / (N^2 - sum true said)
+    MCC            (N sum correct - sum true predicted)
+                       / sqrt((N^2 - sum true^2) (N^2 - sum predicted^2))
+    kappa          (N sum correct - sum true predicted) / (N^2 - sum true predicted)
+    log loss       mean of -log p(true class)         infinite if a true class had posterior 0
+    Brier          mean of sum_k (p_k - [y = k])^2    with two classes half of it, mean (p - [y])^2
+    cost           mean of cost[action, class]
 
-Accuracy and error are those of the decided rows, the ones given to a class, so that they sum to
-one; coverage says how many these are. All other measures are of all rows. There, actions that are
-no classes (rejected rows among them) count in N and `true`, are never right and never wrong, and in
-MCC are one more thing that is said: what scikit-learn finds if they are passed as labels. Without
-such actions every row is decided. Counts may have axes before the last two, so that many tables are
-measured at once.
+Accuracy and error are computed on the decided rows (those that are assigned to a class), so that
+they sum to one. Coverage is the share of the decided rows. All other measures use all rows: a row
+whose action is not a class, such as a rejection, counts in N and in `true`, and is neither correct
+nor wrong. In MCC such actions are one more predicted value. The results equal those of scikit-learn
+with these actions passed as labels. Counts may have leading axes, so that many tables are measured
+at once.
 
-A rate without rows below the line is NaN. In averages it counts as `zero_division`, and a class
-that is neither true nor said of any row is left out: with 0, scikit-learn's own default.
+A rate with denominator 0 is NaN. An average replaces it by `zero_division` and leaves out every
+class that is neither true nor predicted for any row. zero_division=0 is scikit-learn's default.
 
-Measures of a tally by their names.
-
-A rate is a part over a whole, both sums of cells of the table; a measure of counts is any number
-that follows from the table; a loss is the mean of what the posteriors of the rows were worth; a
-cost is the mean price of the decisions. What formulas say is in `assessment.rates`.
+To add a measure, write its formula and append one `Measure` to `_REGISTRY`. The attributes
+of `Assessment`, its methods `interval`, `to_dict` and `frame`, and the printed text all read the
+registry. `Study.choose(by=...)` reads it too, for entries that have a `criterion`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -43,136 +48,138 @@ from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats
 
 Average = Literal["macro", "micro", "weighted"]
-Fraction = tuple[Floats, Floats]  # above and below the line of a rate; both linear in the counts
-Rate = Callable[[Floats], Fraction]
-Measure = Callable[[Floats], Floats]
+Bounds = tuple[float, float]
+Fraction = tuple[Floats, Floats]  # numerator and denominator of a rate, both linear in the counts
+RateFormula = Callable[[Floats], Fraction]
+CountFormula = Callable[[Floats], Floats]
 
 AVERAGES: tuple[Average, ...] = ("macro", "micro", "weighted")
 
 
-def ratio(part: Fraction) -> Floats:
-    """Above over below the line, NaN where nothing is below."""
-    above, below = np.broadcast_arrays(*part)
-    found = np.full(below.shape, np.nan)
-    np.divide(above, below, out=found, where=below != 0)
-    return found
+def ratio(fraction: Fraction) -> Floats:
+    """Return numerator over denominator, NaN where the denominator is 0."""
+    numerator, denominator = np.broadcast_arrays(*fraction)
+    quotient = np.full(denominator.shape, np.nan)
+    np.divide(numerator, denominator, out=quotient, where=denominator != 0)
+    return quotient
 
 
 def correct(cells: Floats) -> Floats:
-    """(..., K) rows of each class given to it."""
+    """Return the weight of the correctly classified rows of each class, (..., K)."""
     return np.asarray(np.einsum("...kk->...k", cells[..., : cells.shape[-1], :]))
 
 
 def true_total(cells: Floats) -> Floats:
-    """(..., K) rows of each class: its support."""
+    """Return the weight of the rows of each class, which is its support, (..., K)."""
     return np.asarray(cells.sum(axis=-2))
 
 
 def predicted_total(cells: Floats) -> Floats:
-    """(..., K) rows given to each class."""
+    """Return the weight of the rows predicted as each class, (..., K)."""
     return np.asarray(cells[..., : cells.shape[-1], :].sum(axis=-1))
 
 
 def total(cells: Floats) -> Floats:
-    """(...) all rows."""
+    """Return the total weight of the rows of each table, (...)."""
     return np.asarray(cells.sum(axis=(-2, -1)))
 
 
-# --- rates: one count over another ---------------------------------------------------------------
+# --- rates: numerator and denominator are sums of counts -----------------------------------------
 
 
 def accuracy(cells: Floats) -> Fraction:
-    """Right, of those given to a class."""
+    """Return the weights of the correct and of the decided rows, each (...)."""
     return correct(cells).sum(axis=-1), predicted_total(cells).sum(axis=-1)
 
 
 def error(cells: Floats) -> Fraction:
-    """Wrong, of those given to a class."""
-    return (predicted_total(cells) - correct(cells)).sum(axis=-1), predicted_total(cells).sum(
-        axis=-1
-    )
+    """Return the weights of the misclassified and of the decided rows, each (...)."""
+    predicted = predicted_total(cells)
+    return (predicted - correct(cells)).sum(axis=-1), predicted.sum(axis=-1)
 
 
 def coverage(cells: Floats) -> Fraction:
-    """Given to any class, of all."""
+    """Return the weights of the decided and of all rows, each (...)."""
     return predicted_total(cells).sum(axis=-1), total(cells)
 
 
 def recall(cells: Floats) -> Fraction:
-    """(..., K) right, of the rows of a class."""
+    """Return, for each class, the weights of its correct rows and of all its rows, (..., K)."""
     return correct(cells), true_total(cells)
 
 
 def precision(cells: Floats) -> Fraction:
-    """(..., K) right, of the rows given to a class."""
+    """Return, for each class, the weights of its correct rows and of all rows predicted as it.
+
+    Both have shape (..., K).
+    """
     return correct(cells), predicted_total(cells)
 
 
 def specificity(cells: Floats) -> Fraction:
-    """(..., K) not given to a class, of the rows of others."""
+    """Return, for each class k, the weights of two sets of rows, (..., K).
+
+    They are the rows of the other classes that are not predicted as k, and all rows of the
+    other classes.
+    """
     others = total(cells)[..., np.newaxis] - true_total(cells)
     return np.maximum(others - (predicted_total(cells) - correct(cells)), 0.0), others
 
 
 def prevalence(cells: Floats) -> Fraction:
-    """(..., K) rows of a class, of all."""
+    """Return the weight of the rows of each class, (..., K), and that of all rows, (..., 1)."""
     return true_total(cells), total(cells)[..., np.newaxis]
 
 
-def share(cells: Floats, place: int | None) -> Fraction:
-    """Of the action at a place; None is an action that was never taken."""
-    taken = 0.0 * total(cells) if place is None else cells[..., place, :].sum(axis=-1)
-    return taken, total(cells)
+def action_share(cells: Floats, *, place: int | None) -> Fraction:
+    """Return the weight of the rows with one action, and that of all rows.
+
+    `place` is the index of the action; None means that no row has it.
+    """
+    chosen = 0.0 * total(cells) if place is None else cells[..., place, :].sum(axis=-1)
+    return chosen, total(cells)
 
 
-RATES: dict[str, Rate] = {
-    rate.__name__: rate
-    for rate in (
-        error,
-        accuracy,
-        coverage,
-        precision,
-        recall,
-        specificity,
-        prevalence,
-    )
-}
-
-
-# --- other measures ------------------------------------------------------------------------------
+# --- other functions of the counts ---------------------------------------------------------------
 
 
 def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
-    """(..., K) F_beta of each class."""
-    below = beta**2 * true_total(cells) + predicted_total(cells)
-    return ratio(((1.0 + beta**2) * correct(cells), below))
+    """Return the F score of each class, (..., K).
+
+    Recall counts `beta` times as much as precision.
+    """
+    denominator = beta**2 * true_total(cells) + predicted_total(cells)
+    return ratio(((1.0 + beta**2) * correct(cells), denominator))
 
 
 def check_beta(beta: Any) -> float:
-    """A number, 0 or more: how much more recall counts than precision."""
+    """Return `beta`, the weight of recall relative to precision; raise if it is negative."""
     if not isinstance(beta, int | float | np.floating | np.integer) or not 0 <= beta < np.inf:
         raise OptionError.of("beta", beta, "a number, 0 or more: 1 counts recall as precision")
     return float(beta)
 
 
 def balanced_accuracy(cells: Floats) -> Floats:
-    """(...) mean recall of the classes that have rows."""
-    some = true_total(cells) > 0
-    found = np.where(some, ratio(recall(cells)), 0.0).sum(axis=-1)
-    return ratio((found, some.sum(axis=-1)))
+    """Return the mean recall of the classes that have rows, (...)."""
+    occurs = true_total(cells) > 0
+    sums = np.where(occurs, ratio(recall(cells)), 0.0).sum(axis=-1)
+    return ratio((sums, occurs.sum(axis=-1)))
 
 
 def mcc(cells: Floats) -> Floats:
-    """(...) Matthews' correlation; 0 where all rows are one class, or all are given to one."""
-    spread = _spread(true_total(cells)) * _spread(cells.sum(axis=-1))
-    found = ratio((_beyond_chance(cells), np.sqrt(spread)))
-    return np.where(spread == 0, np.where(total(cells) > 0, 0.0, np.nan), found)
+    """Return the Matthews correlation, (...).
+
+    It is 0 where all rows are of one class, or all are predicted as one class.
+    """
+    variation = _sum_of_products(true_total(cells)) * _sum_of_products(cells.sum(axis=-1))
+    correlation = ratio((_beyond_chance(cells), np.sqrt(variation)))
+    return np.where(variation == 0, np.where(total(cells) > 0, 0.0, np.nan), correlation)
 
 
 def kappa(cells: Floats) -> Floats:
-    """(...) Cohen's kappa: NaN where chance alone would be right every time."""
-    below = total(cells) ** 2 - (true_total(cells) * predicted_total(cells)).sum(axis=-1)
-    return ratio((_beyond_chance(cells), below))
+    """Return Cohen's kappa, (...); NaN where the agreement expected by chance is already 1."""
+    denominator = total(cells) ** 2 - (true_total(cells) * predicted_total(cells)).sum(axis=-1)
+    return ratio((_beyond_chance(cells), denominator))
 
 
 def average_over_classes(
@@ -183,86 +190,376 @@ def average_over_classes(
     beta: float = 1.0,
     zero_division: float = 0.0,
 ) -> Floats:
-    """(...) precision, recall or F over the classes that are true or said of some row.
+    """Return the average of precision, recall or F over classes that are true or predicted.
 
-    'macro' counts every class once, 'weighted' as often as it has rows, 'micro' sums what is above
-    and below the line first. With `zero_division` NaN, undefined rates are left out.
+    Classes that are neither true nor predicted for any row are left out. 'macro' weights all
+    classes equally, 'weighted' by their support; 'micro' sums numerators and denominators before it
+    divides. If `zero_division` is NaN, undefined rates are left out.
     """
+    hits, own, predicted = correct(cells), true_total(cells), predicted_total(cells)
     if average == "micro":
-        whole = (correct(cells), true_total(cells), predicted_total(cells))
-        hit, own, told = (value.sum(axis=-1) for value in whole)
-        below = {"precision": told, "recall": own, "f": beta**2 * own + told}[measure]
-        found = ratio(((1.0 + beta**2) * hit if measure == "f" else hit, below))
-        return np.where(np.isnan(found), zero_division, found)
-    each = f_score(cells, beta=beta) if measure == "f" else ratio(RATES[measure](cells))
-    occurs = (true_total(cells) + predicted_total(cells)) > 0
-    each = np.where(np.isnan(each), zero_division, each)
-    weight = np.where(
-        occurs & ~np.isnan(each), true_total(cells) if average == "weighted" else 1.0, 0.0
-    )
-    return ratio(((weight * np.nan_to_num(each)).sum(axis=-1), weight.sum(axis=-1)))
+        hits, own, predicted = (counts.sum(axis=-1) for counts in (hits, own, predicted))
+        below = {"precision": predicted, "recall": own, "f": beta**2 * own + predicted}[measure]
+        pooled = ratio(((1.0 + beta**2) * hits if measure == "f" else hits, below))
+        return np.where(np.isnan(pooled), zero_division, pooled)
+    if measure == "f":
+        values = f_score(cells, beta=beta)
+    else:
+        values = ratio((hits, own if measure == "recall" else predicted))
+    values = np.where(np.isnan(values), zero_division, values)
+    counted = (own + predicted > 0) & ~np.isnan(values)
+    weight = np.where(counted, own if average == "weighted" else 1.0, 0.0)
+    return ratio(((weight * np.nan_to_num(values)).sum(axis=-1), weight.sum(axis=-1)))
 
 
 def _beyond_chance(cells: Floats) -> Floats:
-    """N sum right - sum true said, class by class."""
+    """Return `N sum correct - sum true predicted`, summed class by class."""
     N = total(cells)[..., np.newaxis]
     return np.asarray(
         (N * correct(cells) - true_total(cells) * predicted_total(cells)).sum(axis=-1)
     )
 
 
-def _spread(counts: Floats) -> Floats:
-    """N^2 - sum n^2 as sum n (N - n), which keeps its digits where one n is nearly all."""
+def _sum_of_products(counts: Floats) -> Floats:
+    """Return `N^2 - sum n^2`, computed as `sum n (N - n)`.
+
+    This is accurate even where one count n is nearly all of N.
+    """
     return np.asarray((counts * (counts.sum(axis=-1, keepdims=True) - counts)).sum(axis=-1))
 
 
-_WAYS: dict[str, Measure] = {
-    f"{average}_{'f1' if name == 'f' else name}": partial(
-        average_over_classes, measure=name, average=average
-    )
-    for average in AVERAGES
-    for name in ("precision", "recall", "f")
-}
-DECIDED = ("error", "accuracy")  # of the decided rows; all other measures are of all rows
-MEASURES: dict[str, Measure] = {
-    "f1": f_score,
-    "balanced_accuracy": balanced_accuracy,
-    "mcc": mcc,
-    "kappa": kappa,
-    **_WAYS,
-}
+# --- losses of probabilities ---------------------------------------------------------------------
 
 
-LOSSES = ("log_loss", "brier", "brier_sum")
-_SHARES = {"rejected": REJECT, "outliers": OUTLIER}
+def log_loss_sums(tally: Tally) -> Floats:
+    """Return the sums over rows of `w l`, `w l^2`, `w^2 l` and `w^2 l^2`, (4,).
+
+    `l` is the log loss of a row and `w` its weight.
+    """
+    return np.asarray(tally.scored.log_loss.sum(axis=1))
 
 
-def rates_of(tally: Tally) -> dict[str, Rate]:
-    """All rates, with the shares of the refusals that this tally may have."""
-    places = {action: a for a, action in enumerate(tally.actions)}
-    shares = {name: partial(share, place=places.get(action)) for name, action in _SHARES.items()}
-    return RATES | shares
+def brier_sums(tally: Tally) -> Floats:
+    """Return the sums of `log_loss_sums`, (4,), with the Brier score of a row as the loss `l`.
+
+    The score is the squared distance of the posteriors from the indicator of the true class.
+    """
+    return np.asarray(tally.scored.brier.sum(axis=1))
 
 
-def formula_of(
+def halved_brier_sums(tally: Tally) -> Floats:
+    """Return `brier_sums`; for two classes, those of half the squared distance, (4,)."""
+    sums = brier_sums(tally)
+    return sums * np.array([0.5, 0.25, 0.5, 0.25]) if len(tally.labels) == 2 else sums
+
+
+def check_scored(tally: Tally, measure: str) -> None:
+    """Raise if no row has posteriors."""
+    if not tally.scored.weight[0].any():
+        raise PosteriorError.not_given(measure)
+
+
+# --- the registry --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure: how it is computed, named and printed.
+
+    Parameters
+    ----------
+    name : str
+        Name of the attribute of `Assessment`, argument of `interval`, and key in dictionaries and
+        frames.
+    formula : callable
+        For a 'rate', a function from counts (..., A, K) to numerator and denominator, both sums of
+        counts. For 'counts', a function from counts (..., A, K) to values. For a 'loss', a function
+        from a tally to the (4,) sums of `w l`, `w l^2`, `w^2 l` and `w^2 l^2`.
+    title : str
+        Heading in printed tables.
+    kind : {'rate', 'counts', 'loss'}
+        Rates have Wilson and exact intervals, other functions of the counts bootstrap intervals,
+        mean losses score intervals.
+    description : str
+        Docstring of the attribute.
+    per_class : bool
+        Whether there is a value for each class rather than one number.
+    printed : {'always', 'refusals', 'never'}
+        Whether text, dictionary and frame include the measure: always, only if some actions are not
+        classes ('refusals'), or never. Losses are included only if there are posteriors.
+    attribute : bool
+        Whether the measure is an attribute of `Assessment`.
+    rows : {'all', 'decided'}
+        Rows that the measure is computed on.
+    action : hashable, optional
+        Action that the formula is about; the index of its row in the table is passed as `place`.
+    bounds : tuple or callable
+        Least and largest possible value, or a function of the tally that returns them.
+    criterion : str
+        Name by which a study selects models by this measure; empty if a study cannot.
+    best : {'lowest', 'highest'}
+        Which value is best.
+    """
+
+    name: str
+    formula: Callable[..., Any]
+    title: str
+    kind: Literal["rate", "counts", "loss"]
+    description: str = ""
+    per_class: bool = False
+    printed: Literal["always", "refusals", "never"] = "always"
+    attribute: bool = True
+    rows: Literal["all", "decided"] = "all"
+    action: Hashable | None = None
+    bounds: Bounds | Callable[[Tally], Bounds] = (0.0, 1.0)
+    criterion: str = ""
+    best: Literal["lowest", "highest"] = "lowest"
+
+    def rate(self, tally: Tally) -> RateFormula:
+        """Return the formula of a rate, for tables with the same actions as the tally."""
+        if self.action is None:
+            return self.formula
+        places = {action: a for a, action in enumerate(tally.actions)}
+        return partial(self.formula, place=places.get(self.action))
+
+    def of_counts(self, tally: Tally) -> CountFormula:
+        """Return a function of confusion matrices with the actions and classes of the tally."""
+        if self.kind != "rate":
+            return self.formula
+        rate = self.rate(tally)
+        return lambda cells: ratio(rate(cells))
+
+    def value(self, tally: Tally) -> Any:
+        """Return the value of the measure: a float, or an array of shape (K,)."""
+        if self.kind == "loss":
+            weight = float(tally.scored.weight[0].sum())
+            return float(self.formula(tally)[0] / weight) if weight > 0 else np.nan
+        value = self.of_counts(tally)(tally.weight)
+        return value if self.per_class else float(value)
+
+    def applies(self, tally: Tally) -> bool:
+        """Return whether the text, dictionary and frame of this tally include the measure."""
+        if self.kind == "loss" and not tally.scored.weight[0].any():
+            return False
+        return self.printed == "always" or (self.printed == "refusals" and bool(tally.others))
+
+
+_REGISTRY = (
+    Measure(
+        "error",
+        error,
+        "error",
+        "rate",
+        "Share of the decided rows that are misclassified; NaN if no row is decided.",
+        rows="decided",
+        criterion="error",
+    ),
+    Measure(
+        "accuracy",
+        accuracy,
+        "accuracy",
+        "rate",
+        "Share of the decided rows that are classified correctly: 1 - `error`.",
+        rows="decided",
+    ),
+    Measure(
+        "coverage",
+        coverage,
+        "coverage",
+        "rate",
+        "Share of all rows that are decided, that is, assigned to a class.",
+        printed="refusals",
+    ),
+    Measure(
+        "precision",
+        precision,
+        "precision",
+        "rate",
+        "Share of correct rows among those predicted as each class, (K,); NaN without such rows.",
+        per_class=True,
+    ),
+    Measure(
+        "recall",
+        recall,
+        "recall",
+        "rate",
+        "Share of the rows of each class that are predicted as it, (K,); NaN without such rows.",
+        per_class=True,
+    ),
+    Measure(
+        "f1",
+        f_score,
+        "F1",
+        "counts",
+        "Harmonic mean of precision and recall of each class, (K,).",
+        per_class=True,
+    ),
+    Measure(
+        "specificity",
+        specificity,
+        "specificity",
+        "rate",
+        "Share of the rows of other classes that are not predicted as each class, (K,).",
+        per_class=True,
+    ),
+    Measure(
+        "prevalence",
+        prevalence,
+        "prevalence",
+        "rate",
+        per_class=True,
+        printed="never",
+        attribute=False,
+    ),
+    Measure(
+        "rejected",
+        action_share,
+        "rejected",
+        "rate",
+        "Share of the rows that are rejected.",
+        printed="refusals",
+        action=REJECT,
+    ),
+    Measure(
+        "outliers",
+        action_share,
+        "outliers",
+        "rate",
+        "Share of the rows that are reported as outliers, far from every class.",
+        printed="refusals",
+        action=OUTLIER,
+    ),
+    Measure(
+        "balanced_accuracy",
+        balanced_accuracy,
+        "balanced accuracy",
+        "counts",
+        "Mean recall of the classes that have rows.",
+    ),
+    Measure(
+        "mcc",
+        mcc,
+        "MCC",
+        "counts",
+        "Matthews' correlation of true class and decision.",
+        bounds=(-1.0, 1.0),
+    ),
+    Measure(
+        "kappa",
+        kappa,
+        "kappa",
+        "counts",
+        "Cohen's kappa: agreement beyond chance.",
+        bounds=(-1.0, 1.0),
+    ),
+    *(
+        Measure(
+            f"{average}_{'f1' if measure == 'f' else measure}",
+            partial(average_over_classes, measure=measure, average=average),
+            f"{average} {measure}",
+            "counts",
+            printed="never",
+            attribute=False,
+        )
+        for average in AVERAGES
+        for measure in ("precision", "recall", "f")
+    ),
+    Measure(
+        "log_loss",
+        log_loss_sums,
+        "log loss",
+        "loss",
+        "Mean of -log posterior of the true class; NaN without posteriors.",
+        bounds=(0.0, np.inf),
+        criterion="log loss",
+    ),
+    Measure(
+        "brier",
+        halved_brier_sums,
+        "Brier",
+        "loss",
+        "Mean squared distance of posterior and true class, as scikit-learn's brier_score_loss.\n\n"
+        "With two classes that of the probability of one of them (0 to 1), with more the sum over\n"
+        "all classes (0 to 2).",
+        bounds=lambda tally: (0.0, 1.0 if len(tally.labels) == 2 else 2.0),
+        criterion="Brier score",
+    ),
+    Measure(
+        "brier_sum",
+        brier_sums,
+        "Brier sum",
+        "loss",
+        "Mean squared distance summed over all classes, also with two classes (0 to 2).",
+        printed="never",
+        bounds=(0.0, 2.0),
+    ),
+)
+MEASURES = {measure.name: measure for measure in _REGISTRY}
+
+
+class _Number(Protocol):
+    """Type of an attribute that is one number."""
+
+    def __get__(self, tally: Any, owner: type) -> float: ...
+
+
+class _Vector(Protocol):
+    """Type of an attribute that has a value for each class."""
+
+    def __get__(self, tally: Any, owner: type) -> Floats: ...
+
+
+class MeasureAttributes:
+    """The registered measures as attributes of a tally.
+
+    The annotations are for type checkers only: the loop below adds the attributes, also those of
+    measures without an annotation.
+    """
+
+    __slots__ = ()
+
+    error: ClassVar[_Number]
+    accuracy: ClassVar[_Number]
+    coverage: ClassVar[_Number]
+    rejected: ClassVar[_Number]
+    outliers: ClassVar[_Number]
+    balanced_accuracy: ClassVar[_Number]
+    mcc: ClassVar[_Number]
+    kappa: ClassVar[_Number]
+    log_loss: ClassVar[_Number]
+    brier: ClassVar[_Number]
+    brier_sum: ClassVar[_Number]
+    precision: ClassVar[_Vector]
+    recall: ClassVar[_Vector]
+    specificity: ClassVar[_Vector]
+    f1: ClassVar[_Vector]
+
+
+for _measure in _REGISTRY:
+    if _measure.attribute:
+        setattr(
+            MeasureAttributes, _measure.name, property(_measure.value, doc=_measure.description)
+        )
+
+
+def count_formula(
     tally: Tally,
     measure: str,
     *,
     cost: Any = None,
     reject: float | None = None,
     outlier: float | None = None,
-) -> Measure:
-    """Any measure of counts, of tables (..., A, K) like that of the tally."""
+) -> CountFormula:
+    """Return a measure as a function of tables (..., A, K) with the tally's actions and classes."""
     if measure == "cost" and cost is not None:
         return cost_formula(tally, cost, reject, outlier)
-    if measure in MEASURES:
-        return MEASURES[measure]
-    rate = rates_of(tally).get(measure)
-    if rate is None:
-        names = [*rates_of(tally), *MEASURES, *LOSSES]
+    entry = MEASURES.get(measure)
+    if entry is None:
+        kinds = ("rate", "counts", "loss")
+        names = [entry.name for kind in kinds for entry in _REGISTRY if entry.kind == kind]
         allowed = f"one of {', '.join(names)}; or 'cost', with cost="
         raise OptionError.of("measure", measure, allowed)
-    return partial(_ratio_of, rate)
+    return entry.of_counts(tally)
 
 
 def bounds_of(
@@ -272,55 +569,33 @@ def bounds_of(
     cost: Any = None,
     reject: float | None = None,
     outlier: float | None = None,
-) -> tuple[float, float]:
-    """The least and the largest value that a measure can have."""
+) -> Bounds:
+    """Return the least and the largest possible value of a measure."""
     if measure == "cost":
         return 0.0, float(_prices(tally, cost, reject, outlier).max(initial=0.0))
-    if measure == "log_loss":
-        return 0.0, np.inf
-    if measure in LOSSES:
-        return 0.0, 1.0 if measure == "brier" and len(tally.labels) == 2 else 2.0
-    return (-1.0 if measure in ("mcc", "kappa") else 0.0), 1.0
+    bounds = MEASURES[measure].bounds
+    return bounds(tally) if callable(bounds) else bounds
 
 
-def cost_formula(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Measure:
-    """The mean price of a row."""
+def cost_formula(
+    tally: Tally, cost: Any, reject: float | None, outlier: float | None
+) -> CountFormula:
+    """Return the mean cost of a row as a function of tables."""
     prices = _prices(tally, cost, reject, outlier)
     return lambda cells: ratio(((cells * prices).sum(axis=(-2, -1)), total(cells)))
 
 
-def loss_sums(tally: Tally, name: str) -> tuple[float, Floats]:
-    """Weight of the rows that had posteriors, and (4,) sums of a loss; of two classes Brier halved.
-
-    The sums are of w l, w l^2, w^2 l and w^2 l^2.
-    """
-    sums = (tally.scored.log_loss if name == "log_loss" else tally.scored.brier).sum(axis=1)
-    if name == "brier" and len(tally.labels) == 2:
-        sums = sums * np.array([0.5, 0.25, 0.5, 0.25])
-    return float(tally.scored.weight[0].sum()), sums
-
-
-def check_scored(tally: Tally, measure: str) -> None:
-    """Refuse a loss where no row had posteriors."""
-    if not tally.scored.weight[0].any():
-        raise PosteriorError.not_given(measure)
-
-
 def _prices(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Floats:
-    """(A, K) cost of each action; one that was taken must have one."""
+    """Return the cost of each action and class, (A, K); raise if an action that occurs has none."""
     costs = Costs.of(cost, tally.labels)
     known: dict[Hashable, Any] = dict(zip(costs.actions, costs.cost, strict=True))
     outlier = reject if outlier is None else outlier
     known |= {a: c for a, c in ((REJECT, reject), (OUTLIER, outlier)) if c is not None}
-    taken = tally.weight.sum(axis=1) > 0
-    without = [a for a, some in zip(tally.actions, taken, strict=True) if some and a not in known]
-    if without:
-        raise CostError.missing_actions(without, list(known))
+    occurs = tally.weight.sum(axis=1) > 0
+    missing = [a for a, n in zip(tally.actions, occurs, strict=True) if n and a not in known]
+    if missing:
+        raise CostError.missing_actions(missing, list(known))
     prices = np.zeros(tally.weight.shape)
     for a, action in enumerate(tally.actions):
         prices[a] = known.get(action, 0.0)
     return prices
-
-
-def _ratio_of(rate: Rate, cells: Floats) -> Floats:
-    return ratio(rate(cells))

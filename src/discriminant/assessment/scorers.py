@@ -1,10 +1,11 @@
-"""What a classifier says of rows: how probable each class is, and what it decides.
+"""Scorers: obtain log posteriors and decisions from fitted classifiers.
 
-The two need not agree. A cost, a threshold, weights of the classes or votes of many classifiers
-decide for another class than the most probable one, and a decision may be no class at all. So what
-is measured is what the model itself would do: `decide` where it has it, else `predict`.
+Log posteriors and decisions need not agree. A cost, a threshold, class weights or the votes of
+several classifiers may lead to another class than the most probable one, and a decision need not be
+a class. So the decisions of the model itself are measured: `decide` if it has this method, else
+`predict`.
 
-Fitted models as scorers of blocks: what travels to where the rows are.
+The classes `...Scorer` wrap a fitted model so that it can be sent to the partitions of a table.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from discriminant.table.blocks import Features, Floats, Labels, Places, dense
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """What is said of n rows."""
+    """Log posteriors and decisions for n rows."""
 
     log_posterior: Floats  # (n, K), -inf for a class that the model does not know
-    decided: Places  # (n,) place of what is decided, among the K labels and then the others
-    others: Actions = ()  # decisions that are no classes
+    decided: Places  # (n,) index of the decision in the list of the K labels followed by `others`
+    others: Actions = ()  # decisions that are not classes
 
     @classmethod
     def empty(cls, rows: int, classes: int) -> Predictions:
-        """To be filled in."""
-        logs = np.full((classes, rows), -np.inf).T  # those of a class side by side
+        """Return predictions for `rows` rows, as arrays that are still to be filled in."""
+        logs = np.full((classes, rows), -np.inf).T  # columns are contiguous in memory
         return cls(logs, np.zeros(rows, dtype=np.intp))
 
     def take(self, rows: Places) -> Predictions:
-        """What is said of some of them."""
+        """Return the predictions for some of the rows."""
         logs = np.array([column[rows] for column in self.log_posterior.T]).T
         return Predictions(logs, self.decided[rows], self.others)
 
@@ -52,39 +53,42 @@ class Predictions:
         log_posterior: Floats,
         codes: npt.NDArray[Any],
     ) -> None:
-        """Fill in some rows by a model that knows the classes in `columns` alone."""
+        """Fill in predictions of some rows by a model that knows only the classes `columns`."""
         for k, column in zip(columns, log_posterior.T, strict=True):
             self.log_posterior[rows, k] = column
         self.decided[rows] = columns[codes]
 
 
 def check_classifier(estimator: Any) -> None:
-    """A classifier, and not a class of them."""
+    """Raise unless `estimator` is an instance of a classifier (and not a Python class)."""
     if isinstance(estimator, type):
         name = estimator.__name__
         raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
     if not is_classifier(estimator):
-        allowed = "a classifier: what is measured is what is said of classes"
+        allowed = "a classifier: only predictions of classes can be assessed"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
 def decisions_of(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
-    """(n,) what a fitted classifier decides, and the decisions it has that are no classes."""
+    """Return the decisions of a fitted classifier, (n,), and which decisions are not classes."""
     if not hasattr(model, "decide"):
         return np.asarray(model.predict(X)), ()
-    said = np.asarray(model.decide(X), dtype=object)
+    decisions = np.asarray(model.decide(X), dtype=object)
     classes = set(np.asarray(model.classes_).tolist())
-    known = dict.fromkeys([*getattr(model, "actions_", ()), *said.tolist()])
-    return said, tuple(action for action in known if action not in classes)
+    actions = dict.fromkeys([*getattr(model, "actions_", ()), *decisions.tolist()])
+    return decisions, tuple(action for action in actions if action not in classes)
 
 
 def log_posterior_or_none(model: Any, X: Any) -> Floats | None:
-    """(n, K) log posteriors of a fitted classifier; None if it gives no probabilities."""
+    """Return the log posteriors of a fitted classifier, (n, K); None if it has no posteriors."""
     return log_predict_proba(model, X) if gives_posterior(model) else None
 
 
 def log_predict_proba(model: Any, X: Any) -> Floats | None:
-    """(n, K) logs of `predict_proba`, whether or not these are probabilities; None without it."""
+    """Return the logs of `predict_proba`, (n, K); None if the model lacks this method.
+
+    The probabilities need not be calibrated.
+    """
     with np.errstate(divide="ignore"):
         if hasattr(model, "predict_log_proba"):
             return np.asarray(model.predict_log_proba(X), dtype=np.float64)
@@ -94,29 +98,34 @@ def log_predict_proba(model: Any, X: Any) -> Floats | None:
 
 
 def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
-    """(n, K) scores of all classes; one of two classes is that of the second."""
-    said = np.asarray(model.decision_function(features))
-    if said.ndim == 1:
-        said = np.column_stack([-said, said]) / 2.0
-    found = np.full((len(said), len(labels)), -np.inf)
-    found[:, np.searchsorted(labels, model.classes_)] = said
-    return found
+    """Return `decision_function` for all classes, (n, K); -inf for classes the model does not know.
+
+    If the model has two classes and returns one score `s` for each row, the two columns are `-s/2`
+    and `s/2`.
+    """
+    scores = np.asarray(model.decision_function(features))
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores]) / 2.0
+    all_scores = np.full((len(scores), len(labels)), -np.inf)
+    all_scores[:, np.searchsorted(labels, model.classes_)] = scores
+    return all_scores
 
 
 class PredictionCollector:
-    """Predictions of several fitted classifiers, each for some of N rows."""
+    """Collector of predictions by several fitted classifiers, each for some of N rows."""
 
     def __init__(self, labels: Labels, rows: int) -> None:
         self.labels = labels
         self.predicted = Predictions.empty(rows, len(labels))
-        self._decisions: list[tuple[Places, npt.NDArray[Any]]] = []  # row numbers, their decisions
+        # row numbers, and the decisions for those rows
+        self._decisions: list[tuple[Places, npt.NDArray[Any]]] = []
         self._others: set[Hashable] = set()
 
     def add(self, model: Any, X: Any, rows: Places, *, decide: bool = True) -> None:
-        """Predict rows X, which have these numbers.
+        """Predict `X`, which are the rows with the numbers `rows`, and collect the predictions.
 
-        A model without probabilities counts as certain of the class it predicts. With `decide`
-        False its predictions are collected even where it has a method `decide`.
+        For a model without probabilities the predicted class has probability one. If `decide` is
+        False, the result of `predict` is collected even if the model has a method `decide`.
         """
         decisions, others = decisions_of(model, X) if decide else (model.predict(X), ())
         self._decisions.append((rows, np.asarray(decisions)))
@@ -131,7 +140,11 @@ class PredictionCollector:
             self.predicted.log_posterior[rows, k] = column
 
     def predictions(self) -> Predictions:
-        """All predictions, with decisions as codes of the classes and then of other actions."""
+        """Return all predictions.
+
+        A decision is coded by its index in the list of the classes followed by all other
+        decisions.
+        """
         names = self.labels.tolist()
         others = sort_actions(self._others.difference(names))
         place: dict[Any, int] = {name: a for a, name in enumerate([*names, *others])}
@@ -146,50 +159,52 @@ class PredictionCollector:
         return Predictions(self.predicted.log_posterior, self.predicted.decided, tuple(others))
 
 
-def _distinct(said: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places]:
-    """Different decisions, and which of them each is; they need not be alike enough to be sorted.
+def _distinct(decisions: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places]:
+    """Return the distinct decisions, and the index of each decision in them.
+
+    The decisions need not be sortable.
 
     >>> _distinct(np.array(["no", "yes", "no"], dtype=object), np.array(["no", "yes"]))
     (['no', 'yes'], array([0, 1, 0]))
     """
-    if said.dtype != object and said.dtype.kind == labels.dtype.kind:
-        which = np.minimum(np.searchsorted(labels, said), len(labels) - 1)
-        if np.array_equal(labels[which], said):
+    if decisions.dtype != object and decisions.dtype.kind == labels.dtype.kind:
+        which = np.minimum(np.searchsorted(labels, decisions), len(labels) - 1)
+        if np.array_equal(labels[which], decisions):
             return labels.tolist(), which
-    known: dict[Any, int] = {}
-    which = np.fromiter((known.setdefault(one, len(known)) for one in said.tolist()), dtype=np.intp)
-    return list(known), which
+    index: dict[Any, int] = {}
+    which = np.fromiter((index.setdefault(d, len(index)) for d in decisions.tolist()), np.intp)
+    return list(index), which
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleScorer:
-    """A rule made from moments, and the model, not fitted, that says what it means."""
+    """Scorer that applies a rule fitted to moments."""
 
-    model: Any
+    model: Any  # unfitted estimator, which turns scores of the rule into posteriors
     rule: Rule
-    columns: Places  # (k,) the classes that it knows
-    classes: int  # K of all
+    columns: Places  # (k,) indices of the classes that the rule knows
+    classes: int  # `K`, the number of all classes
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Log posteriors of all classes, and what is decided."""
+        """Return log posteriors of all classes, decisions, and actions that are not classes."""
         logs, codes = self.model.predict_with_rule(self.rule, features)
-        return *_placed(logs, codes, self.columns, self.classes), ()
+        return *_among_all_classes(logs, codes, self.columns, self.classes), ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelScorer:
-    """A fitted model, asked as anybody would ask it."""
+    """Scorer that calls the public methods of a fitted model."""
 
     model: Any
     labels: Labels  # (K,) all classes
-    places: Places | None = None  # (d,) where its features are among those of a row
+    places: Places | None = None  # (d,) indices, in a row, of the features of the model
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Log posteriors of all classes, and what is decided."""
+        """Return log posteriors of all classes, decisions, and actions that are not classes."""
         rows = np.asarray(dense(features), dtype=np.float64)
         if self.places is not None:
             rows = rows[:, self.places]
-        if not self._plain:
+        if not hasattr(self.model, "predict_log_proba") or hasattr(self.model, "decide"):
             collector = PredictionCollector(self.labels, len(rows))
             collector.add(self.model, rows, np.arange(len(rows)))
             predictions = collector.predictions()
@@ -197,23 +212,18 @@ class ModelScorer:
         columns = np.searchsorted(self.labels, self.model.classes_)
         codes = np.searchsorted(self.model.classes_, self.model.predict(rows))
         logs = self.model.predict_log_proba(rows)
-        return *_placed(logs, codes, columns, len(self.labels)), ()
-
-    @property
-    def _plain(self) -> bool:
-        """Whether it decides for classes that it gives a probability, and nothing else."""
-        return hasattr(self.model, "predict_log_proba") and not hasattr(self.model, "decide")
+        return *_among_all_classes(logs, codes, columns, len(self.labels)), ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionScorer:
-    """A fitted model without posteriors: it is sure of what it says, and ranks rows by scores."""
+    """Scorer of a fitted model without posteriors; rows are ranked by its decision function."""
 
     model: Any
     labels: Labels  # (K,) all classes
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """All belief in the class that is said."""
+        """Return predictions in which the predicted class has probability one."""
         rows = np.asarray(dense(features), dtype=np.float64)
         codes = np.searchsorted(self.labels, self.model.predict(rows))
         logs = np.full((len(codes), len(self.labels)), -np.inf)
@@ -221,28 +231,33 @@ class DecisionScorer:
         return logs, codes, ()
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) by which rows are ranked."""
+        """Return the scores that rank the rows, (n, K)."""
         rows = np.asarray(dense(features), dtype=np.float64)
         return class_scores(self.model, rows, self.labels)
 
 
 def without_feature_names(model: Any) -> Any:
-    """A fitted model that takes arrays without asking for the names of their columns."""
-    made = copy(model)
-    schema = getattr(made, "_schema", None)
+    """Return a copy of a fitted model that accepts arrays without a check of column names."""
+    model = copy(model)
+    schema = getattr(model, "_schema", None)
     if schema is not None:
-        made._schema = replace(schema, named=False)
-    if "feature_names_in_" in made.__dict__:
-        del made.feature_names_in_
-    if hasattr(made, "estimator_"):
-        made.estimator_ = without_feature_names(made.estimator_)
-    return made
+        model._schema = replace(schema, named=False)
+    if "feature_names_in_" in model.__dict__:
+        del model.feature_names_in_
+    if hasattr(model, "estimator_"):
+        model.estimator_ = without_feature_names(model.estimator_)
+    return model
 
 
-def _placed(logs: Floats, codes: Places, columns: Places, classes: int) -> tuple[Floats, Places]:
-    """Among all classes; one that the model does not know has posterior 0."""
+def _among_all_classes(
+    logs: Floats, codes: Places, columns: Places, classes: int
+) -> tuple[Floats, Places]:
+    """Return predictions over all classes.
+
+    Classes that the model does not know have posterior 0.
+    """
     if len(columns) == classes:
         return logs, codes
-    found = np.full((len(logs), classes), -np.inf)
-    found[:, columns] = logs
-    return found, columns[codes]
+    all_logs = np.full((len(logs), classes), -np.inf)
+    all_logs[:, columns] = logs
+    return all_logs, columns[codes]

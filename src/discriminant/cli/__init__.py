@@ -1,4 +1,4 @@
-"""The command line, such as `discriminant report loans.csv --target default`.
+"""Command line interface: `discriminant report loans.csv --target default` and other commands.
 
 Only what `--help` needs is imported here and in `commands`; numerical libraries are loaded when a
 command runs.

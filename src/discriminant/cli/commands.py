@@ -1,6 +1,7 @@
 """Commands of the command line: names, options and help texts.
 
-The modules beside this one carry them out; each is imported when its command runs.
+The commands are carried out by the other modules of this package; each is imported when its command
+runs.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _check_present(*paths: str | None) -> None:
             from discriminant.errors import FileError
 
             raise FileError.absent(path) from None
-        except (OSError, ValueError):  # an invalid file name: the reader explains
+        # the file name is invalid: the reader raises an error that explains this
+        except (OSError, ValueError):
             continue
 
 

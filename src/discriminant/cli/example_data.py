@@ -1,4 +1,4 @@
-"""Example tables: data sets of scikit-learn as CSV, with a command to try on each."""
+"""Example data: data sets of scikit-learn, written as CSV, with a command to try on each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETS = {
 
 
 def write_examples(session: Session, folder: str, *, force: bool = False) -> int:
-    """Write all examples; a different file of the same name is replaced only with `force`."""
+    """Write all examples. A file of the same name but with other content needs `force`."""
     check_file_name(folder)
     texts = {Path(folder) / f"{name}.csv": _text(name) for name in _SETS}
     for file, text in texts.items():

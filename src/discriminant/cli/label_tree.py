@@ -1,7 +1,7 @@
 """Commands for label trees: fit, report and assess.
 
 The rows come from a file of sparse rows with label sets (XMC text or svmlight), or, for fit, from a
-table (--target).
+table (with --target).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from discriminant.extreme.label_tree import LabelTree, check_options
 from discriminant.extreme.report import label_page_facts, labels_to_markdown, write_label_page
 from discriminant.report.fact_types import to_json
 from discriminant.report.format import count_with_noun
-from discriminant.study.predict import ProgressRate
-from discriminant.study.report import write_text
 from discriminant.study.data_source import reject_sparse_file
+from discriminant.study.progress import ProgressRate
+from discriminant.study.report import write_text
 
 _SCALED = " Rows were scaled to unit length (--with unit_rows=false turns this off)."
 _FROM_ONE = (
     "There is no feature 0, so features are assumed to be numbered from 1, as svmlight does; if "
     "they are numbered from 0, pass --first 0. The model stores the choice."
 )
-_MAX_CLASSES = 10_000_000  # of a table, unless --max-classes is passed
+_MAX_CLASSES = 10_000_000  # largest number of classes of a table, unless --max-classes is passed
 
 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -64,14 +64,14 @@ def _fit_sparse(
 def train(
     session: Session, source: tuple[str, ...], options: dict[str, Any], settings: dict[str, Any]
 ) -> tuple[LabelTree, int, dict[str, float]]:
-    """Return a model of sparse rows, the number of rows, and the seconds taken.
+    """Return a model fitted to sparse rows, the number of rows, and the seconds taken.
 
     Rows are scaled to unit length unless the settings say otherwise.
     """
     given = {"random_state": options["seed"], "checkpoint": options["checkpoint"]}
     given = given if settings.get("tree") == "moments" else {**given, "unit_rows": True}
     model = LabelTree(**{**given, **settings})
-    check_options(model)  # before a large file is read
+    check_options(model)  # checked before a large file is read
     with session.progress() as shown:
         shown("reading", 0, 1)
         began = time.perf_counter()
@@ -91,7 +91,7 @@ def train(
 
 
 def first_feature(source: tuple[str, ...], options: dict[str, Any]) -> Any:
-    """Return the value of --first, 0 or 1, or None."""
+    """Return the value of --first (the number of the first feature): 0, 1 or None."""
     if options["first"] is None:
         return None
     path = single_file(one_or_all(source))
@@ -104,7 +104,7 @@ def first_feature(source: tuple[str, ...], options: dict[str, Any]) -> Any:
 
 
 def set_first_feature(model: Any, source: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Store the value of --first, if there is one, in the model."""
+    """Store the value of --first in the model, if it was passed."""
     if options["first"] is None:
         return
     model.first_feature_ = first_feature(source, options)
@@ -159,18 +159,18 @@ def _print_model(session: Session, model: LabelTree, rows: int, out: Any) -> int
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """Return an option and its value, a number or a text."""
+    """Return the name and the value of an option; the value is a number or a text."""
     name, separator, value = text.partition("=")
     if not separator:
         raise CommandError(f"--with {text}: write OPTION=VALUE, such as --with arity=32.")
     try:
         return name.strip(), json.loads(value)
-    except (ValueError, RecursionError):  # RecursionError: too many brackets
+    except (ValueError, RecursionError):  # RecursionError is raised for too many nested brackets
         return name.strip(), value
 
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """Train on a file, evaluate on --test if there is one, and write the report."""
+    """Train on a file, evaluate on the file --test if it is passed, and write the report."""
     reject_inapplicable("sparse rows", *(["no test file"] if options["test"] is None else []))
     if options["no_model"]:
         reject_inapplicable("no model file")
@@ -206,7 +206,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 def assess(
     session: Session, model: LabelTree, path: str, source: tuple[str, ...], options: dict[str, Any]
 ) -> int:
-    """Evaluate a saved label tree on a file, and write a report with --page."""
+    """Evaluate a saved label tree on a file; write a report if --page is passed."""
     page = None if options["page"] is None else Path(options["page"])
     check_outputs((path, *source), page)
     measured = _assess(session, model, one_or_all(source), options)
@@ -228,10 +228,10 @@ def _assess(
     session: Session, model: LabelTree, source: Any, options: dict[str, Any]
 ) -> FileAssessment:
     with session.progress() as shown:
-        pace = ProgressRate(shown)
-        pace("measuring", 0, 1)
+        rate = ProgressRate(shown)
+        rate("measuring", 0, 1)
         return assess_file(
-            model, source, k=options["top"], unknown=options["unknown"], progress=pace.rows
+            model, source, k=options["top"], unknown=options["unknown"], progress=rate.rows
         )
 
 

@@ -1,4 +1,4 @@
-"""Commands on moment files, which add and subtract: moments, merge, forget and drift."""
+"""Commands on moment files, which can be added and subtracted: moments, merge, forget, drift."""
 
 from __future__ import annotations
 
@@ -19,30 +19,31 @@ from discriminant.engines.table_moments import TableMoments, align_encodings
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.format import count_with_noun, number
-from discriminant.study.predict import ProgressRate
 from discriminant.study.data_source import open_study_source
+from discriminant.study.progress import ProgressRate
 
-_LEVEL = 0.05  # of significance
+_LEVEL = 0.05  # significance level
 
 
 def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Read a table and save its moments."""
     check_outputs(source, options["out"])
-    options["reference"] = options["reference"] or "none"  # so that those of several sites add
+    # so that the moments of several sites can be added
+    options["reference"] = options["reference"] or "none"
     detail, arguments = options["detail"], reading_arguments(options)
     with session.progress() as shown:
-        pace = ProgressRate(shown)
-        pace("reading", 0, 1)
-        taken = open_study_source(
-            one_or_all(source), detail=detail, progress=pace.rows, min_classes=1, **arguments
+        rate = ProgressRate(shown)
+        rate("reading", 0, 1)
+        table = open_study_source(
+            one_or_all(source), detail=detail, progress=rate.rows, min_classes=1, **arguments
         )
-        result = read_moments(taken.rows, detail=detail)
+        result = read_moments(table.rows, detail=detail)
     if isinstance(result, ClassMoments):
-        result = TableMoments.from_moments(result, taken.opened.encoding)
+        result = TableMoments.from_moments(result, table.opened.encoding)
     store.save(result, options["out"])
-    taken.complete()
-    for line in taken.opened.notes:
-        session.log(line)
+    table.complete()
+    for note in table.opened.notes:
+        session.log(note)
     return _print_moments(session, result, options["out"])
 
 
@@ -58,7 +59,7 @@ def merge(session: Session, files: tuple[str, ...], options: dict[str, Any]) -> 
 
 
 def _duplicates(files: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of files with the same content, the earlier one first."""
+    """Return the pairs of files that have the same content, the earlier file first."""
     known: dict[bytes, str] = {}
     result = []
     for path in files:
@@ -82,7 +83,7 @@ def forget(session: Session, whole: str, part: str, options: dict[str, Any]) -> 
 
 
 def drift(session: Session, before: str, after: str, options: dict[str, Any]) -> int:
-    """Test whether the means differ, and print the feature that changed most."""
+    """Test whether the means of two files differ, and print the feature that changed most."""
     first, second = comparable(load_moments(before), load_moments(after))
     result = hotelling(first, second, labels=list(options["label"]) or None)
     result = replace(result, labels=(before, after))
@@ -92,7 +93,10 @@ def drift(session: Session, before: str, after: str, options: dict[str, Any]) ->
 
 
 def _most_changed(result: Hotelling) -> str:
-    """Describe the feature whose mean differs most, if significantly (Bonferroni)."""
+    """Return a sentence on the feature whose mean differs most.
+
+    If no difference is significant (with Bonferroni's correction), the sentence states that.
+    """
     worst = min(result.to_dict()["features"], key=lambda row: row["p"])
     if worst["p"] * len(result.features) >= _LEVEL:
         return (
@@ -114,12 +118,15 @@ def load_moments(path: str) -> ClassMoments:
 
 
 def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Return both moments on the same features, with a reference level for each category."""
+    """Return both moments on the same features.
+
+    Every categorical column has a reference level, the same in both.
+    """
     if not (isinstance(first, TableMoments) and isinstance(second, TableMoments)):
         return first, second
-    whole = first + second
-    assert isinstance(whole, TableMoments)
-    names = whole.with_reference().features
+    total = first + second
+    assert isinstance(total, TableMoments)
+    names = total.with_reference().features
     first, second = align_encodings(first, second)
     return first.select(names), second.select(names)
 

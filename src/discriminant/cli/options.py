@@ -1,11 +1,11 @@
-"""Options that several commands share, their values, and options that do not apply.
+"""Options that several commands share: definitions, parsing, and checks that they apply.
 
-An option that has no effect is an error and is never ignored. `INAPPLICABLE` lists them:
+An option that has no effect is an error; it is never ignored. `INAPPLICABLE` lists such options:
 
     (command, case): the options that have no effect in that case, and why
 
-A command names the cases that apply as soon as they are known, before any rows are read. Only
-options passed on the command line count, never their defaults.
+A command checks these cases as soon as it knows which apply, before any rows are read. Only options
+that were passed on the command line count, not those left at their defaults.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from discriminant.table.policies import MISSING, UNSEEN
 
 Command = Callable[..., Any]
 REFERENCES = {"frequent": "frequent", "first": "first", "none": None}
+_SAME_IN_PYTHON = (  # options for reading data that have the same name and values in Python
+    *("target", "weight", "missing", "unseen", "exclude", "max_levels", "max_classes"),
+    *("delimiter", "decimal", "thousands", "encoding", "checkpoint", "pushdown"),
+)
 
 
 def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -202,57 +206,45 @@ decision_options = _all(
 
 
 def one_or_all(source: tuple[str, ...]) -> Any:
-    """Return the only source, or the list of them."""
+    """Return the only source, or the list of sources if there are several."""
     return source[0] if len(source) == 1 else list(source)
 
 
 def reading_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the reading options from those of a command; return them as Python arguments."""
+    """Remove the options for reading data from `given`; return them as Python arguments."""
     if given["target"] is None:
         raise click.MissingParameter(param_hint="'--target'", param_type="option")
-    ordered = dict(_levels(text) for text in given.pop("ordered"))
-    columns, most = given.pop("column"), given.pop("max_bytes")
-    arguments = {
-        "target": given.pop("target"),
-        "weight": given.pop("weight"),
-        "missing": given.pop("missing"),
-        "unseen": given.pop("unseen"),
-        "ordered": ordered or None,
+    arguments = {name: given.pop(name) for name in _SAME_IN_PYTHON}
+    arguments |= {
+        "ordered": dict(_levels(text) for text in given.pop("ordered")) or None,
         "categories": given.pop("category"),
-        "exclude": given.pop("exclude"),
-        "columns": columns or None,
+        "columns": given.pop("column") or None,
         "reference": REFERENCES[given.pop("reference") or "frequent"],
         "missing_texts": given.pop("missing_text") or None,
-        "max_levels": given.pop("max_levels"),
-        "delimiter": given.pop("delimiter"),
-        "decimal": given.pop("decimal"),
-        "thousands": given.pop("thousands"),
-        "encoding": given.pop("encoding"),
-        "max_classes": given.pop("max_classes"),
-        "checkpoint": given.pop("checkpoint"),
-        "pushdown": given.pop("pushdown"),
         **source_arguments(given),
     }
-    return arguments if most is None else {**arguments, "max_bytes": most}
+    max_bytes = given.pop("max_bytes")
+    return arguments if max_bytes is None else {**arguments, "max_bytes": max_bytes}
 
 
 def source_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Remove and return the options that name a table of a database, and the engine."""
+    """Remove from `given` the engine and the options that name a database table; return them."""
     return {name: given.pop(name) for name in ("table", "query", "engine")}
 
 
 def split_names(text: str | None) -> list[str] | None:
-    """Return names that are separated by commas."""
+    """Return a list of names from a text that separates them by commas."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def parse_costs(text: str | None) -> Any:
-    """Return the costs of a JSON text."""
+    """Return the costs that a JSON text describes."""
     if text is None:
         return None
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as fault:  # RecursionError: too many brackets
+    # RecursionError is raised for too many nested brackets
+    except (ValueError, RecursionError) as fault:
         from discriminant.errors import CommandError
 
         why = fault.msg if isinstance(fault, json.JSONDecodeError) else str(fault)
@@ -339,7 +331,7 @@ INAPPLICABLE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
 
 
 def reject_inapplicable(*cases: str) -> None:
-    """Raise an error for the first option that was passed and has no effect in these cases."""
+    """Raise an error for the first option that was passed but has no effect in these cases."""
     context = get_current_context(silent=True)
     if context is None:
         return

@@ -12,7 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from discriminant import store
-from discriminant.assessment.evaluate import as_known, evaluate, evaluate_source
+from discriminant.assessment.evaluate import (
+    encoding_of,
+    evaluate,
+    evaluate_source,
+    match_spelling,
+)
 from discriminant.cli.label_tree import is_of_sparse_rows, set_first_feature
 from discriminant.cli.options import (
     CSV_STYLE,
@@ -28,8 +33,9 @@ from discriminant.errors import CommandError, TargetError
 from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as export_model
 from discriminant.report.format import count_with_noun
-from discriminant.study.predict import PredictedRows, ProgressRate, encoding_of, predict_file
 from discriminant.study.data_source import is_partitioned, open_partitions, resolve_database
+from discriminant.study.predict import PredictedRows, predict_file
+from discriminant.study.progress import ProgressRate
 from discriminant.table.cells import encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
@@ -37,7 +43,7 @@ from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS
 from discriminant.table.load import read_frame
 from discriminant.table.partitioned import with_read_options
 
-_LOG_ROWS = 1_000_000  # between two lines of progress
+_LOG_ROWS = 1_000_000  # rows between two lines of progress
 
 
 def predict(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -56,7 +62,7 @@ def predict(session: Session, path: str, source: tuple[str, ...], options: dict[
 def _to_stdout(
     session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]
 ) -> int:
-    """Print a CSV, and nothing else, to stdout once all rows are predicted."""
+    """Print the predictions as CSV to stdout, and nothing else, after all rows are predicted."""
     if session.as_json:
         raise CommandError("--out - and --json both write to stdout: use only one of them.")
     with TemporaryDirectory() as folder:
@@ -69,8 +75,8 @@ def _to_stdout(
 
 
 def _class_counts(done: PredictedRows) -> str:
-    most = Counter(done.counts).most_common(20)
-    lines = [f"  {name}: {count_with_noun(n, 'row')}" for name, n in most]
+    counts = Counter(done.counts).most_common(20)
+    lines = [f"  {name}: {count_with_noun(n, 'row')}" for name, n in counts]
     return "\n".join([f"{count_with_noun(done.rows, 'row')}:", *lines])
 
 
@@ -101,7 +107,7 @@ def _predict(
 
 
 def _set_policies(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
-    """Replace policies that may differ from those used in fitting."""
+    """Replace policies of a fitted model (for unseen categories, and missing texts) by new ones."""
     while model is not None and not hasattr(model, "encoding_"):
         model = getattr(model, "estimator_", None)
     if model is None:
@@ -120,7 +126,7 @@ def _set_policies(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> 
 def _row_progress(
     session: Session, show: Callable[[str, int, int], None]
 ) -> Callable[[int, int], None]:
-    """Return a callback: a bar on a terminal, elsewhere a line per million rows."""
+    """Return a progress callback: a bar on a terminal, elsewhere one line per million rows."""
     logged = [0]
 
     def shown(rows: int, of: int) -> None:
@@ -153,7 +159,7 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     session.log("reading ...")
     frame, _ = read_frame(given, encoding=encoding, target=target)
     labels, codes = encode_label_cells(frame[target])
-    truth = as_known(labels, model.classes_)[codes]
+    truth = match_spelling(labels, model.classes_)[codes]
     assessment = evaluate(model, frame, truth, unseen=options["unknown"])
     session.result({"rows": len(frame), **assessment.to_dict()}, str(assessment))
     return DONE
@@ -168,15 +174,16 @@ def _assess_partitions(
     place: dict[str, Any],
     options: dict[str, Any],
 ) -> int:
-    """Evaluate a partitioned table in one pass; only sums are kept."""
+    """Evaluate a model on a partitioned table in one pass, which returns only sums."""
     with session.progress() as shown:
-        pace = ProgressRate(shown)
-        pace("reading", 0, 1)
-        source = open_partitions(given, progress=pace.rows, **place)
-        wishes = ReadOptions(target, missing_texts=encoding.missing_texts)
+        rate = ProgressRate(shown)
+        rate("reading", 0, 1)
+        source = open_partitions(given, progress=rate.rows, **place)
         assessment = evaluate_source(
             model,
-            with_read_options(source, wishes, encoding),
+            with_read_options(
+                source, ReadOptions(target, missing_texts=encoding.missing_texts), encoding
+            ),
             target=target,
             unseen=options["unknown"],
         )
@@ -214,7 +221,7 @@ def export(session: Session, path: str, options: dict[str, Any]) -> int:
 
 
 def load_model(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
-    """Load a model, with the costs of the command line if there are any, and its encoding."""
+    """Load a model and its encoding; apply the costs of the command line, if any, to the model."""
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)

@@ -1,11 +1,11 @@
-"""Running a command: exit codes, signals and error messages.
+"""Run a command: exit codes, signals and error messages.
 
-Errors go to stderr, and with --json also to stdout as a JSON object. An error in the input is one
-message, never a traceback.
+Errors are printed to stderr, and with --json also to stdout as a JSON object. An error in the input
+is printed as one message, never as a traceback.
 
 A command that is interrupted (Ctrl-C, SIGTERM, a closed terminal) exits with 128 + the number of
-the signal and lists which of its files are new and which are unchanged. No file is left half
-written.
+the signal. It lists which of its output files are new and which are unchanged; no file is left
+half written.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ from discriminant.redaction import masked, redact, register
 if TYPE_CHECKING:
     from discriminant.errors import DiscriminantError
 
-_SHOWN_LENGTH = 2000  # characters of a command that an error message repeats
-_RESUMABLE = ("DatabaseError", "EngineError")  # the same command may succeed later
-_STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
+_SHOWN_LENGTH = 2000  # largest number of characters of a command that an error message repeats
+# errors after which the same command may succeed later
+_RESUMABLE = ("DatabaseError", "EngineError")
+_STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # signals; not every system has all of them
 _CRASHES = (
     "SIGABRT",
     "SIGBUS",
     "SIGILL",
     "SIGSEGV",
     "SIGTRAP",
-)  # raised by native code that crashes
+)  # exceptions raised when native code crashes
 
 
 class Stopped(BaseException):
@@ -60,7 +61,7 @@ class Stopped(BaseException):
 
 
 def raise_on_signals() -> None:
-    """Raise `Stopped` on the first signal to stop; a second one ends the process as usual."""
+    """Raise `Stopped` on the first signal that asks to stop. A second signal ends the process."""
     numbers = [getattr(signal, name) for name in _STOP_SIGNALS if hasattr(signal, name)]
     handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
@@ -76,7 +77,7 @@ def raise_on_signals() -> None:
 def run(args: list[str], *, limited: bool = False) -> int:
     """Run a command line and return its exit code.
 
-    `limited` means that the address space is limited, so that BLAS buffers are reserved first.
+    If `limited`, the address space is limited, and the buffers of BLAS are reserved first.
     """
     command = _shown(args)
     forget_outputs()
@@ -91,7 +92,7 @@ def run(args: list[str], *, limited: bool = False) -> int:
 
 
 class RedactedStream:
-    """Standard output or error, with registered secrets masked."""
+    """Standard output or error stream that masks registered secrets."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -115,7 +116,10 @@ def _redacted_stream(stream: Any) -> Any:
 
 
 def _split_argument(arg: str) -> tuple[str, str]:
-    """Return the name of an option with its '=' (empty for other arguments), and the value."""
+    """Return the name of an option with its '=', and its value.
+
+    For other arguments the name is empty.
+    """
     name, equals, value = arg.partition("=")
     return (name + equals, value) if equals and name.startswith("--") else ("", arg)
 
@@ -157,7 +161,7 @@ def run_supervised(args: list[str], limit: int) -> int:
 
 
 def _shown(args: list[str]) -> str:
-    """Return the command as it is printed, and register its secrets to be masked everywhere."""
+    """Return the command as it is printed, and register its secrets, to mask them everywhere."""
     register(*(_split_argument(arg)[1] for arg in args))
     return shlex.join(["discriminant", *map(_shown_argument, args)])
 
@@ -171,12 +175,13 @@ def _run(args: list[str], command: str, *, limited: bool) -> int:
         if limited:
             from discriminant.engines.threads import reserve_buffers
 
-            reserve_buffers(available_threads() + 1)  # the threads of a pool, and the main thread
-        with warnings.catch_warnings():  # Session changes how they are shown
+            reserve_buffers(available_threads() + 1)  # threads of a pool, and the main thread
+        with warnings.catch_warnings():  # a Session changes how warnings are shown
             code = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
         return code if isinstance(code, int) else DONE
     except click.ClickException as fault:
-        vars(fault)["message"] = redact(fault.message)  # before it is wrapped into lines
+        # redact before the text is wrapped into lines
+        vars(fault)["message"] = redact(fault.message)
         if "--json" in args:
             _fail_as_json(type(fault).__name__, fault.format_message(), command)
             if _is_one_terminal():
@@ -205,7 +210,10 @@ def _run(args: list[str], command: str, *, limited: bool) -> int:
 
 
 def _package_error() -> type[DiscriminantError]:
-    """Return the base class of our errors, imported only after an error: `--help` stays fast."""
+    """Return the base class of our errors.
+
+    It is imported only after an error, so that `--help` stays fast.
+    """
     from discriminant.errors import DiscriminantError
 
     return DiscriminantError
@@ -222,7 +230,7 @@ def _fail(fault: BaseException, text: str, command: str, args: list[str]) -> int
 
 
 def _is_one_terminal() -> bool:
-    """Whether stdout and stderr are the same terminal, where an error need appear only once."""
+    """Whether stdout and stderr are the same terminal: then an error is printed only once."""
     return sys.stdout.isatty() and sys.stderr.isatty()
 
 
@@ -252,7 +260,7 @@ def _stopped(number: int, command: str, args: list[str]) -> int:
 
 
 def _resume_hint(args: list[str]) -> str:
-    """Say whether the same command would resume from its checkpoint; empty without one."""
+    """Return a sentence on whether the same command would resume; empty without checkpoint."""
     options = dict(pairwise(args))
     options |= {name: value for name, mark, value in (arg.partition("=") for arg in args) if mark}
     folder = options.get("--checkpoint")

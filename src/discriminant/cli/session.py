@@ -1,7 +1,8 @@
-"""Output of a command: results, progress, warnings, and the files it writes.
+"""Session of a command: its results, progress and warnings, and the files it writes.
 
 Results go to stdout, as text or, with --json, as one JSON object and nothing else. Progress and
-warnings go to stderr. Messages name options as Python does; here they are rewritten:
+warnings go to stderr. Messages name options as in Python; this module rewrites them as options of
+the command line:
 
 >>> in_options("Name it in missing_texts, or drop such rows with missing='drop' (--missing drop).")
 'Name it with --missing-text, or drop such rows with --missing drop.'
@@ -20,10 +21,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DONE, INTERNAL_ERROR, BAD_INPUT, NOT_CONVERGED = 0, 1, 2, 3  # exit codes
-_LOG_SECONDS = 10.0  # between two lines about one step
+_LOG_SECONDS = 10.0  # seconds between two lines about one step
 
 _REWRITES = (
-    (r"--unseen count\b", "--unknown count"),  # of classes, when a model is assessed
+    # this option applies to unknown classes when a model is assessed
+    (r"--unseen count\b", "--unknown count"),
     (r"\b(categories|exclude|columns|ordered)=\[('[^']*')\]", r"--\1 \2"),
     (r"\bcolumns=\[\.\.\.\]", "--columns"),
     (r"\bpass pushdown=False\b", "leave --pushdown out"),
@@ -50,13 +52,13 @@ _NAMES = {
     "--max_classes": "--max-classes",
     "--max_bytes": "--max-bytes",
 }
-_CHOICES = re.compile(  # missing='mean', 'indicator' or 'marginal'
+_CHOICES = re.compile(  # matches, for example: missing='mean', 'indicator' or 'marginal'
     r"\b(missing|unseen|reference)=('\w+'(?:, '\w+')*(?:,? or '\w+')?)"
 )
 _TWICE = re.compile(r"(--[\w-]+(?: [\w']+)?) \(\1\)")
 
 
-_PREDICT_REWRITES = (  # options that a fitted model still leaves open
+_PREDICT_REWRITES = (  # options that can still be set after a model is fitted
     (r", or list the column with --category if it is not a number, or with --exclude\.", "."),
     (r"\bor fit with --unseen\b", "or pass --unseen"),
     (r"\bor fit with --missing\b", "or fit the model again with --missing"),
@@ -79,7 +81,7 @@ def in_options(text: str, *, command: str = "") -> str:
     return _TWICE.sub(r"\1", text)
 
 
-_outputs: dict[str, object] = {}  # files that the command writes: their state beforehand
+_outputs: dict[str, object] = {}  # files that the command writes, with their state before
 
 
 def track_output(path: Any) -> None:
@@ -88,12 +90,12 @@ def track_output(path: Any) -> None:
 
 
 def forget_outputs() -> None:
-    """Start with no files tracked."""
+    """Forget all tracked files."""
     _outputs.clear()
 
 
 def output_states() -> tuple[list[str], list[str], list[str]]:
-    """Return the tracked files that were written, that are unchanged, and that do not exist."""
+    """Return three lists of the tracked files: written, unchanged, and not existing."""
     written = [path for path, before in _outputs.items() if _state(path) != before]
     rest = {path: before for path, before in _outputs.items() if path not in written}
     unchanged = [path for path, before in rest.items() if before is not None]
@@ -113,7 +115,7 @@ def _state(path: Any) -> object:
 
 
 def visible(text: str) -> str:
-    """Replace control characters, which a terminal would obey, by their code points.
+    """Replace control characters, which a terminal would execute, by their code points.
 
     >>> visible("a\\x1b[2Jb")
     'a⟨U+001B⟩[2Jb'
@@ -122,7 +124,7 @@ def visible(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """As `visible`, with line breaks replaced too, so that a name stays within its line.
+    """Replace control characters and line breaks by code points: a name stays on its line.
 
     >>> inline("a\\nb")
     'a⟨U+000A⟩b'
@@ -149,7 +151,7 @@ class Session:
     def result(
         self, facts: Mapping[str, Any], text: str, *, written: Mapping[str, Any] | None = None
     ) -> None:
-        """Print a result, the files written, and the command that reproduces it."""
+        """Print a result, the files written, and the command that reproduces the result."""
         from discriminant.report.fact_types import plain
         from discriminant.study.report import versions
 
@@ -177,7 +179,7 @@ class Session:
         print(f"Warning: {visible(in_options(str(warning)))}", file=sys.stderr)
 
     def progress(self) -> Progress:
-        """Return a context manager whose value is called with the progress of the work."""
+        """Return a context manager; its value is a callback for the progress of the work."""
         return Progress(self)
 
     def _show_warning(self, message: Any, *_: Any, **__: Any) -> None:
@@ -185,7 +187,7 @@ class Session:
 
 
 class Progress:
-    """A progress bar on a terminal, plain lines elsewhere."""
+    """Progress display: a bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -212,7 +214,8 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def _show(self, what: str, done: int, of: int) -> None:  # done < 0: no step was completed
+    # `done` is negative: no step was completed
+    def _show(self, what: str, done: int, of: int) -> None:
         if self._bar is not None:
             steps = {} if done < 0 else {"completed": done, "total": of if of > 1 else None}
             self._bar.update(self._task, description=visible(what), **steps)

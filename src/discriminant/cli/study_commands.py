@@ -20,6 +20,7 @@ from discriminant.cli.options import (
 from discriminant.cli.session import DONE, NOT_CONVERGED, Session, track_output
 from discriminant.engines.table_moments import TableMoments, without_encoding
 from discriminant.errors import CommandError, StudyError
+from discriminant.estimators.meta.decision import Decision
 from discriminant.estimators.meta.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
@@ -29,9 +30,9 @@ from discriminant.report.format import count_with_noun
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import verdict
 from discriminant.study import study
+from discriminant.study.data_source import reject_sparse_file
 from discriminant.study.models import candidate_models, resolve_models
 from discriminant.study.report import write_text
-from discriminant.study.data_source import reject_sparse_file
 from discriminant.study.workflow import Study
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.files.formats import is_model_file
@@ -41,7 +42,7 @@ from discriminant.table.files.formats import is_model_file
 def open_study(
     session: Session, source: tuple[str, ...], options: dict[str, Any]
 ) -> Iterator[Study]:
-    """Open a study and show its progress and warnings; its checkpoint is removed at the end."""
+    """Open a study and show its progress and warnings; at the end, remove its checkpoint."""
     arguments = reading_arguments(options)
     with session.progress() as shown:
         analysis = study(
@@ -62,7 +63,8 @@ def open_study(
         shown_warnings = len(analysis.warnings)
         analysis.check_decision(parse_costs(options.get("cost")), options.get("reject"))
         yield analysis
-        for warning in analysis.warnings[shown_warnings:]:  # from fitting the selected model
+        # warnings from fitting the selected model
+        for warning in analysis.warnings[shown_warnings:]:
             session.warn(warning)
         analysis.complete()
 
@@ -97,14 +99,14 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 
 
 def _verdict(facts: Facts, why: str) -> list[str]:
-    """Return the verdict of the report as lines, without what the reason for selection says."""
+    """Return the verdict of the report as lines, without what the reason `why` already states."""
     lines = verdict(facts)
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
         lines.append(
             f"{count_with_noun(len(findings), 'warning')}: see “What matters” in the report."
         )
-    return [line for line in lines if line.split(":")[0] not in why]
+    return [line for line in lines if line not in why]
 
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -121,23 +123,23 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
 
 
 def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Reject sparse rows without a target, and invalid models, before any row is read."""
+    """Reject sparse rows without a target, and invalid model names, before any row is read."""
     if options["target"] is None:
         reject_sparse_file(source)
     names, name = split_names(options["models"]), options.get("model")
     candidates = resolve_models(names)
     if name is not None:
         reject_inapplicable("named model")
-        one = resolve_models([name])
+        named = resolve_models([name])
         if names is not None and name not in names:
             raise StudyError.not_compared(name, names)
-        candidates = one
+        candidates = named
     weighs = any(options.get(option) is not None for option in ("cost", "reject"))
     if not weighs and (name is not None or options["by"] == "error"):
         return
-    if not any(gives_posterior(candidate.make()) for candidate in candidates):
+    if not any(gives_posterior(model.make()) for model in candidates):
         use = "costs and --reject need" if weighs else f"--by {options['by']} needs"
-        raise StudyError.none_with_probabilities([one.name for one in candidates], use)
+        raise StudyError.none_with_probabilities([model.name for model in candidates], use)
 
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -166,7 +168,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     _check_request(source, options)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     if options["model"] is not None:
-        options = {**options, "folds": 2}  # unused: nothing is compared
+        options = {**options, "folds": 2}  # unused, since nothing is compared
     with open_study(session, source, options) as analysis:
         name, why = options["model"], "It was not compared with other models."
         if name is None:
@@ -195,12 +197,12 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
 
 
 def _converged(model: Any) -> bool:
-    """Whether a model converged; models with a closed form always have."""
+    """Whether a model converged; a model with a closed form always counts as converged."""
     return bool(getattr(model.estimator_, "converged_", True))
 
 
 def _exit_code(session: Session, title: str, converged: bool) -> int:
-    """Return the exit code for the selected model, whether or not others converged."""
+    """Return the exit code: it depends only on whether the selected model converged."""
     if converged:
         return DONE
     session.warn(f"{title} did not converge: exit code {NOT_CONVERGED}.")
@@ -212,12 +214,14 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
     moments = store.load(path)
     if not isinstance(moments, ClassMoments):
         raise CommandError.not_moments(path, type(moments).__name__)
-    names = [name for name, one in candidate_models().items() if one.moment_based and not one.tuned]
+    names = [
+        name for name, model in candidate_models().items() if model.moment_based and not model.tuned
+    ]
     name = options["model"]
     if name is None:
         raise CommandError.no_rows(path, names)
     candidate = resolve_models([name])[0]
-    if name not in names or not moments.holds(candidate.make().detail):
+    if name not in names or not moments.has(candidate.make().detail):
         raise CommandError.needs_rows(path, name, moments.detail, names)
     table = moments if isinstance(moments, TableMoments) else _as_numeric_columns(moments)
     table = table.with_reference()
@@ -243,16 +247,13 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
 
 
 def _as_numeric_columns(moments: ClassMoments) -> TableMoments:
-    """Return moments without an encoding as those of a table of numeric columns."""
+    """Return moments without an encoding as moments of a table of numeric columns."""
     columns = tuple(Column(name, "number", features=(name,)) for name in moments.features)
     return TableMoments.from_moments(moments, Encoding(columns))
 
 
 def with_decision(model: Any, name: str, cost: Any, reject: Any) -> Any:
-    """Return the model with costs and a reject option, which are validated now."""
-    from discriminant.estimators.meta.decision import Decision
-    from discriminant.posterior import gives_posterior
-
+    """Return the model with costs and a reject option; these are validated now."""
     if not gives_posterior(model):
         raise StudyError.no_probabilities(name)
     decision = Decision.of_fitted(model, cost=cost, reject=reject)
@@ -261,7 +262,7 @@ def with_decision(model: Any, name: str, cost: Any, reject: Any) -> Any:
 
 
 def output_stem(source: tuple[str, ...], table: str | None) -> str:
-    """Return the default name of output files, without a suffix, after the source."""
+    """Return the default name of output files, without suffix, derived from the source."""
     name = Path(source[0]).name.removesuffix(".gz")
     if os.path.isfile(source[0]):
         return Path(name).stem
@@ -276,7 +277,7 @@ def check_outputs(source: str | tuple[str, ...], *outputs: Any) -> None:
     """Raise an error if an output file cannot be written or would replace an input."""
     sources = [source] if isinstance(source, str) else source
     inputs = [path for path in sources if os.path.exists(path)]
-    written: dict[str, Any] = {}  # real path -> the first output with it
+    written: dict[str, Any] = {}  # real path -> the first output file with that path
     for output in outputs:
         if output is None:
             continue

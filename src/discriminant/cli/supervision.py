@@ -1,18 +1,18 @@
-"""Commands under a memory limit: run in a child process, so that its end can be reported.
+"""Supervision of commands under a memory limit: a parent process reports how the child ended.
 
-Where the address space is used up, libraries do not only raise MemoryError: OpenBLAS retries for
+When the address space is used up, libraries do not only raise MemoryError: OpenBLAS retries for
 ever or calls exit(), Arrow and LLVM abort, the dynamic loader fails. None of that can be caught in
-the process itself, and a signal handler of Python does not run while native code does. So, where
+the process itself, and a signal handler of Python does not run while native code runs. So, where
 there is a limit, a small parent process starts the command in a child and waits:
 
-    limit too low for the libraries       the command is refused, before they are loaded
-    child ends with its own exit code     so does the parent
+    limit too low for the libraries       the command is refused before they are loaded
+    child ends with its own exit code     the parent exits with the same code
     child is ended by a library           exit code 2, "out of memory"
     SIGINT, SIGTERM or SIGHUP             passed to the child; if it does not end, it is killed
 
-The child uses few threads, one arena of the allocator and no memory pool that reserves address
-space in advance, and lets OpenBLAS allocate its buffers before anything else does. Without a limit
-nothing of this happens.
+The child uses few threads, one arena of the allocator, and no memory pool that reserves address
+space in advance. OpenBLAS allocates its buffers before anything else does. Without a limit there is
+no child: the command runs in the first process.
 """
 
 from __future__ import annotations
@@ -38,29 +38,30 @@ _PARENT_DEATH_SIGNAL = 1  # option of prctl
 class ChildResult:
     """How the child process ended."""
 
-    code: int | None  # exit code of the command; None if it did not reach its end
-    signal: signal.Signals | None  # that ended the process; None after exit()
-    passed_on: int | None  # signal that was passed on to it
+    code: int | None  # exit code of the command; None if the command did not finish
+    # signal that ended the process; None if the process called exit()
+    signal: signal.Signals | None
+    passed_on: int | None  # signal that was passed on to the child
 
 
 def supervise(command: Callable[[], int]) -> ChildResult:
     """Run a command in a child process and wait for its end."""
     reading, writing = os.pipe()
-    heard = {one for one in _STOPPING if signal.getsignal(one) is not signal.SIG_IGN}
-    heard.add(signal.SIGCHLD)
-    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+    handled = {number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN}
+    handled.add(signal.SIGCHLD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, handled)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        os.setpgid(0, 0)  # Ctrl-C reaches the parent, which passes it on once
-        _end_with(parent)
-        _spare_memory()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
+        os.setpgid(0, 0)  # Ctrl-C reaches only the parent, which passes it on once
+        _exit_with_parent(parent)
+        _limit_reserved_memory()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
         code = command()
         os.write(writing, bytes([code]))
         sys.exit(code)
     os.close(writing)
-    status, passed_on = _wait(child, heard)
+    status, passed_on = _wait(child, handled)
     reported = os.read(reading, 1)
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     return ChildResult(
@@ -70,15 +71,15 @@ def supervise(command: Callable[[], int]) -> ChildResult:
     )
 
 
-def _wait(child: int, heard: set[signal.Signals]) -> tuple[int, int | None]:
-    """Status of the child once it has ended, and the last signal that was passed on to it."""
+def _wait(child: int, handled: set[signal.Signals]) -> tuple[int, int | None]:
+    """Return the exit status of the child after its end, and the last signal passed on to it."""
     deadline, passed_on = None, None
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return status, passed_on
         left = _LONG if deadline is None else max(deadline - time.monotonic(), 0.0)
-        received = signal.sigtimedwait(heard, left)
+        received = signal.sigtimedwait(handled, left)
         if received is None and deadline is not None:
             os.kill(child, signal.SIGKILL)
             deadline = None
@@ -87,8 +88,8 @@ def _wait(child: int, heard: set[signal.Signals]) -> tuple[int, int | None]:
             os.kill(child, passed_on)
 
 
-def _spare_memory() -> None:
-    """Keep the address space that libraries reserve small; before any of them is loaded."""
+def _limit_reserved_memory() -> None:
+    """Limit the address space that libraries reserve; call this before any of them is loaded."""
     threads = available_threads()
     for name in _THREADS:
         given = os.environ.get(name, "")
@@ -99,7 +100,7 @@ def _spare_memory() -> None:
     _libc("mallopt", _ARENA_MAX, threads)
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """Let the kernel end this process when its parent is killed."""
     _libc("prctl", _PARENT_DEATH_SIGNAL, int(signal.SIGKILL))
     if os.getppid() != parent:
@@ -107,7 +108,7 @@ def _end_with(parent: int) -> None:
 
 
 def _libc(name: str, *values: int) -> None:
-    """Call a function of the C library, if it has it."""
+    """Call a function of the C library, if the library has this function."""
     import ctypes
 
     function = getattr(ctypes.CDLL(None), name, None)

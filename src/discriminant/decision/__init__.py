@@ -1,4 +1,4 @@
-"""Decisions from log posteriors: costs, thresholds, the reject option, and their curves."""
+"""Decisions from log posteriors: costs, thresholds, the reject option, and cost curves."""
 
 from discriminant.decision.actions import (
     OUTLIER as OUTLIER,

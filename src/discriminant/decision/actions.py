@@ -6,16 +6,18 @@
     reject by threshold         where max_k P(k|x) < threshold
     outlier                     where x is typical of no class: its largest p-value < level
 
-If every error costs 1, min_a R_a = 1 - max_k P, so a reject cost c is a threshold of 1 - c.
+If every error costs 1, then min_a R_a = 1 - max_k P(k|x). A reject cost `c` is then equivalent to a
+reject threshold of `1 - c`.
 
 Ties. A share of 80 of 100 votes is computed as 0.7999999999999999 or 0.8, depending on the order of
-summation. Therefore costs that differ by a relative `TIE` = 1e-9 or less are equal, here, in the
-curves, in the tuning and in every export:
+summation. Therefore two costs count as equal if they differ by a relative `TIE` = 1e-9 or less. The
+curves, the tuning and all exports compare costs in the same way:
 
     decide   the first action with R_a <= min R (1 + TIE)
     reject   where min R > c (1 + TIE); a threshold t is compared as c = 1 - t
 
-Without costs the class is the one the classifier predicts: its posteriors are compared exactly.
+Without costs the decision is the class that the classifier predicts: the posteriors are compared
+exactly, without this tolerance.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.decision.costs import Costs, unit
+from discriminant.decision.costs import Costs, check_probability
 from discriminant.errors import CostError, OptionError
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import Floats, Labels
@@ -37,13 +39,13 @@ Mask = npt.NDArray[np.bool_]  # (n,)
 
 
 class Verdict(Enum):
-    """Outcome for a row on which no action is taken."""
+    """Outcome for a row that is not decided: it is rejected, or it is an outlier."""
 
     REJECT = "too doubtful to decide"
     OUTLIER = "unlike every class"
 
     def __repr__(self) -> str:
-        """Return the name."""
+        """Return 'REJECT' or 'OUTLIER'."""
         return self.name
 
     __str__ = __repr__
@@ -53,7 +55,7 @@ class Verdict(Enum):
         return self.name > other.name if isinstance(other, Verdict) else True
 
     def __lt__(self, other: object) -> bool:
-        """Sort before no label."""
+        """Never sort before a label."""
         return self.name < other.name if isinstance(other, Verdict) else False
 
 
@@ -64,12 +66,14 @@ REJECT, OUTLIER = Verdict.REJECT, Verdict.OUTLIER
 class Reject:
     """Reject option: a cost of rejecting, a threshold on the posterior, or both."""
 
-    cost: float = np.inf  # of rejecting: 0 rejects all, infinity none
+    cost: float = np.inf  # cost of rejecting a row: 0 rejects all rows, infinity none
     threshold: float = 0.0  # rows whose largest posterior is below this are rejected
 
     @classmethod
     def of(cls, given: Any) -> Reject:
-        """Create from a cost, {'cost': ...}, {'threshold': ...} or both.
+        """Create from a cost, or from a mapping with the keys 'cost', 'threshold' or both.
+
+        None creates an option that never rejects.
 
         >>> Reject.of(0.1), Reject.of({"threshold": 0.9})
         (Reject(cost=0.1, threshold=0.0), Reject(cost=inf, threshold=0.9))
@@ -80,12 +84,15 @@ class Reject:
             return cls(reject_cost(given))
         if not given or not set(given) <= {"cost", "threshold"}:
             raise OptionError.of("reject", given, "a cost, {'cost': ...} or {'threshold': ...}")
-        limit = unit(given.get("threshold", 0.0), "The reject threshold")
+        limit = check_probability(given.get("threshold", 0.0), "The reject threshold")
         return cls(reject_cost(given.get("cost", np.inf)), limit)
 
 
 def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
-    """Return the (n, A) expected costs of the actions; without `costs` every error costs 1."""
+    """Return the (n, A) expected cost of each action for each row.
+
+    Without `costs` the actions are the classes, and every error costs 1.
+    """
     with np.errstate(under="ignore"):
         if costs is None:
             return np.asarray(-np.expm1(log_posterior))
@@ -95,21 +102,24 @@ def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
 def least_cost(
     log_posterior: Floats, costs: Costs | None = None
 ) -> tuple[npt.NDArray[np.intp], Floats]:
-    """Return the (n,) index of the action of least expected cost, and that cost.
+    """Return for each row the index of the action of least expected cost, and this cost, both (n,).
 
-    The first of equal actions is chosen: with `costs`, of those within `TIE` of the least.
+    The first of equally good actions is chosen. With `costs`, all actions whose expected cost is
+    within a relative `TIE` of the least one are equally good.
     """
-    if costs is None:  # no K x K matrix of ones for very many classes
+    if costs is None:  # avoids a K x K matrix of ones for very many classes
         best = log_posterior.argmax(axis=1)
-        top = np.take_along_axis(log_posterior, best[:, np.newaxis], axis=1)[:, 0]
-        return best, np.asarray(-np.expm1(top))
+        largest = np.take_along_axis(log_posterior, best[:, np.newaxis], axis=1)[:, 0]
+        return best, np.asarray(-np.expm1(largest))
     cost = expected_cost(log_posterior, costs)
     least = cost.min(axis=1)
     return exceeds(cost.T, least).argmin(axis=0), least
 
 
 def rejected(log_posterior: Floats, reject: Reject, costs: Costs | None = None) -> Mask:
-    """Return (n,) whether each row is rejected; if rejecting costs nothing, every row is.
+    """Return a boolean array (n,): True where the row is rejected.
+
+    If rejecting costs nothing, every row is rejected.
 
     >>> rejected(np.log([[0.1 + 0.7, 0.2]]), Reject(threshold=0.8))  # 0.1 + 0.7 < 0.8 in binary
     array([False])
@@ -122,7 +132,7 @@ def rejected(log_posterior: Floats, reject: Reject, costs: Costs | None = None) 
 
 
 def exceeds(cost: Floats, bound: Floats | float) -> Mask:
-    """Whether costs exceed a bound by more than a relative `TIE`.
+    """Return a boolean array: True where the cost exceeds the bound by more than a relative `TIE`.
 
     >>> exceeds(np.array([0.2 + 1e-12, 0.21]), 0.2)
     array([False,  True])
@@ -138,7 +148,10 @@ def decided(
     reject: Reject | None = None,
     outliers: Mask | None = None,
 ) -> npt.NDArray[np.object_]:
-    """Return the (n,) actions of least expected cost, REJECT or OUTLIER."""
+    """Return the (n,) decisions: for each row the action of least expected cost, REJECT or OUTLIER.
+
+    A row that is both rejected and an outlier is an OUTLIER.
+    """
     names = labels.tolist() if costs is None else costs.actions
     table = np.empty(len(names), dtype=object)
     table[:] = names
@@ -151,7 +164,7 @@ def decided(
 
 
 def reject_cost(value: Any) -> float:
-    """Return a cost of rejecting as a float; raise CostError if it is negative or no number."""
+    """Return the cost of rejecting as a float; raise CostError if negative or not a number."""
     try:
         cost = float(value)
     except (TypeError, ValueError):

@@ -1,19 +1,21 @@
-"""Cost matrices: the cost of each action where each class is true, by name.
+"""Cost matrices: the cost of each action for each true class.
 
     cost[action, class] >= 0, and 0 where the action is to predict the true class
 
-Actions are the classes, in the order of their labels, followed by any others, such as
-'call a doctor'. With two classes there are two kinds of errors, and every threshold is equivalent
-to a cost matrix:
+The first actions are to predict each class, in the order of the labels. Other actions may follow,
+such as 'call a doctor'. With two classes there are two kinds of errors, and every threshold is
+equivalent to a cost matrix:
 
     predict + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
     predict + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
 
-With K classes, the largest p_k / t_k has the least expected cost for cost[., k] = 1 / t_k.
+With K classes and thresholds t_k, predicting the class with the largest p_k / t_k has the least
+expected cost if every error on a row of class k costs 1 / t_k.
 
 A data frame of costs has a column for each true class, matched by name, and a row for each action.
-Rows are named by the index of a pandas frame, or by a text column of any frame. Rows without names
-(a default index) are the classes in the order of the columns; their diagonal must be 0.
+The names of the actions are the index of a pandas frame, or a text column of any frame. If there
+are no names (a default index), the actions are the classes in the order of the columns, and the
+diagonal must be 0.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from discriminant.table.labels import match_labels
 
 
 def is_frame(given: Any) -> bool:
-    """Whether `given` has named columns, as frames of pandas, Polars and Arrow do."""
+    """Return whether `given` has named columns, as data frames of pandas, Polars and Arrow have."""
     return hasattr(given, "column_names") or hasattr(given, "columns")
 
 
@@ -43,7 +45,8 @@ def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
     >>> cost_rows(pd.DataFrame({"b": [5, 0], "a": [0, 1]}, index=["a", "b"]), ["a", "b"])
     {'a': {'b': 5, 'a': 0}, 'b': {'b': 0, 'a': 1}}
     """
-    columns = {name: np.asarray(given[name]).tolist() for name in _names(given)}
+    names = given.column_names if hasattr(given, "column_names") else given.columns
+    columns = {name: np.asarray(given[name]).tolist() for name in names}
     actions = _pop_action_names(given, columns, labels)
     classes = match_labels(list(columns), labels)
     classes = list(columns) if classes is None else classes
@@ -60,28 +63,27 @@ def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
     return {a: dict(zip(classes, row, strict=True)) for a, row in zip(actions, cells, strict=True)}
 
 
-def _names(given: Any) -> list[Any]:
-    return list(given.column_names if hasattr(given, "column_names") else given.columns)
-
-
 def _pop_action_names(
     given: Any, columns: dict[Any, list[Any]], labels: list[Any]
 ) -> list[Any] | None:
-    """Return the names of the rows, removing their column from `columns`; None without names."""
+    """Return the names of the actions, or None if the frame has no names.
+
+    If the names are a column of the frame, this column is removed from `columns`.
+    """
     class_names = {*labels, *map(str, labels)}
     for name, cells in columns.items():
         if name not in class_names and cells and all(isinstance(cell, str) for cell in cells):
             del columns[name]
-            return _match_labels(cells, labels)
+            return _replace_label_text(cells, labels)
     index = getattr(given, "index", None)
     if index is None or callable(index):
         return None
-    names = _match_labels(list(index), labels)
+    names = _replace_label_text(list(index), labels)
     return None if names == list(range(len(names))) and names != labels else names
 
 
-def _match_labels(names: list[Any], labels: list[Any]) -> list[Any]:
-    """Replace the text of a label by the label itself."""
+def _replace_label_text(names: list[Any], labels: list[Any]) -> list[Any]:
+    """Replace each name that equals `str(label)` of a label by that label."""
     text = {str(label): label for label in labels}
     return [name if name in labels else text.get(name, name) for name in names]
 
@@ -91,7 +93,7 @@ class Costs:
     """Costs of A actions for K true classes."""
 
     labels: Labels  # (K,)
-    actions: tuple[Hashable, ...]  # A names: classes, as in `labels`, and other actions
+    actions: tuple[Hashable, ...]  # A names: those of the classes (`labels`), and of other actions
     cost: Floats  # (A, K)
 
     def __post_init__(self) -> None:
@@ -109,10 +111,11 @@ class Costs:
         Parameters
         ----------
         given
-            {action: {class: cost}}: by default a correct decision costs 0 and a wrong one 1. An
-            action that is not a class needs a cost for every class; if no key is a class, the
-            keys are all the actions. Or a (K, K) array, both axes in the order of `labels`. Or a
-            data frame with classes as columns and actions as rows, in any order.
+            One of three forms. A mapping {action: {class: cost}}: costs that are not given are 0
+            for predicting the true class and 1 for predicting another. An action that is not a
+            class needs a cost for every class; if no key is a class, there are no other actions
+            than the keys. A (K, K) array, both axes in the order of `labels`. A data frame with
+            classes as columns and actions as rows, in any order.
         labels
             (K,) the classes.
 
@@ -138,17 +141,18 @@ class Costs:
 
     @classmethod
     def zero_one(cls, labels: Labels) -> Costs:
-        """Return costs of 1 for every error."""
+        """Return the costs in which every error costs 1."""
         return cls(labels, tuple(labels.tolist()), 1.0 - np.eye(len(labels)))
 
     @classmethod
     def of_threshold(cls, given: Any, labels: Labels) -> Costs:
-        """Create from thresholds: the class with the largest posterior / threshold is decided.
+        """Create costs that decide the class with the largest ratio of posterior to threshold.
 
-        A number is the threshold of the second of two classes; otherwise pass one for each class,
-        as a mapping or in the order of the labels. With two classes, a mapping may name only one.
+        A single number is the threshold of the second of two classes. Otherwise pass a threshold
+        for each class, as a mapping or in the order of the labels. With two classes a mapping may
+        contain only one of them.
         """
-        limits = _limits(given, labels)
+        limits = _thresholds(given, labels)
         if len(labels) == 2:
             cost = np.array([[0.0, limits[0]], [limits[1], 0.0]]) / limits.sum()
         else:
@@ -169,25 +173,30 @@ class Costs:
         return cls(labels, tuple(actions), cost)
 
     def over(self, places: npt.NDArray[np.intp]) -> Costs:
-        """Return the costs of the actions at these positions."""
+        """Return the costs of only the actions at these positions."""
         actions = tuple(self.actions[place] for place in places)
         return Costs(self.labels, actions, self.cost[places])
 
     def classes_only(self) -> Costs | None:
-        """Return the costs of the classes, without other actions; None if not all are actions."""
+        """Return the costs of predicting each class, without other actions.
+
+        Return None if predicting some class is not among the actions.
+        """
         if self.actions[: len(self.labels)] != tuple(self.labels.tolist()):
             return None
         return self.over(np.arange(len(self.labels)))
 
     def ever_exceeds(self, bound: float) -> bool:
-        """Whether some posterior makes every action cost more than `bound`."""
-        at_equal_shares = float(self.cost.mean(axis=1).min())  # mostly enough to know
-        return at_equal_shares > bound or self.dearest() > bound * (1 + TIE)
+        """Return whether for some posterior every action has an expected cost above `bound`."""
+        cost_of_equal_posteriors = float(self.cost.mean(axis=1).min())  # usually decides already
+        return cost_of_equal_posteriors > bound or self.max_least_cost() > bound * (1 + TIE)
 
-    def dearest(self) -> float:
-        """Return the largest least expected cost over all posteriors, or an upper bound of it.
+    def max_least_cost(self) -> float:
+        """Return the expected cost of the best action at the least favourable posterior.
 
-        It is the value of a game, max over p of min over actions; for 0-1 costs it is 1 - 1/K.
+        This is the value of a zero-sum game: the maximum over posteriors p of the minimum over
+        actions. If every error costs 1, it is 1 - 1/K. For a large cost matrix an upper bound is
+        returned.
         """
         from scipy.optimize import linprog
 
@@ -209,14 +218,15 @@ class Costs:
         return {action: dict(zip(names, row, strict=True)) for action, row in rows}
 
 
-_LARGE = 1 << 16  # cells; above, a cheaper bound is used
+_LARGE = 1 << 16  # cells of a cost matrix, above which a cheaper upper bound is used
 
 
 def cost_threshold(positive: float, negative: float) -> float:
-    """Return the threshold of the positive class for two costs of errors.
+    """Return the threshold of the positive class, given the costs of the two kinds of errors.
 
-    `positive` is the cost of a false negative, `negative` that of a false positive. Predict + where
-    p positive > (1 - p) negative, so t = negative / (positive + negative).
+    `positive` is the cost of an error on a positive row (a false negative), `negative` the cost of
+    an error on a negative row (a false positive). The positive class is predicted where
+    `p * positive > (1 - p) * negative`, so the threshold is `negative / (positive + negative)`.
 
     >>> cost_threshold(9, 1)
     0.1
@@ -225,7 +235,10 @@ def cost_threshold(positive: float, negative: float) -> float:
 
 
 def rescaled_odds(log_odds: Floats, *, positive: float, negative: float) -> Floats:
-    """Return the (n,) log of y/(1-y) m-/m+, the log odds for balanced classes (rescaling).
+    """Return the (n,) log odds as they would be with balanced classes (rescaling).
+
+    They are log(y/(1-y) m-/m+), with `positive` = m+ and `negative` = m- the numbers of rows of the
+    two classes in training, and y the posterior of the positive class.
 
     >>> rescaled_odds(np.log([0.25]), positive=1.0, negative=4.0).round(12)
     array([0.])
@@ -239,7 +252,7 @@ def _diagonal(actions: Sequence[Hashable], labels: list[Any]) -> list[tuple[int,
 
 
 def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> None:
-    """Write the given costs of one action into its (K,) row of default costs."""
+    """Write the costs `given` for one action into `row` (K,), which holds the default costs."""
     names = list(place)
     if not isinstance(given, Mapping):
         raise CostError.of_row(action, given, names)
@@ -256,33 +269,36 @@ def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> N
             raise CostError.of_cell(action, label, value) from None
 
 
-def _limits(given: Any, labels: Labels) -> Floats:
-    """Return the (K,) thresholds in [0, 1]; with two classes and one given they sum to 1."""
+def _thresholds(given: Any, labels: Labels) -> Floats:
+    """Return the (K,) thresholds in [0, 1].
+
+    For two classes a single threshold t is enough: the other class has the threshold 1 - t.
+    """
     names = labels.tolist()
     if isinstance(given, Mapping):
         known = all(label in names for label in given)
         if known and len(names) == 2 and len(given) == 1:
             ((label, value),) = given.items()
-            limit = unit(value, f"The threshold of '{label}'")
+            limit = check_probability(value, f"The threshold of '{label}'")
             return np.array([limit, 1 - limit] if label == names[0] else [1 - limit, limit])
         if not known or len(given) < len(names):
             raise ThresholdError.of_labels(given, names)
         given = [given[name] for name in names]
     if np.ndim(given) == 0:
-        limit = unit(given, "threshold")
+        limit = check_probability(given, "threshold")
         if len(names) != 2:
             raise ThresholdError.of_labels(given, names)
         return np.array([1.0 - limit, limit])
     if len(given) != len(names):
         raise ThresholdError.of_labels(given, names)
     for name, value in zip(names, given, strict=True):
-        if unit(value, f"The threshold of '{name}'") == 0.0:
+        if check_probability(value, f"The threshold of '{name}'") == 0.0:
             raise ThresholdError.of_class(name, value)
     return np.array(given, dtype=np.float64)
 
 
-def unit(value: Any, name: str) -> float:
-    """Return a number in [0, 1] as a float; raise ThresholdError otherwise."""
+def check_probability(value: Any, name: str) -> float:
+    """Return `value` as a float; raise ThresholdError unless it is a number in [0, 1]."""
     try:
         number = float(value)
     except (TypeError, ValueError):

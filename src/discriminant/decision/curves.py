@@ -1,21 +1,22 @@
-"""Risk-coverage curves and cost curves of held-out rows, over all thresholds at once.
+"""Risk-coverage curves and cost curves of held-out rows, for all thresholds at once.
 
-Risk and coverage: rows are decided in the order of their least expected cost. If a share of them is
-rejected,
+Risk-coverage curve: the rows with the largest least expected cost are rejected first, and the
+others are decided. Coverage is the share of the weight of the decided rows, and
 
     risk = cost of the decided rows / their weight        area = integral of risk over coverage
 
-Cost curve (Drummond and Holte 2006), two classes: each threshold is a line, and the best ones form
-the lower envelope, which corresponds to the hull of the ROC curve:
+Cost curve (Drummond and Holte 2006), for two classes: each threshold gives a line in PC. The lower
+envelope of these lines is the cost of the best threshold for each PC, and corresponds to the convex
+hull of the ROC curve:
 
     PC = p(+) C(-|+) / [p(+) C(-|+) + p(-) C(+|-)]
-    normalised expected cost = FNR PC + FPR (1 - PC)      area = that of the lower envelope
+    normalised expected cost = FNR PC + FPR (1 - PC)      area = area under the lower envelope
 
-The area is 1/4 for scores without information and 0 for perfect ones.
+The area is 1/4 for scores without information and 0 for perfect scores.
 
-True classes are passed as codes, the column numbers of the posteriors from 0; or as labels, if the
-label of each column is known: from `classes`, from the column names of a data frame, or from the
-labels of the costs.
+True classes are passed as codes: column numbers of the posteriors, counted from 0. They may also be
+passed as labels if the label of each column is known: from `classes`, from the column names of a
+data frame, or from the labels of the costs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from discriminant.decision.costs import Costs
 from discriminant.errors import LabelError, PosteriorError, ShapeError
 from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE
-from discriminant.posterior import checked_logs
+from discriminant.posterior import validate_log_posterior
 from discriminant.table.blocks import Codes, Floats, Labels, check_weight
 from discriminant.table.labels import classes_of_columns, encode_known_labels, encode_labels
 
@@ -55,17 +56,17 @@ class HeldOutPosteriors:
         sample_weight: Any = None,
         costs: Any = None,
     ) -> HeldOutPosteriors:
-        """Validate the input; the columns are put in the order of `classes`, if given.
+        """Validate the input. If `classes` is given, the columns are put in its order.
 
         >>> classes = ["well", "ill"]
         >>> HeldOutPosteriors.of(np.log([[0.9, 0.1]]), ["ill"], classes=classes).codes.tolist()
         [1]
         """
-        known = _known(log_posterior, classes, costs)
-        logs = checked_logs(log_posterior, None if known is None else len(known))
+        known = _known_labels(log_posterior, classes, costs)
+        logs = validate_log_posterior(log_posterior, None if known is None else len(known))
         if known is not None:
-            logs = logs[:, _places(log_posterior, known)]
-        codes = _codes(truth, known, logs.shape[1], by_label=classes is not None)
+            logs = logs[:, _columns_of(log_posterior, known)]
+        codes = _class_codes(truth, known, logs.shape[1], by_label=classes is not None)
         if len(codes) != len(logs):
             raise ShapeError.of_lengths("log_posterior", len(logs), len(codes))
         weight = check_weight(sample_weight, len(codes))
@@ -78,12 +79,12 @@ class HeldOutPosteriors:
         )
 
 
-def _known(log_posterior: Any, classes: Any, costs: Any) -> Labels | None:
-    """Return the (K,) labels in the order of the codes; None if they are not known."""
+def _known_labels(log_posterior: Any, classes: Any, costs: Any) -> Labels | None:
+    """Return the (K,) labels in the order of the codes, or None if the labels are not known."""
     if classes is None and isinstance(costs, Costs):
         return costs.labels
     if classes is None:
-        classes = classes_of_columns(log_posterior, found=[], classes=None, what="log_posterior")
+        classes = classes_of_columns(log_posterior, labels=[], classes=None, what="log_posterior")
     if classes is None:
         return None
     labels, codes = encode_labels(classes)
@@ -92,20 +93,21 @@ def _known(log_posterior: Any, classes: Any, costs: Any) -> Labels | None:
     return np.asarray(labels[codes])
 
 
-def _places(log_posterior: Any, known: Labels) -> list[int]:
-    """Return the (K,) column of each label."""
+def _columns_of(log_posterior: Any, known: Labels) -> list[int]:
+    """Return for each of the K labels the number of its column."""
     names = known.tolist()
-    found = classes_of_columns(log_posterior, found=names, classes=names, what="log_posterior")
-    return [list(found).index(name) for name in names]
+    columns = classes_of_columns(log_posterior, labels=names, classes=names, what="log_posterior")
+    return [list(columns).index(name) for name in names]
 
 
-def _codes(truth: Any, known: Labels | None, classes: int, *, by_label: bool) -> Codes:
-    labels, place = encode_labels(truth)
+def _class_codes(truth: Any, known: Labels | None, classes: int, *, by_label: bool) -> Codes:
+    """Return the (n,) codes of the true classes; `truth` holds codes or labels."""
+    labels, positions = encode_labels(truth)
     if by_label or labels.dtype.kind not in "iubf":
         if known is None:
             raise LabelError.without_classes(labels.tolist())
-        return encode_known_labels(labels[place], known)
-    codes = labels.astype(np.intp)[place]
+        return encode_known_labels(labels[positions], known)
+    codes = labels.astype(np.intp)[positions]
     for row in np.flatnonzero((codes < 0) | (codes >= classes)):
         raise LabelError.code_out_of_range(int(row), int(codes[row]), classes)
     return codes
@@ -113,11 +115,11 @@ def _codes(truth: Any, known: Labels | None, classes: int, *, by_label: bool) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RiskCoverage:
-    """Risk of the decided rows for every possible coverage, in increasing order."""
+    """Risk of the decided rows for every possible coverage, sorted by coverage."""
 
     coverage: Floats  # (m,) share of the weight that is decided, up to 1
     risk: Floats  # (m,) mean cost of the decided rows
-    bound: Floats  # (m,) largest least expected cost among the decided rows
+    bound: Floats  # (m,) decided are the rows whose least expected cost is at most this bound
     area: float
 
     @property
@@ -132,11 +134,11 @@ class CostCurve:
 
     probability_cost: Floats  # (m,) from 0 to 1
     cost: Floats  # (m,) normalised expected cost
-    threshold: Floats  # (m - 1,) least posterior to predict the second class, between corners
+    threshold: Floats  # (m - 1,) between two corners: least posterior to predict the second class
     area: float
 
     def at(self, probability_cost: Floats) -> Floats:
-        """Return the least cost at other probability costs."""
+        """Return the least normalised expected cost at each given value of PC."""
         return np.interp(probability_cost, self.probability_cost, self.cost)
 
 
@@ -149,20 +151,21 @@ def risk_coverage(
     sample_weight: Any = None,
     costs: Any = None,
 ) -> RiskCoverage:
-    """Return the error, or cost, of the decided rows for every coverage.
+    """Return the error rate, or mean cost, of the decided rows for every coverage.
 
     Parameters
     ----------
     log_posterior
         (n, K) log posteriors of held-out rows.
     truth
-        (n,) codes of the true classes, column numbers from 0; or, with `classes`, labels.
+        (n,) true classes: as column numbers counted from 0 or, with `classes`, as labels.
     classes
-        (K,) label of each column, such as `model.classes_`; default: the column names of a frame.
+        (K,) label of each column, such as `model.classes_`. Default: the column names if
+        `log_posterior` is a data frame.
     sample_weight
         (n,) weights of the rows.
     costs
-        As the cost of `Decision`, or a `Costs`; None: every error costs 1.
+        Costs in any form that `Decision` accepts, or a `Costs`. None: every error costs 1.
 
     Examples
     --------
@@ -174,14 +177,14 @@ def risk_coverage(
     rows = HeldOutPosteriors.of(
         log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
     )
-    best, doubt = least_cost(rows.log_posterior, rows.costs)
-    paid, weight = paid_costs(best, rows.codes, rows.costs), rows.weight
-    order = np.argsort(doubt, kind="stable")
-    last = last_of_ties(doubt[order])
-    decided = np.cumsum(weight[order])[last]
-    cost = np.cumsum((weight * paid)[order])[last]
-    some = decided > 0  # rows with weight 0 at the start
-    decided, cost, bound = decided[some], cost[some], doubt[order][last][some]
+    best, expected = least_cost(rows.log_posterior, rows.costs)
+    weighted_cost = rows.weight * actual_costs(best, rows.codes, rows.costs)
+    order = np.argsort(expected, kind="stable")
+    last = last_of_ties(expected[order])
+    decided = np.cumsum(rows.weight[order])[last]
+    cost = np.cumsum(weighted_cost[order])[last]
+    positive = decided > 0  # excludes rows of weight 0 at the start
+    decided, cost, bound = decided[positive], cost[positive], expected[order][last][positive]
     coverage, risk = decided / decided[-1], cost / decided
     area = float(np.diff(coverage, prepend=0.0) @ risk)
     return RiskCoverage(coverage, risk, bound, area)
@@ -191,7 +194,7 @@ def risk_coverage(
 def cost_curve(
     log_posterior: Any, truth: Any, *, classes: Any = None, sample_weight: Any = None
 ) -> CostCurve:
-    """Return the cost curve of two classes, of which the second is the positive one.
+    """Return the cost curve of two classes. The second class is the positive one.
 
     The arguments are those of `risk_coverage`.
 
@@ -203,17 +206,18 @@ def cost_curve(
     if rows.log_posterior.shape[1] != 2:
         raise PosteriorError.of_shape(rows.log_posterior.shape, 2)
     fpr, tpr, least = _roc(rows)
-    keep = _hull(fpr, tpr)
-    across, up = np.diff(fpr[keep]), np.diff(tpr[keep])
-    corner = across / (across + up)
-    cost = (1.0 - tpr[keep][1:]) * corner + fpr[keep][1:] * (1.0 - corner)
-    x = np.concatenate([[0.0], corner, [1.0]])
-    y = np.concatenate([[0.0], cost, [0.0]])
-    return CostCurve(x, y, least[keep], float(np.trapezoid(y, x)))
+    hull = _upper_hull(fpr, tpr)
+    fpr_step, tpr_step = np.diff(fpr[hull]), np.diff(tpr[hull])
+    corner = fpr_step / (fpr_step + tpr_step)
+    cost = (1.0 - tpr[hull][1:]) * corner + fpr[hull][1:] * (1.0 - corner)
+    probability_cost = np.concatenate([[0.0], corner, [1.0]])
+    cost = np.concatenate([[0.0], cost, [0.0]])
+    area = float(np.trapezoid(cost, probability_cost))
+    return CostCurve(probability_cost, cost, least[hull], area)
 
 
 def last_of_ties(rising: Floats) -> npt.NDArray[np.intp]:
-    """Return the last index of each run of equal costs, whose rows are decided together.
+    """Return the last index of each run of equal costs; `rising` is sorted in increasing order.
 
     >>> last_of_ties(np.array([0.1, 0.2, 0.2 + 1e-16, 0.3])).tolist()
     [0, 2, 3]
@@ -221,42 +225,45 @@ def last_of_ties(rising: Floats) -> npt.NDArray[np.intp]:
     return np.append(np.flatnonzero(exceeds(rising[1:], rising[:-1])), len(rising) - 1)
 
 
-def paid_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
-    """Return the (n,) costs of the decisions, given the true classes."""
+def actual_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
+    """Return the (n,) costs of the decisions `decided`, given the true classes `codes`."""
     if costs is None:
         return np.asarray(decided != codes, dtype=np.float64)
     return np.asarray(costs.cost[decided, codes])
 
 
 def _roc(rows: HeldOutPosteriors) -> tuple[Floats, Floats, Floats]:
-    """Return (m,) false and true positive rates, and the least posterior predicted as +."""
+    """Return (m,) false positive rates, true positive rates, and their thresholds.
+
+    The threshold is the least posterior of the second class at which that class is predicted.
+    """
     log_posterior, codes, weight = rows.log_posterior, rows.codes, rows.weight
     odds = log_posterior[:, 1] - log_posterior[:, 0]
     order = np.argsort(-odds, kind="stable")
-    last = np.append(np.flatnonzero(np.diff(odds[order]) < -TIE), len(order) - 1)  # of log odds
+    last = np.append(np.flatnonzero(np.diff(odds[order]) < -TIE), len(order) - 1)
     positive = np.cumsum((weight * (codes == 1))[order])[last]
     negative = np.cumsum((weight * (codes == 0))[order])[last]
     for code, total in enumerate((negative[-1], positive[-1])):
         if total <= 0:
             raise LabelError.one_class(1 - code)
     least = np.exp(log_posterior[order, 1])[last]
-    starting = np.zeros(1)
     return (
-        np.concatenate([starting, negative / negative[-1]]),
-        np.concatenate([starting, positive / positive[-1]]),
-        np.concatenate([np.full(1, np.inf), least]),
+        np.append(0.0, negative / negative[-1]),
+        np.append(0.0, positive / positive[-1]),
+        np.append(np.inf, least),
     )
 
 
-def _hull(fpr: Floats, tpr: Floats) -> npt.NDArray[np.intp]:
-    """Return the indices on the upper convex hull, from (0, 0) to (1, 1).
+def _upper_hull(fpr: Floats, tpr: Floats) -> npt.NDArray[np.intp]:
+    """Return the indices of the ROC points on the upper convex hull, from (0, 0) to (1, 1).
 
-    The slopes of the hull are the isotonic regression of the share of positives on the order.
+    The slopes of the hull follow from an isotonic regression, along the curve, of the share that
+    true positives have in each step.
     """
     from scipy.optimize import isotonic_regression
 
-    across, up = np.diff(fpr), np.diff(tpr)
-    some = np.flatnonzero(across + up > 0)  # the others are rows with weight 0
-    weight = (across + up)[some]
-    slopes = isotonic_regression(up[some] / weight, weights=weight, increasing=False)
-    return np.asarray(np.append(0, some[slopes.blocks[1:] - 1] + 1))
+    fpr_step, tpr_step = np.diff(fpr), np.diff(tpr)
+    steps = np.flatnonzero(fpr_step + tpr_step > 0)  # steps of rows of weight 0 are left out
+    weight = (fpr_step + tpr_step)[steps]
+    slopes = isotonic_regression(tpr_step[steps] / weight, weights=weight, increasing=False)
+    return np.asarray(np.append(0, steps[slopes.blocks[1:] - 1] + 1))

@@ -1,29 +1,29 @@
-"""Checkpoints: work that was stopped goes on where it was, to the same last bit.
+"""Checkpoints: an interrupted run resumes where it stopped, with bitwise the same result.
 
-Whatever is asked of rows, by an estimator, by cross-validation, by a report, is a sum over parts,
-and its work is a pure function of a part. So a sum has a name: the digest of the work and of the
-parts. A Journal is a folder in which sums are kept by their names:
+Everything that is computed from a partitioned table is a sum over parts of a pure function, called
+work. So a sum can be identified by a digest of the work and of the parts. A `Journal` is a folder
+of sums, named by their digests:
 
-    journal.json       of what files and by what versions; another's is refused
-    <name>.sum         one that is done: it is not worked out again
-    <name>.begun       one under way: the sums of 1, 2, 4, ... parts, and how many parts are done
+    journal.json       files and versions that the sums belong to; other ones are rejected
+    <digest>.sum       a finished sum, which is not computed again
+    <digest>.begun     an unfinished sum: the number of parts done, and sums of 1, 2, 4, ... parts
 
-A run that is started again asks for the same sums in the same order, is given those that are kept,
-and goes on. Files are replaced whole, every few seconds and when the process is told to stop, so a
-stop, or a crash, at any moment loses a few seconds. `complete` removes the folder.
+A run that is started again needs the same sums in the same order. It reads the finished sums and
+continues the unfinished one. Files are replaced atomically, every few seconds and when the process
+is terminated, so a crash loses at most a few seconds of work. `Journal.complete` removes the
+folder.
 
-Who the rows of a source are, where no file says it: how many, and a sum over them.
+Rows that are not in files are identified by a fingerprint, which takes one pass over the rows:
 
-    sum over rows of h(cells of the row),   modulo 2^64
+    number of rows,   sum over rows of h(cells of the row) modulo 2^64
 
-The sum is of no order, so it is the same however a database or a cluster gives the rows; that other
-rows have the same has one chance in 2^64. They are read once for it.
+The sum does not depend on the order in which a database or a cluster returns the rows. Different
+rows have the same fingerprint with a probability of 2^-64.
 
-Serialise summaries as plain arrays and JSON, never as pickles, and digest readings.
-
-A summary is a frozen dataclass of arrays, numbers, texts, tuples, dictionaries and such classes
-again. It is taken apart by its fields and put together again field by field; only classes of this
-package are, and none of their code runs. Arrays come back with every bit, in the order they lay.
+Summaries are stored as arrays and JSON, never as pickles. A summary is a frozen dataclass whose
+fields are arrays, numbers, strings, tuples, dictionaries and other such dataclasses. It is restored
+field by field. Only classes of this package are accepted, and none of their code is run. Arrays are
+restored bitwise, with the same memory layout.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from discriminant.errors import (
     CheckpointWarning,
     DiscriminantError,
     EngineError,
-    check_file_name,
     warn,
 )
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding, UnknownLevel
-from discriminant.table.files.atomic import atomic_write_bytes, is_temporary_of
+from discriminant.table.files.atomic import atomic_write_bytes
+from discriminant.table.files.checkpoint_folder import check_same, create_folder, open_header
 from discriminant.table.files.formats import FileIdentity
 from discriminant.table.partitioned import (
     Additive,
@@ -77,479 +77,204 @@ from discriminant.table.partitioned import (
     with_read_options,
 )
 
-Bits = npt.NDArray[np.uint64]
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """Of some rows."""
-
-    rows: int
-    total: int
-
-    def __add__(self, other: Fingerprint) -> Fingerprint:
-        """Of the rows of both."""
-        return Fingerprint(self.rows + other.rows, (self.total + other.total) % 2**64)
-
-
-@dataclass(frozen=True, slots=True)
-class FingerprintWork:
-    """Look at all cells of some columns."""
-
-    columns: tuple[str, ...]
-
-    def __call__(self, part: TablePart) -> PartialSum[Fingerprint]:
-        """Of the rows of a part."""
-        found = Fingerprint(0, 0)
-        try:
-            for frame in part.frames(self.columns):
-                found += Fingerprint(len(frame), _total(frame, self.columns))
-        except DiscriminantError as fault:
-            return PartialSum.from_error(fault, part, found.rows)
-        return PartialSum(found, found.rows)
-
-
-def fingerprint(source: PartitionedSource, columns: Sequence[str]) -> Fingerprint:
-    """Of all rows of a source."""
-    found = source.map_reduce(FingerprintWork(tuple(columns))).check().total
-    return found or Fingerprint(0, 0)
-
-
-def _total(frame: Frame, columns: Sequence[str]) -> int:
-    """The sum of the hashes of rows; each cell stirs the hash of its row."""
-    state = np.zeros(len(frame), dtype=np.uint64)
-    for name in columns:
-        state ^= _bits(frame[name])
-        state *= _ODD
-        state ^= state >> _SHIFT
-    state *= _ODD
-    state ^= state >> _SHIFT
-    return int(state.sum(dtype=np.uint64))
-
-
-def _bits(cells: Cells) -> Bits:
-    """64 bits for each cell; all that are missing have the same, and so have 0 and -0."""
-    if cells.kind == "text":
-        each = [int.from_bytes(blake2b(t.encode(), digest_size=8).digest()) for t in cells.levels]
-        return np.asarray(np.array([*each, 1], dtype=np.uint64)[cells.values])
-    if cells.values.dtype.kind != "f":
-        return np.asarray(cells.values.astype(np.int64).view(np.uint64))
-    numbers = cells.values.astype(np.float64) + 0.0
-    numbers[np.isnan(numbers)] = np.nan
-    return numbers.view(np.uint64)
-
-
-_PACKAGE = "discriminant."
-_PLAIN = (type(None), bool, int, float, str)
-_DAMAGED = (  # what a file with other content than ours raises, beside ValueError
-    zipfile.BadZipFile,
-    zlib.error,
-    LookupError,
-    EOFError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    RecursionError,
-    NotImplementedError,
-)
-_CODED = (FunctionType, MethodType, BuiltinFunctionType)
-_CLOSED = (GeneratorType, ModuleType, CodeType)
-VERSIONED = {  # packages whose code is what a journal notes the version of
-    "discriminant": "discriminant",
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "sklearn": "scikit-learn",
-    "pandas": "pandas",
-    "pyarrow": "pyarrow",
-}
-
-
-class NotSerializableError(Exception):
-    """Something is no summary that could be taken apart; then it is worked out again."""
-
-
-def serialize(value: Any, facts: Mapping[str, Any]) -> bytes:
-    """A summary and some facts as a file: arrays of NumPy in a zip, the rest as JSON."""
-    arrays: list[npt.NDArray[Any]] = []
-    text = json.dumps({"facts": facts, "value": _apart(value, arrays)})
-    held = {f"a{k}": array for k, array in enumerate(arrays)}
-    file = io.BytesIO()
-    np.savez(file, text=np.frombuffer(text.encode(), dtype=np.uint8), **held)  # type: ignore[arg-type]
-    return file.getvalue()
-
-
-def deserialize(content: bytes) -> tuple[Any, dict[str, Any]]:
-    """The summary and the facts; ValueError says why not."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as held:
-            told = json.loads(held["text"].tobytes())
-            arrays = [held[f"a{k}"] for k in range(len(held.files) - 1)]
-        return _together(told["value"], arrays), told["facts"]
-    except _DAMAGED as fault:
-        raise ValueError(f"{type(fault).__name__}: {fault}") from None
-
-
-def digest(value: Any) -> str:
-    """A name for the content of a value: the same for the same work in any process.
-
-    CannotKeepError where something cannot be looked into: better no name than a doubtful one.
-    """
-    found = hashlib.sha256()
-    for piece in _pieces(value, ()):
-        found.update(piece)
-        found.update(b"\0")
-    return found.hexdigest()[:32]
-
-
-def _apart(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.hasobject:
-            some = [_apart(one, arrays) for one in np.asarray(value).ravel().tolist()]
-            return {"objects": some, "shape": value.shape}
-        arrays.append(np.asarray(value))
-        return {"array" if isinstance(value, np.ndarray) else "number": len(arrays) - 1}
-    if type(value) in (tuple, list):
-        return {type(value).__name__: [_apart(one, arrays) for one in value]}
-    if type(value) is dict:
-        return {"dict": [[_apart(k, arrays), _apart(v, arrays)] for k, v in value.items()]}
-    if type(value) is frozenset:
-        return {"frozenset": [_apart(one, arrays) for one in sorted(value, key=repr)]}
-    if is_dataclass(value) and type(value).__module__.startswith(_PACKAGE):
-        name = f"{type(value).__module__}:{type(value).__qualname__}"
-        held = {one.name: _apart(getattr(value, one.name), arrays) for one in fields(value)}
-        return {"class": name, "fields": held}
-    raise NotSerializableError(type(value).__name__)
-
-
-def _together(told: Any, arrays: list[npt.NDArray[Any]]) -> Any:
-    if not isinstance(told, dict):
-        return told
-    if "array" in told:
-        return arrays[told["array"]]
-    if "number" in told:
-        return arrays[told["number"]][()]
-    if "objects" in told:
-        some = np.empty(len(told["objects"]), dtype=object)
-        some[:] = [_together(one, arrays) for one in told["objects"]]
-        return some.reshape(told["shape"])
-    for kind in (tuple, list, frozenset):
-        if kind.__name__ in told:
-            return kind(_together(one, arrays) for one in told[kind.__name__])
-    if "dict" in told:
-        return {_together(k, arrays): _together(v, arrays) for k, v in told["dict"]}
-    return _instance(told, arrays)
-
-
-def _instance(told: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> Any:
-    module, _, name = told["class"].partition(":")
-    if not module.startswith(_PACKAGE):
-        raise ValueError(f"{module} is not of this package")
-    kind = getattr(import_module(module), name)
-    if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise ValueError(f"{name} is no summary")
-    made = object.__new__(kind)
-    for each in fields(kind):
-        object.__setattr__(made, each.name, _together(told["fields"][each.name], arrays))
-    return made
-
-
-# --- what a value is made of ---------------------------------------------------------------------
-
-Above = tuple[int, ...]  # what is being looked into, so that nothing is for ever
-
-
-def _pieces(value: Any, above: Above) -> Iterator[bytes]:
-    if isinstance(value, (*_PLAIN, np.generic, bytes)):
-        yield f"{type(value).__name__} {value!r}".encode()
-        return
-    if id(value) in above:
-        yield f"above {above[::-1].index(id(value))}".encode()
-        return
-    above = (*above, id(value))
-    if isinstance(value, np.ndarray):
-        yield f"{value.dtype} {value.shape}".encode()
-        whole = not value.dtype.hasobject
-        yield from [np.ascontiguousarray(value).tobytes()] if whole else _all(value.flat, above)
-    elif isinstance(value, tuple | list | set | frozenset):
-        yield f"{type(value).__name__} {len(value)}".encode()
-        order = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        yield from _all(order, above)
-    elif isinstance(value, Mapping):
-        yield from _pieces(list(value.items()), above)
-    elif isinstance(value, type):
-        yield from _class(value, above)
-    elif isinstance(value, _CODED):
-        yield from _function(value, above)
-    else:
-        yield from _pieces(type(value), above)
-        yield from _all(_held(value), above)
-
-
-def _all(values: Iterable[Any], above: Above) -> Iterator[bytes]:
-    for one in values:
-        yield from _pieces(one, above)
-
-
-def _class(kind: type, above: Above) -> Iterator[bytes]:
-    """Its name; of a class of nobody's version also what it does."""
-    yield f"{kind.__module__}.{kind.__qualname__}".encode()
-    if not _versioned(kind.__module__):
-        yield from _all(kind.__bases__, above)
-        for name, held in sorted(vars(kind).items()):
-            if isinstance(held, property | staticmethod | classmethod):
-                held = getattr(held, "fget", None) or getattr(held, "__func__", None)
-            own = isinstance(held, (*_PLAIN, tuple)) and not name.startswith("__")
-            if own or isinstance(held, _CODED):
-                yield from _all((name, held), above)
-
-
-def _function(value: Any, above: Above) -> Iterator[bytes]:
-    """Its name, and what it is bound to; of one of nobody's version also what it does."""
-    module = getattr(value, "__module__", None)
-    yield f"{module}.{value.__qualname__}".encode()
-    bound = getattr(value, "__self__", None)
-    if bound is not None and not isinstance(bound, ModuleType):
-        yield from _pieces(bound, above)
-    value = getattr(value, "__func__", value)
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        yield from _all((value.__defaults__, value.__kwdefaults__, cells), above)
-        if not _versioned(module or ""):
-            yield from _code(value.__code__, value.__globals__, above)
-
-
-def _code(code: CodeType, around: Mapping[str, Any], above: Above) -> Iterator[bytes]:
-    """What is done, with what numbers and texts, and with what that stands around it."""
-    yield code.co_code
-    yield repr((code.co_names, code.co_varnames, code.co_freevars)).encode()
-    for held in code.co_consts:
-        inner = isinstance(held, CodeType)
-        yield from _code(held, around, above) if inner else _pieces(held, above)
-    for name in code.co_names:
-        held = around.get(name)
-        yield from _pieces(held.__name__ if isinstance(held, ModuleType) else held, above)
-
-
-def _versioned(module: str) -> bool:
-    """Whether a version says what its code is: the standard library, and what a journal notes."""
-    first = module.split(".")[0]
-    return first in VERSIONED or first in sys.stdlib_module_names
-
-
-def _held(value: Any) -> list[Any]:
-    """What an object is made of."""
-    if is_dataclass(value):
-        return [[one.name, getattr(value, one.name)] for one in fields(value)]
-    if isinstance(value, _CLOSED):
-        raise NotSerializableError(type(value).__name__)
-    reduced: Any = dispatch_table.get(type(value), lambda value: value.__reduce_ex__(4))
-    try:
-        found = reduced(value)
-    except Exception:  # whatever it is that keeps it from being taken apart
-        raise NotSerializableError(type(value).__name__) from None
-    if isinstance(found, str):  # known by its name
-        return [getattr(value, "__module__", ""), found]
-    return [list(one) if isinstance(one, Iterator) else one for one in found[1:]]
-
-
 A = TypeVar("A", bound=Additive)
-State = tuple[int, list[tuple[int, Any]]]  # parts done, sums of 1, 2, 4, ... parts
-Answers = Callable[[int], Iterator[Any]]  # of the parts from one on, in their order
+State = tuple[int, list[tuple[int, Any]]]  # number of parts done, sums of 1, 2, 4, ... parts
+Results = Callable[[int], Iterator[Any]]  # results of the parts from a given index on
 
 _FORMAT = 1
-_EVERY = 4.0  # seconds between two writings of what is under way
-_SHARE = 100  # a writing takes at most this part of the time
+_HEADER = "journal.json"
+_INTERVAL = 4.0  # seconds between two writes of an unfinished sum
+_MIN_WORK = 100  # least seconds of work per second of writing
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A source that can begin in the middle of its parts."""
+    """A source that can resume a sum after some of its parts."""
 
     def with_journal(self, journal: Journal) -> PartitionedSource:
-        """The source with its sums kept in a journal."""
+        """Return a source that stores its sums in a journal."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Journal:
-    """Sums kept in a folder."""
+    """A folder of finished and unfinished sums."""
 
     folder: Path
-    _cost: float = field(default=0.0, init=False)  # seconds that the last writing took
-    _told: bool = field(default=False, init=False)  # whether it was said that sums are not kept
+    _write_seconds: float = field(default=0.0, init=False)  # duration of the last write
+    _warned: bool = field(default=False, init=False)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], source: PartitionedSource) -> Self:
-        """A new journal, or one of the same files and versions."""
-        check_file_name(path)
-        folder = Path(path)
-        now = _origin(source)
-        head = folder / "journal.json"
-        if head.exists():
-            _check_same(folder, now)
-        elif folder.exists() and not (folder.is_dir() and _is_unused(folder)):
-            raise CheckpointError.foreign(os.fspath(path))
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            atomic_write_bytes(head, json.dumps(now, indent=1).encode())
+        """Open a journal folder.
+
+        The folder is created, or must belong to the same files and versions.
+        """
+        folder, origin = Path(path), _origin(source)
+        create_folder(folder, _HEADER)
+        _check_origin(folder, open_header(folder, _HEADER, origin), origin)
         return cls(folder)
 
     def complete(self) -> None:
-        """Remove the folder: all is done."""
+        """Remove the journal folder, because the run is complete."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def cached_sum(self, work: Work[Any], cut: str, sum_up: Callable[[], A]) -> A:
-        """A sum that is kept, or worked out as a whole."""
-        name = self._name(work, cut)
+    def cached_sum(self, work: Work[Any], rows: str, compute: Callable[[], A]) -> A:
+        """Return the stored sum of `work` over rows with this digest.
+
+        If there is none, compute and store it.
+        """
+        name = self._name(work, rows)
         if name is None:
-            return sum_up()
-        kept = self._kept(f"{name}.sum")
-        found: A = self._done(name, sum_up()) if kept is None else _answer(kept)
-        return found
+            return compute()
+        stored = self._load(f"{name}.sum")
+        result: A = self._finish(name, compute()) if stored is None else _restore(stored)
+        return result
 
-    def resumed_sum(self, work: Work[Any], cut: str, answers: Answers) -> Any:
-        """A sum that is kept, or worked out from the part where it was stopped."""
-        name = self._name(work, cut)
+    def resumed_sum(self, work: Work[Any], parts: str, results: Results) -> Any:
+        """Return the stored sum of `work` over parts with this digest.
+
+        If it is unfinished or new, compute the remaining parts and store it.
+        """
+        name = self._name(work, parts)
         if name is None:
-            return tree_sum(answers(0))
-        found = self._kept(f"{name}.sum")
-        if found is not None:
-            return _answer(found)
-        begun = self._kept(f"{name}.begun")
-        state: State = (0, []) if begun is None else begun
-        return self._done(name, self._go_on(name, state, answers))
+            return tree_sum(results(0))
+        stored = self._load(f"{name}.sum")
+        if stored is not None:
+            return _restore(stored)
+        state: State = self._load(f"{name}.begun") or (0, [])
+        return self._finish(name, self._resume(name, state, results))
 
-    # --- inside ---------------------------------------------------------------------------------
-
-    def _name(self, work: Work[Any], cut: str) -> str | None:
-        """Of a sum; None of work that holds what cannot be looked into."""
+    def _name(self, work: Work[Any], rows: str) -> str | None:
+        """Return a digest of the work and the rows, or None if the work has no digest."""
         try:
-            return digest((work, cut))
-        except NotSerializableError as kind:
-            self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
+            return digest((work, rows))
+        except NotSerializableError as error:
+            self._warn_once(CheckpointWarning.of_work(os.fspath(self.folder), str(error)))
             return None
 
-    def _tell(self, why: CheckpointWarning) -> None:
-        """Once."""
-        if not self._told:
-            self._told = True
-            warn(why)
+    def _warn_once(self, warning: CheckpointWarning) -> None:
+        if not self._warned:
+            self._warned = True
+            warn(warning)
 
-    def _go_on(self, name: str, state: State, answers: Answers) -> Any:
-        kept, last = state, time.monotonic()
+    def _resume(self, name: str, state: State, results: Results) -> Any:
+        stored, last = state, time.monotonic()
         try:
-            with exit_on_sigterm(), closing(answers(state[0])) as found:  # type: ignore[type-var]
-                for answer in found:
-                    if getattr(answer, "error", None) is not None:
-                        return answer
-                    waiting = list(state[1])
-                    tree_push(waiting, answer)
-                    state = (state[0] + 1, waiting)  # in one step: a stop may come at any moment
-                    if time.monotonic() - last > max(_EVERY, _SHARE * self._cost):
-                        self._keep(f"{name}.begun", state)
-                        kept, last = state, time.monotonic()
+            with exit_on_sigterm(), closing(results(state[0])) as remaining:  # type: ignore[type-var]
+                for result in remaining:
+                    if getattr(result, "error", None) is not None:
+                        return result
+                    sums = list(state[1])
+                    tree_push(sums, result)
+                    state = (state[0] + 1, sums)  # one step: SIGTERM may arrive at any time
+                    if time.monotonic() - last > max(_INTERVAL, _MIN_WORK * self._write_seconds):
+                        self._store(f"{name}.begun", state)
+                        stored, last = state, time.monotonic()
         finally:
-            if state is not kept:
-                self._keep(f"{name}.begun", state)
+            if state is not stored:
+                self._store(f"{name}.begun", state)
         return tree_total(state[1])
 
-    def _done(self, name: str, answer: Any) -> Any:
-        fault = getattr(answer, "error", None)
-        if isinstance(fault, UnknownLevel):
-            answer, fault = Met(fault.column, fault.level), None
-        if fault is None:
-            self._keep(f"{name}.sum", answer)
+    def _finish(self, name: str, result: Any) -> Any:
+        """Return a finished sum, after storing it. An error is not stored."""
+        error = getattr(result, "error", None)
+        if isinstance(error, UnknownLevel):
+            result, error = StoredUnknownLevel(error.column, error.level), None
+        if error is None:
+            self._store(f"{name}.sum", result)
             with suppress(FileNotFoundError):
                 os.unlink(self.folder / f"{name}.begun")
-        return _answer(answer)
+        return _restore(result)
 
-    def _keep(self, name: str, value: Any) -> None:
+    def _store(self, name: str, value: Any) -> None:
         started = time.monotonic()
         try:
             atomic_write_bytes(self.folder / name, serialize(value, {"format": _FORMAT}))
-        except NotSerializableError as kind:
-            self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
-        except OSError as fault:  # the disk is full: a pity, and no reason to lose the work too
-            self._tell(CheckpointWarning.not_written(os.fspath(self.folder), str(fault)))
-        self._cost = time.monotonic() - started
+        except NotSerializableError as error:
+            self._warn_once(CheckpointWarning.of_work(os.fspath(self.folder), str(error)))
+        except OSError as error:  # a full disk must not stop the run
+            self._warn_once(CheckpointWarning.not_written(os.fspath(self.folder), str(error)))
+        self._write_seconds = time.monotonic() - started
 
-    def _kept(self, name: str) -> Any:
+    def _load(self, name: str) -> Any:
         try:
             content = (self.folder / name).read_bytes()
         except FileNotFoundError:
             return None
         try:
             return deserialize(content)[0]
-        except ValueError as fault:
-            raise CheckpointError.damaged(os.fspath(self.folder / name), str(fault)) from None
+        except ValueError as error:
+            raise CheckpointError.damaged(os.fspath(self.folder / name), str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """That rows held what was not foreseen."""
+class StoredUnknownLevel:
+    """Result of a sum whose rows contained a level that the plan lacks."""
 
     column: str
     level: Any
 
 
+def _restore(stored: Any) -> Any:
+    if isinstance(stored, StoredUnknownLevel):
+        return PartialSum(None, 0, UnknownLevel(stored.column, stored.level))
+    return stored
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckpointedSource:
-    """A source whose sums, once done, are kept by the rows they are of."""
+    """A source that stores its finished sums, identified by the fingerprint of its rows."""
 
     source: PartitionedSource
     journal: Journal
-    wanted: tuple[str, ...] = ()  # columns that are looked at together
-    _rows: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)  # who they are
+    wanted: tuple[str, ...] = ()  # columns for which a single fingerprint is computed
+    _fingerprints: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)
 
     @property
     def name(self) -> str:
-        """Of the source."""
+        """Name of the source."""
         return self.source.name
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its columns."""
+        """Names of the columns."""
         return self.source.names
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found out about it."""
+        """Notes on how the source is read."""
         return self.source.notes
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Some rows."""
+        """Return a sample of the rows."""
         return self.source.sample(columns, rows)
 
     def map_reduce(self, work: Work[A]) -> A:
-        """The sum of what work says of each part."""
-        return self.journal.cached_sum(
-            work, self._who(work.columns), lambda: self.source.map_reduce(work)
-        )
+        """Return the sum of the results of all parts: the stored sum, or else a computed one."""
+        rows = self._rows_digest(work.columns)
+        return self.journal.cached_sum(work, rows, lambda: self.source.map_reduce(work))
 
     def with_options(
-        self, wishes: ReadOptions, fitted: Encoding | None = None
+        self, options: ReadOptions, fitted: Encoding | None = None
     ) -> CheckpointedSource:
-        """The source with its columns read as what is wished of them."""
-        wanted = tuple(wishes.columns_to_read(self.names))
-        return CheckpointedSource(
-            with_read_options(self.source, wishes, fitted), self.journal, wanted
-        )
+        """Return the source with its columns read as the options say."""
+        source = with_read_options(self.source, options, fitted)
+        wanted = tuple(options.columns_to_read(self.names))
+        return CheckpointedSource(source, self.journal, wanted)
 
-    def _who(self, columns: tuple[str, ...]) -> str:
-        """Who the rows are: they may have been changed since sums were kept."""
-        looked = self.wanted if set(columns) <= set(self.wanted) else columns
-        if looked not in self._rows:
-            self._rows[looked] = digest((looked, fingerprint(self.source, looked)))
-        return self._rows[looked]
+    def _rows_digest(self, columns: tuple[str, ...]) -> str:
+        """Return a digest of the current rows. They may have changed since sums were stored."""
+        columns = self.wanted if set(columns) <= set(self.wanted) else columns
+        if columns not in self._fingerprints:
+            rows = fingerprint(self.source, columns)
+            self._fingerprints[columns] = digest((columns, rows))
+        return self._fingerprints[columns]
 
 
 def with_checkpoint(source: PartitionedSource, path: str | os.PathLike[str]) -> PartitionedSource:
-    """The source with its sums kept in a folder."""
-    if getattr(source, "pushdown", False):  # where nothing is known of rows that may not leave
+    """Return the source with its sums stored in the folder `path`."""
+    if getattr(source, "pushdown", False):  # no fingerprint, since rows must not leave the database
         raise EngineError.no_checkpoint(source.name)
     journal = Journal.open(path, source)
     if isinstance(source, Resumable):
@@ -559,7 +284,10 @@ def with_checkpoint(source: PartitionedSource, path: str | os.PathLike[str]) -> 
 
 @contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends what is under way in order, as Ctrl-C does, unless somebody else hears it."""
+    """Raise SystemExit on SIGTERM within a `with` block.
+
+    If the signal already has a handler, that handler is kept.
+    """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -575,81 +303,375 @@ def exit_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _is_unused(folder: Path) -> bool:
-    """Whether a folder holds nothing but temporary files of `journal.json`."""
-    return all(is_temporary_of(name, "journal.json") for name in os.listdir(folder))
+# --- the origin of a journal ----------------------------------------------------------------------
 
-
-def _answer(kept: Any) -> Any:
-    if isinstance(kept, Met):
-        return PartialSum(None, 0, UnknownLevel(kept.column, kept.level))
-    return kept
+VERSIONED = {  # packages whose versions a journal records
+    "discriminant": "discriminant",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "pandas": "pandas",
+    "pyarrow": "pyarrow",
+}
 
 
 def _origin(source: PartitionedSource) -> dict[str, Any]:
-    """What a journal is of."""
+    """Return the source, files and versions that the sums of a journal belong to."""
     files: Sequence[FileIdentity] = getattr(source, "identities", ())
     return {
         "format": _FORMAT,
         "versions": {name: _version(name) for name in VERSIONED.values()},
         "source": source.name,
-        "files": [[os.path.abspath(one.path), one.size, one.changed] for one in files],
+        "files": [[os.path.abspath(file.path), file.size, file.changed] for file in files],
     }
 
 
 def _version(name: str) -> str:
     try:
         return version(name)
-    except PackageNotFoundError:  # run from its folder, without being installed
+    except PackageNotFoundError:  # the package is not installed
         return "unknown"
 
 
-def _check_same(folder: Path, now: dict[str, Any]) -> None:
-    head = folder / "journal.json"
-    try:
-        was = json.loads(head.read_bytes())
-    except ValueError as fault:
-        raise CheckpointError.damaged(os.fspath(head), str(fault)) from None
-    except RecursionError:
-        raise CheckpointError.damaged(os.fspath(head), "it is nested too deep") from None
-    if not _is_origin(was):
-        raise CheckpointError.damaged(os.fspath(head), "it does not describe a run")
-    for what in ("format", "source"):
-        _compare(folder, what, was.get(what), now[what])
-    for library, found in now["versions"].items():
-        _compare(folder, f"{library}'s version", was["versions"].get(library), found)
-    _compare(folder, "the number of files", len(was["files"]), len(now["files"]))
-    for one, other in zip(was["files"], now["files"], strict=True):
-        _compare(folder, "a file", one[0], other[0])
-        _compare(folder, f"the size of {one[0]}", one[1], other[1])
-        if one[2] != other[2]:
-            what = f"the time of the last change of {one[0]}"
-            _compare(folder, what, _moment(one[2]), _moment(other[2]))
+def _check_origin(folder: Path, stored: dict[str, Any], origin: dict[str, Any]) -> None:
+    """Raise CheckpointError if the journal belongs to another source, other files or versions."""
+    if not _is_origin(stored):
+        path = os.fspath(folder / _HEADER)
+        raise CheckpointError.damaged(path, "it does not describe a run")
+    for key in ("format", "source"):
+        check_same(folder, key, stored.get(key), origin[key])
+    for library, number in origin["versions"].items():
+        check_same(folder, f"{library}'s version", stored["versions"].get(library), number)
+    check_same(folder, "the number of files", len(stored["files"]), len(origin["files"]))
+    for (path, size, changed), now in zip(stored["files"], origin["files"], strict=True):
+        check_same(folder, "a file", path, now[0])
+        check_same(folder, f"the size of {path}", size, now[1])
+        if changed != now[2]:
+            what = f"the time of the last change of {path}"
+            check_same(folder, what, _timestamp(changed), _timestamp(now[2]))
 
 
-def _is_origin(value: Any) -> bool:
-    """Whether JSON has the form that `_origin` writes."""
+def _is_origin(value: dict[str, Any]) -> bool:
+    """Whether a value read from JSON has the form that `_origin` writes."""
     return (
-        isinstance(value, dict)
-        and isinstance(value.get("versions"), dict)
+        isinstance(value.get("versions"), dict)
         and isinstance(value.get("files"), list)
         and all(
-            isinstance(one, list) and len(one) == 3 and isinstance(one[2], int)
-            for one in value["files"]
+            isinstance(file, list) and len(file) == 3 and isinstance(file[2], int)
+            for file in value["files"]
         )
     )
 
 
-def _moment(nanoseconds: int) -> str:
-    """When it was, to the nanosecond.
+def _timestamp(nanoseconds: int) -> str:
+    """Return a time in ISO format, with nanoseconds.
 
-    >>> _moment(1_500_000_000_000_000_007)
+    >>> _timestamp(1_500_000_000_000_000_007)
     '2017-07-14T02:40:00.000000007Z'
     """
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
 
 
-def _compare(folder: Path, what: str, was: object, now: object) -> None:
-    if was != now:
-        raise CheckpointError.of_other(os.fspath(folder), what, str(was), str(now))
+# --- fingerprints ---------------------------------------------------------------------------------
+
+Bits = npt.NDArray[np.uint64]
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Number of rows, and the sum of their hashes modulo 2^64."""
+
+    rows: int
+    total: int
+
+    def __add__(self, other: Fingerprint) -> Fingerprint:
+        """Return the fingerprint of the rows of both."""
+        return Fingerprint(self.rows + other.rows, (self.total + other.total) % 2**64)
+
+
+@dataclass(frozen=True, slots=True)
+class FingerprintWork:
+    """Work that computes the fingerprint of a part from the cells of some columns."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, part: TablePart) -> PartialSum[Fingerprint]:
+        """Return the fingerprint of a part."""
+        result = Fingerprint(0, 0)
+        try:
+            for frame in part.frames(self.columns):
+                result += Fingerprint(len(frame), _sum_hashes(frame, self.columns))
+        except DiscriminantError as error:
+            return PartialSum.from_error(error, part, result.rows)
+        return PartialSum(result, result.rows)
+
+
+def fingerprint(source: PartitionedSource, columns: Sequence[str]) -> Fingerprint:
+    """Return the fingerprint of all rows of a source."""
+    result = source.map_reduce(FingerprintWork(tuple(columns))).check().total
+    return result or Fingerprint(0, 0)
+
+
+def _sum_hashes(frame: Frame, columns: Sequence[str]) -> int:
+    """Return the sum of the hashes of all rows. The hash of a row depends on all of its cells."""
+    state = np.zeros(len(frame), dtype=np.uint64)
+    for name in columns:
+        state ^= _bits(frame[name])
+        state *= _ODD
+        state ^= state >> _SHIFT
+    state *= _ODD
+    state ^= state >> _SHIFT
+    return int(state.sum(dtype=np.uint64))
+
+
+def _bits(cells: Cells) -> Bits:
+    """Return 64 bits for each cell. All missing cells have the same bits, and so do 0 and -0."""
+    if cells.kind == "text":
+        hashes = [int.from_bytes(blake2b(t.encode(), digest_size=8).digest()) for t in cells.levels]
+        return np.asarray(np.array([*hashes, 1], dtype=np.uint64)[cells.values])
+    if cells.values.dtype.kind != "f":
+        return np.asarray(cells.values.astype(np.int64).view(np.uint64))
+    numbers = cells.values.astype(np.float64) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint64)
+
+
+# --- serialisation --------------------------------------------------------------------------------
+
+_PACKAGE = "discriminant."
+_PLAIN = (type(None), bool, int, float, str)
+_DAMAGED = (  # errors besides ValueError that a damaged file may raise
+    zipfile.BadZipFile,
+    zlib.error,
+    LookupError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    RecursionError,
+    NotImplementedError,
+)
+
+
+class NotSerializableError(Exception):
+    """Raised for a value that cannot be stored or has no digest."""
+
+
+def serialize(value: Any, facts: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a file with a summary and some facts.
+
+    The file is a zip archive of NumPy arrays and JSON.
+    """
+    arrays: list[npt.NDArray[Any]] = []
+    text = json.dumps({"facts": facts, "value": _to_json(value, arrays)})
+    named = {f"a{k}": array for k, array in enumerate(arrays)}
+    file = io.BytesIO()
+    np.savez(file, text=np.frombuffer(text.encode(), dtype=np.uint8), **named)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def deserialize(content: bytes) -> tuple[Any, dict[str, Any]]:
+    """Return the summary and the facts from the bytes of a file.
+
+    Any other content raises ValueError, which states the reason.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            record = json.loads(archive["text"].tobytes())
+            arrays = [archive[f"a{k}"] for k in range(len(archive.files) - 1)]
+        return _from_json(record["value"], arrays), record["facts"]
+    except _DAMAGED as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _to_json(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    """Return a value that can be stored as JSON.
+
+    Arrays in it are appended to `arrays` and replaced by their index.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.hasobject:
+            objects = [_to_json(item, arrays) for item in np.asarray(value).ravel().tolist()]
+            return {"objects": objects, "shape": value.shape}
+        arrays.append(np.asarray(value))
+        return {"array" if isinstance(value, np.ndarray) else "number": len(arrays) - 1}
+    if type(value) in (tuple, list):
+        return {type(value).__name__: [_to_json(item, arrays) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[_to_json(k, arrays), _to_json(v, arrays)] for k, v in value.items()]}
+    if type(value) is frozenset:
+        return {"frozenset": [_to_json(item, arrays) for item in sorted(value, key=repr)]}
+    if is_dataclass(value) and type(value).__module__.startswith(_PACKAGE):
+        name = f"{type(value).__module__}:{type(value).__qualname__}"
+        parts = {item.name: _to_json(getattr(value, item.name), arrays) for item in fields(value)}
+        return {"class": name, "fields": parts}
+    raise NotSerializableError(type(value).__name__)
+
+
+def _from_json(record: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    if not isinstance(record, dict):
+        return record
+    if "array" in record:
+        return arrays[record["array"]]
+    if "number" in record:
+        return arrays[record["number"]][()]
+    if "objects" in record:
+        objects = np.empty(len(record["objects"]), dtype=object)
+        objects[:] = [_from_json(item, arrays) for item in record["objects"]]
+        return objects.reshape(record["shape"])
+    for kind in (tuple, list, frozenset):
+        if kind.__name__ in record:
+            return kind(_from_json(item, arrays) for item in record[kind.__name__])
+    if "dict" in record:
+        return {_from_json(k, arrays): _from_json(v, arrays) for k, v in record["dict"]}
+    return _instance(record, arrays)
+
+
+def _instance(record: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> Any:
+    """Restore an instance of a dataclass of this package, without running its code."""
+    module, _, name = record["class"].partition(":")
+    if not module.startswith(_PACKAGE):
+        raise ValueError(f"{module} is not part of this package")
+    kind = getattr(import_module(module), name)
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        raise ValueError(f"{name} is not a summary")
+    instance = object.__new__(kind)
+    for item in fields(kind):
+        object.__setattr__(instance, item.name, _from_json(record["fields"][item.name], arrays))
+    return instance
+
+
+# --- digests --------------------------------------------------------------------------------------
+
+Parents = tuple[int, ...]  # ids of the objects that contain a value, to detect cycles
+_FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType)
+_OPAQUE = (GeneratorType, ModuleType, CodeType)
+
+
+def digest(value: Any) -> str:
+    """Return a digest of the content of a value.
+
+    Equal content has the same digest in every process.
+
+    Raises NotSerializableError if the content of the value cannot be inspected.
+    """
+    hashed = hashlib.sha256()
+    for content in _content(value, ()):
+        hashed.update(content)
+        hashed.update(b"\0")
+    return hashed.hexdigest()[:32]
+
+
+def _content(value: Any, parents: Parents) -> Iterator[bytes]:
+    """Yield the content of a value and, recursively, of the values that it contains."""
+    if isinstance(value, (*_PLAIN, np.generic, bytes)):
+        yield f"{type(value).__name__} {value!r}".encode()
+        return
+    if id(value) in parents:
+        yield f"above {parents[::-1].index(id(value))}".encode()
+        return
+    parents = (*parents, id(value))
+    if isinstance(value, np.ndarray):
+        yield f"{value.dtype} {value.shape}".encode()
+        if value.dtype.hasobject:
+            yield from _contents(value.flat, parents)
+        else:
+            yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, tuple | list | set | frozenset):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        yield from _contents(items, parents)
+    elif isinstance(value, Mapping):
+        yield from _content(list(value.items()), parents)
+    elif isinstance(value, type):
+        yield from _class_content(value, parents)
+    elif isinstance(value, _FUNCTIONS):
+        yield from _function_content(value, parents)
+    else:
+        yield from _content(type(value), parents)
+        yield from _contents(_object_parts(value), parents)
+
+
+def _contents(values: Iterable[Any], parents: Parents) -> Iterator[bytes]:
+    for value in values:
+        yield from _content(value, parents)
+
+
+def _class_content(kind: type, parents: Parents) -> Iterator[bytes]:
+    """Yield the name of a class, and its code.
+
+    The code is left out if the journal records the version of its package.
+    """
+    yield f"{kind.__module__}.{kind.__qualname__}".encode()
+    if not _is_versioned(kind.__module__):
+        yield from _contents(kind.__bases__, parents)
+        for name, member in sorted(vars(kind).items()):
+            if isinstance(member, property | staticmethod | classmethod):
+                member = getattr(member, "fget", None) or getattr(member, "__func__", None)
+            constant = isinstance(member, (*_PLAIN, tuple)) and not name.startswith("__")
+            if constant or isinstance(member, _FUNCTIONS):
+                yield from _contents((name, member), parents)
+
+
+def _function_content(value: Any, parents: Parents) -> Iterator[bytes]:
+    """Yield the name of a function, the object to which it is bound, and its code.
+
+    The code is left out if the journal records the version of its package.
+    """
+    module = getattr(value, "__module__", None)
+    yield f"{module}.{value.__qualname__}".encode()
+    bound = getattr(value, "__self__", None)
+    if bound is not None and not isinstance(bound, ModuleType):
+        yield from _content(bound, parents)
+    value = getattr(value, "__func__", value)
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        yield from _contents((value.__defaults__, value.__kwdefaults__, cells), parents)
+        if not _is_versioned(module or ""):
+            yield from _code_content(value.__code__, value.__globals__, parents)
+
+
+def _code_content(
+    code: CodeType, namespace: Mapping[str, Any], parents: Parents
+) -> Iterator[bytes]:
+    """Yield byte code, its constants, and the global values that it uses."""
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars)).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code_content(constant, namespace, parents)
+        else:
+            yield from _content(constant, parents)
+    for name in code.co_names:
+        value = namespace.get(name)
+        yield from _content(value.__name__ if isinstance(value, ModuleType) else value, parents)
+
+
+def _is_versioned(module: str) -> bool:
+    """Whether a module belongs to a package whose version a journal records."""
+    package = module.split(".")[0]
+    return package in VERSIONED or package in sys.stdlib_module_names
+
+
+def _object_parts(value: Any) -> list[Any]:
+    """Return the fields of a dataclass.
+
+    For another object, return the state that pickling would store.
+    """
+    if is_dataclass(value):
+        return [[item.name, getattr(value, item.name)] for item in fields(value)]
+    if isinstance(value, _OPAQUE):
+        raise NotSerializableError(type(value).__name__)
+    reduce: Any = dispatch_table.get(type(value), lambda value: value.__reduce_ex__(4))
+    try:
+        reduced = reduce(value)
+    except Exception:  # an object may refuse to be pickled for any reason
+        raise NotSerializableError(type(value).__name__) from None
+    if isinstance(reduced, str):  # the name of a global object
+        return [getattr(value, "__module__", ""), reduced]
+    return [list(item) if isinstance(item, Iterator) else item for item in reduced[1:]]

@@ -1,210 +1,208 @@
-"""Dask: parts are partitions, summed on whatever scheduler the user has.
+"""Dask engine: the partitions of a Dask collection are summed by the user's scheduler.
 
-    delayed(work)(partition) for each, added by the same tree as everywhere, as one graph
+    delayed(work)(partition) for each partition, added by `tree_sum`, as one graph
 
-Tasks are pure: one that was lost with its worker is done again and gives the same bits. Rows never
-come to the client, but for the sample that a plan is made from.
+Tasks are pure functions: if a task is lost with its worker, it is repeated and gives bitwise the
+same result. Rows do not leave the workers, except for the sample from which the encoding is
+planned.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from discriminant.engines.sampling import systematic_positions
-from discriminant.engines.summation import tree_sum
-from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
+from discriminant.engines.sampling import Rows, systematic_positions
+from discriminant.engines.summation import tree_sum, unique_names
+from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
 from discriminant.table.cells import Cells, Frame, to_frame
 from discriminant.table.partitioned import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)
 _BATCH = 1 << 16  # rows of a frame
-_UNEVEN = 4  # times the mean length that a partition may have and be drawn from fully
-_TARGET, _WEIGHT = "y", "weight"  # names for arrays that have none
+_UNEVEN = 4  # most rows sampled from a partition, as a multiple of the mean number
+_TARGET, _WEIGHT = "y", "weight"  # column names of labels and weights that are given as arrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DaskPartition:
-    """Rows that Dask has put into the memory of a worker."""
+    """Rows of a Dask collection in the memory of a worker."""
 
     number: int
-    columns: tuple[Any, ...]  # a frame, or the arrays of features, labels and weights
+    columns: tuple[Any, ...]  # a data frame, or arrays of features, labels and weights
     names: tuple[str, ...]
     start: int = 0
 
     @property
     def name(self) -> str:
-        """Which it is."""
+        """Name of the partition, for messages."""
         return f"partition {self.number}"
 
     @property
     def rows(self) -> int:
-        """How many; arrays of unknown lengths are only known here to have the same."""
-        first, *others = (len(one) for one in self.columns)
-        for what, found in zip(("y", "sample_weight"), others, strict=False):
-            if found != first:
-                raise ShapeError.of_lengths(what, found, first)
-        return first
+        """Number of rows. Raises ShapeError if the arrays have different lengths."""
+        rows, *others = map(len, self.columns)
+        for option, length in zip(("y", "sample_weight"), others, strict=False):
+            if length != rows:
+                raise ShapeError.of_lengths(option, length, rows)
+        return rows
 
     @property
     def frame(self) -> Any:
-        """The frame; its columns are called by texts."""
-        found = self.columns[0]
-        named = all(isinstance(name, str) for name in found.columns)
-        return found if named else found.set_axis([str(name) for name in found.columns], axis=1)
+        """The data frame, with column names converted to strings."""
+        frame = self.columns[0]
+        if all(isinstance(name, str) for name in frame.columns):
+            return frame
+        return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Its rows, some at a time."""
+        """Yield the rows as several frames."""
         rows = self.rows
         for lo in range(0, rows, _BATCH):
             yield self._frame(slice(lo, min(lo + _BATCH, rows)), columns)
 
     def _frame(self, rows: slice, columns: Sequence[str]) -> Frame:
+        wanted = set(columns)
         if len(self.columns) == 1:
-            some = self.frame.iloc[rows]
-            asked = set(columns)
-            return to_frame(some, wanted=lambda names: [n for n in names if n in asked])
-        features = np.asarray(self.columns[0][rows])
-        found = [_cells(n, features[:, j]) for j, n in enumerate(self.names[: features.shape[1]])]
-        for name, values in zip(self.names[features.shape[1] :], self.columns[1:], strict=True):
-            found.append(_cells(name, np.asarray(values[rows])))
-        return Frame(tuple(c for c in found if c.name in columns), rows.stop - rows.start)
+            frame = self.frame.iloc[rows]
+            return to_frame(frame, wanted=lambda names: [n for n in names if n in wanted])
+        values = self.values(rows)
+        cells = (_cells(name, values[name]) for name in self.names if name in wanted)
+        return Frame(tuple(cells), rows.stop - rows.start)
+
+    def values(self, rows: slice | Rows) -> dict[str, npt.NDArray[Any]]:
+        """Return the values of some rows, by column name, if the partition consists of arrays."""
+        features, *others = (np.asarray(array[rows]) for array in self.columns)
+        return dict(zip(self.names, (*features.T, *others), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DaskSource:
-    """A data frame, delayed frames, or arrays of features, labels and weights."""
+    """A Dask data frame, a list of delayed frames, or arrays of features, labels and weights."""
 
     name: str
     names: tuple[str, ...]
-    pieces: tuple[tuple[Any, ...], ...] = ()  # delayed frame, or delayed arrays, of each partition
-    frame: Any = None  # a data frame instead of pieces
+    partitions: tuple[tuple[Any, ...], ...] = ()  # delayed frame or arrays of each
+    frame: Any = None  # a data frame instead of partitions
     notes: tuple[str, ...] = ()
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Rows of partitions all over the source, of each in proportion to its length."""
-        dask, parts = _dask(), self._parts(columns)
-        some = parts[:: max(len(parts) // 16, 1)]
-        head = dask.delayed(_some, pure=True)
-        frames: list[Any] = []
-        for chosen in (some, parts):  # all of them only if those chosen have no rows
-            most = min(_UNEVEN * -(-rows // len(chosen)), rows)
-            found = [head(part, tuple(columns), most) for part in chosen]
-            frames = _by_length([one for one in _computed(found) if one is not None], rows)
-            if frames:
-                break
-        if not frames:
-            raise ShapeError.no_rows(0)
-        return to_frame(_joined(frames))
+        """Return a sample of rows, from each partition in proportion to its length."""
+        import pyarrow as pa
+
+        parts = self._parts(columns)
+        sample = _dask().delayed(_sample_partition, pure=True)
+        spread = parts[:: max(len(parts) // 16, 1)]
+        for chosen in (spread, parts):  # all parts are sampled only if the chosen ones are empty
+            limit = min(_UNEVEN * -(-rows // len(chosen)), rows)
+            samples = _compute([sample(part, tuple(columns), limit) for part in chosen])
+            tables = _thin([sample for sample in samples if sample is not None], rows)
+            if tables:
+                return to_frame(pa.concat_tables(tables, promote_options="permissive"))
+        raise ShapeError.no_rows(0)
 
     def map_reduce(self, work: Work[A]) -> A:
-        """One graph: work on every partition, and the tree that adds."""
+        """Return the sum of the results of all partitions, computed as one graph."""
         dask = _dask()
-        do = dask.delayed(_do, pure=True)
-        shared = dask.delayed(work, pure=False)  # sent once, not with every task
-        whole = tree_sum([do(shared, part) for part in self._parts(work.columns)])
-        found: A = _computed([whole])[0]
-        return found
+        apply = dask.delayed(_apply, pure=True)
+        shared = dask.delayed(work, pure=False)  # sent to the workers once, not with every task
+        total = tree_sum([apply(shared, part) for part in self._parts(work.columns)])
+        result: A = _compute([total])[0]
+        return result
 
     def _parts(self, columns: Sequence[str]) -> list[Any]:
-        """Delayed partitions; of a frame only the columns asked for are read."""
-        pieces = self.pieces
+        """Return the delayed partitions. Only these columns of a data frame are read."""
+        partitions = self.partitions
         if self.frame is not None:
-            some = [name for name in self.frame.columns if str(name) in columns]
-            pieces = tuple((piece,) for piece in self.frame[some].to_delayed())
+            selected = [name for name in self.frame.columns if str(name) in columns]
+            partitions = tuple((part,) for part in self.frame[selected].to_delayed())
         make = _dask().delayed(DaskPartition, pure=True)
-        return [make(number, piece, self.names) for number, piece in enumerate(pieces)]
+        return [make(number, part, self.names) for number, part in enumerate(partitions)]
 
 
 def accepts(source: Any) -> bool:
-    """Whether it is a collection of Dask, or a list of delayed frames."""
+    """Whether a source is a Dask collection, or a list of delayed frames."""
     if isinstance(source, list | tuple) and source:
         source = source[0]
     return type(source).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def as_source(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
-    """Partitions of a data frame or of arrays.
+    """Return a Dask data frame, or Dask arrays, as a partitioned source.
 
     Parameters
     ----------
-    source
-        A Dask data frame that holds the target; a list of delayed pandas frames; or an array (or
-        frame) of features, with the labels in `y`.
-    y, weight
-        Labels and weights, if they are not columns of the source: Dask arrays or series. They are
-        then the columns 'y' and 'weight'.
+    source : Dask collection or list of delayed frames
+        A Dask data frame with the target; a list of delayed pandas frames; or an array (or frame)
+        of features, with the labels in `y`.
+    y, weight : Dask array or series, optional
+        Labels and weights, if they are not columns of the source. They become the columns 'y' and
+        'weight'.
+
+    Returns
+    -------
+    DaskSource
     """
     if isinstance(source, list | tuple):
-        return _of_delayed(list(source))
+        column_names = _dask().delayed(lambda frame: list(frame.columns))
+        names = unique_names(_compute([column_names(source[0])])[0])
+        frames = tuple((frame,) for frame in source)
+        return DaskSource("delayed frames", names, frames, notes=(_describe(len(frames)),))
     if y is not None:
-        return _of_arrays(source, y, weight)
+        return _arrays_source(source, y, weight)
     if not hasattr(source, "columns"):
         raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
-    names = _texts(source.columns)
+    names = unique_names(source.columns)
     return DaskSource("Dask frame", names, frame=source, notes=(_describe(source.npartitions),))
 
 
-def _of_delayed(pieces: list[Any]) -> DaskSource:
-    names = _texts(_computed([_dask().delayed(lambda frame: list(frame.columns))(pieces[0])])[0])
-    made = tuple((piece,) for piece in pieces)
-    return DaskSource("delayed frames", names, made, notes=(_describe(len(made)),))
-
-
-def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
-    """Features, labels and weights cut at the same rows."""
-    names = _texts(X.columns) if hasattr(X, "columns") else None
-    X, y, weight = (_array(one) for one in (X, y, weight))
+def _arrays_source(X: Any, y: Any, weight: Any) -> DaskSource:
+    """Return a source of arrays. Labels and weights are rechunked like the features."""
+    names = unique_names(X.columns) if hasattr(X, "columns") else None
+    X, y, weight = (
+        array.to_dask_array() if hasattr(array, "to_dask_array") else array
+        for array in (X, y, weight)
+    )
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    others = [one for one in (y, weight) if one is not None]
-    for k, one in enumerate(others):
-        known = not np.isnan([*X.chunks[0], *one.chunks[0]]).any()
-        if known and sum(one.chunks[0]) != sum(X.chunks[0]):
-            what = "y" if k == 0 else "sample_weight"
-            raise ShapeError.of_lengths(what, int(sum(one.chunks[0])), int(sum(X.chunks[0])))
-        if known and one.chunks[0] != X.chunks[0]:
-            others[k] = one.rechunk({0: X.chunks[0]})
+    chunks = X.chunks[0]
+    vectors = [vector for vector in (y, weight) if vector is not None]
+    for k, vector in enumerate(vectors):
+        if np.isnan([*chunks, *vector.chunks[0]]).any():
+            continue  # lengths are unknown until the chunks are computed
+        if sum(vector.chunks[0]) != sum(chunks):
+            option = "y" if k == 0 else "sample_weight"
+            raise ShapeError.of_lengths(option, int(sum(vector.chunks[0])), int(sum(chunks)))
+        if vector.chunks[0] != chunks:
+            vectors[k] = vector.rechunk({0: chunks})
     features = names or numbered_names(X.shape[1])
-    beside = (_TARGET, *([] if weight is None else [_WEIGHT]))
-    for name in (name for name in beside if name in features):
+    added = (_TARGET,) if weight is None else (_TARGET, _WEIGHT)
+    for name in (name for name in added if name in features):
         raise EngineError.duplicate_column(name)
-    columns = [X.to_delayed()[:, 0], *(one.to_delayed() for one in others)]
-    if len({len(one) for one in columns}) > 1:
-        raise EngineError.of_chunks([len(one) for one in columns])
-    pieces = tuple(zip(*columns, strict=True))
-    return DaskSource("Dask array", (*features, *beside), pieces, notes=(_describe(len(pieces)),))
+    columns = [X.to_delayed()[:, 0], *(vector.to_delayed() for vector in vectors)]
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1:
+        raise EngineError.of_chunks(lengths)
+    parts = tuple(zip(*columns, strict=True))
+    return DaskSource("Dask array", (*features, *added), parts, notes=(_describe(len(parts)),))
 
 
-def _array(one: Any) -> Any:
-    return one.to_dask_array() if hasattr(one, "to_dask_array") else one
-
-
-def _texts(columns: Iterable[Any]) -> tuple[str, ...]:
-    """Names as texts, each once."""
-    names = tuple(str(name) for name in columns)
-    for name in (n for n, count in Counter(names).items() if count > 1):
-        places = [j for j, other in enumerate(names) if other == name]
-        raise ColumnNamesError.of_duplicates(name, places)
-    return names
-
-
-def _computed(delayed: Sequence[Any]) -> Sequence[Any]:
-    """What tasks give; one that fails is told by its cause."""
+def _compute(delayed: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of tasks. If a task fails, raise EngineError, which states the cause."""
     try:
         return tuple(_dask().compute(*delayed))
     except DiscriminantError:
         raise
-    except Exception as fault:
-        cause = f"{type(fault).__name__}: {str(fault).strip().partition(chr(10))[0][:300]}"
-        raise EngineError.stopped("Dask", cause.rstrip(".: ")) from fault
+    except Exception as error:
+        cause = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:300]}"
+        raise EngineError.stopped("Dask", cause.rstrip(".: ")) from error
 
 
 def _dask() -> Any:
@@ -214,41 +212,35 @@ def _dask() -> Any:
         raise EngineError.not_installed("Dask", "dask") from None
 
 
-def _do(work: Work[A], part: TablePart) -> A:
+def _apply(work: Work[A], part: TablePart) -> A:
     return work(part)
 
 
-def _some(part: DaskPartition, columns: Sequence[str], rows: int) -> Any:
-    """How many rows there are, and some as an Arrow table; None of an empty partition."""
+def _sample_partition(part: DaskPartition, columns: Sequence[str], rows: int) -> Any:
+    """Return the number of rows of a partition and a sample of them as an Arrow table.
+
+    For an empty partition return None.
+    """
     import pyarrow as pa
 
     count = part.rows
     if not count:
         return None
-    places = systematic_positions(count, rows)
+    positions = systematic_positions(count, rows)
     if len(part.columns) == 1:
-        some = part.frame.iloc[places][list(columns)]
-        return count, pa.Table.from_pandas(some, preserve_index=False)
-    taken = [one[places] for one in part.columns]
-    features = np.asarray(taken[0])
-    values = [*features.T, *(np.asarray(one) for one in taken[1:])]
-    found = dict(zip(part.names, values, strict=True))
-    return count, pa.table({name: found[name] for name in columns})
+        sample = part.frame.iloc[positions][list(columns)]
+        return count, pa.Table.from_pandas(sample, preserve_index=False)
+    values = part.values(positions)
+    return count, pa.table({name: values[name] for name in columns})
 
 
-def _by_length(found: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
-    """At most so many rows, of each partition as many as its share of all."""
-    share = min(rows / max(sum(count for count, _ in found), 1), 1.0)
+def _thin(samples: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
+    """Return about `rows` rows in total: the same share of the rows of each partition."""
+    share = min(rows / max(sum(count for count, _ in samples), 1), 1.0)
     return [
-        some.take(systematic_positions(len(some), math.ceil(share * count)))
-        for count, some in found
+        table.take(systematic_positions(len(table), math.ceil(share * count)))
+        for count, table in samples
     ]
-
-
-def _joined(frames: Sequence[Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.concat_tables(frames, promote_options="permissive")
 
 
 def _cells(name: str, values: Any) -> Cells:
@@ -256,9 +248,8 @@ def _cells(name: str, values: Any) -> Cells:
         return Cells(name, "number", values)
     if values.dtype.kind == "b":
         return Cells(name, "boolean", values)
-    found = to_frame({name: values})
-    return found[name]
+    return to_frame({name: values})[name]
 
 
-def _describe(pieces: int) -> str:
-    return f"Dask, {pieces} partition(s)."
+def _describe(partitions: int) -> str:
+    return f"Dask, {partitions} partition(s)."

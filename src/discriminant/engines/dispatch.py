@@ -1,13 +1,14 @@
-"""Open a table with any engine and sum over its rows: `rows`, `moments` and `fold`.
+"""Choice of the engine for a table, and the functions that open and sum it with any engine.
 
     source -> engine -> partitions -> plan (from a sample) -> one pass over all rows -> table
 
+`rows` opens a table, `moments` computes class moments, and `fold` sums any reading over the rows.
 `choose_engine` decides whether a source is read into memory or in partitions, and by which engine;
 estimators, studies and the command line all use it. An engine is a module with two functions,
-`accepts(source)` and `as_source(source, **options)`, the latter returning a
-`PartitionedSource`, and one line in ENGINES. A source that is read in partitions becomes a
-`PartitionedTable`; how columns are encoded is planned from a sample, and planned again from a
-survey of all rows if these contain a class or category that the sample lacks.
+`accepts(source)` and `as_source(source, **options)`; the latter returns a `PartitionedSource`. Each
+engine has one entry in `ENGINES`. A source that is read in partitions becomes a `PartitionedTable`.
+The encoding of its columns is planned from a sample. If the rows contain a class or category that
+the sample lacks, it is planned again from a survey of all rows.
 """
 
 from __future__ import annotations
@@ -15,17 +16,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from discriminant.engines import local
 from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.memory_limit import fits_in_memory
-from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, RowSample, table_in_memory
+from discriminant.engines.partitioned_table import (
+    AnyTable,
+    PartitionedTable,
+    PlanningSample,
+    table_in_memory,
+)
 from discriminant.engines.summation import ReadingTask
 from discriminant.errors import (
     DiscriminantError,
@@ -36,16 +42,16 @@ from discriminant.errors import (
     SourceChangedError,
 )
 from discriminant.moments.accumulate import MomentsReading
-from discriminant.moments.anchor import Anchor, ExtentReading
+from discriminant.moments.anchor import Anchor, ColumnMagnitudesReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
-from discriminant.table.blocks import Floats, Schema, is_sparse
+from discriminant.table.blocks import Schema, is_sparse
 from discriminant.table.cells import Frame
 from discriminant.table.column_types import ReadOptions, long_integers_as_categories
-from discriminant.table.encoding import Encoding, UnknownLevel
+from discriminant.table.encoding import UnknownLevel
+from discriminant.table.load import dropped_rows_note, is_path, open_source
 from discriminant.table.memory import Table, as_table
-from discriminant.table.load import dropped_rows_note, is_path
 from discriminant.table.partitioned import (
     PartitionedSource,
     ReadPlan,
@@ -59,7 +65,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum of a reading over all rows of a table, in memory or partitioned."""
+    """Return the sum of a reading over all rows of a table, which is in memory or partitioned."""
     if isinstance(table, PartitionedTable):
         return table.fold(reading)
     return local.fold(table, reading, threads=threads)
@@ -106,24 +112,27 @@ def moments(
     Parameters
     ----------
     X : array, sparse matrix, data frame or source
-        (N, d) features. With a `target` any source of rows: files that need not fit into memory (a
-        path, a glob, a folder, a list), a Dask or Spark frame, a database (`discriminant.sql`), a
-        data frame.
+        Features, (N, d). With a `target`, any source of rows: files that need not fit into memory
+        (a path, a glob, a folder, a list), a Dask or Spark frame, a database (`discriminant.sql`)
+        or a data frame.
     y : array of shape (N,), optional
-        Labels; not with a `target`.
+        Labels. They are not allowed with a `target`.
     weight : array of shape (N,) or str, optional
-        Weight of each row: how often it counts. None is once. With a `target` the name of a column.
+        Weight of each row: how often it counts. None means that each row counts once. With a
+        `target`, `weight` is the name of a column.
     detail : {'class', 'pooled', 'diagonal', 'fourth', 'rows'}, default='class'
-        'class' for the scatter of each class; 'pooled' if classes share a covariance; 'diagonal'
-        for variances only; 'fourth' adds the moments that optimal shrinkage needs; 'rows' stores
-        the rows themselves, which is smallest where there are fewer rows than features.
+        'class' computes the scatter of each class, 'pooled' the sum of these, for models in which
+        classes share a covariance, and 'diagonal' only variances. 'fourth' adds to 'class' the
+        moments that optimal shrinkage needs. 'rows' stores the rows themselves, which takes the
+        least memory if there are fewer rows than features.
     threads : int, optional
-        None: all cores.
+        Number of threads; None means all cores.
     target : str, optional
         Name of the column of labels.
     **options
-        With a `target`: the options of `discriminant.rows`. With reference=None moments of tables
-        with different categories add; fit models to `with_reference()` of their sum.
+        With a `target`, the options of `discriminant.rows`. With `reference=None`, moments of
+        tables with different categories can be added; call `with_reference()` of the sum before
+        fitting models.
 
     Returns
     -------
@@ -144,7 +153,8 @@ def moments(
     if target is not None:
         return _source_moments(X, y, detail, target=target, weight=weight, **options)
     for name in options:
-        _check_option(name)
+        if name not in {*signature(rows).parameters, *signature(open_source).parameters}:
+            raise TypeError(f"moments() got an unexpected keyword argument '{name}'")
         raise OptionError.of(name, options[name], "left out, or given along with target=")
     if y is None:
         raise OptionError.of("y", None, "the labels; or name their column by target=")
@@ -154,20 +164,11 @@ def moments(
     return read_moments(table, detail=detail, threads=threads)
 
 
-def _check_option(option: str) -> None:
-    """Raise a TypeError for an option that no source has, with or without target=."""
-    from discriminant.table.load import open_source
-
-    if option not in {*signature(rows).parameters, *signature(open_source).parameters}:
-        raise TypeError(f"moments() got an unexpected keyword argument '{option}'")
-
-
 def _source_moments(
     source: Any, y: Any, detail: Detail, **options: Any
 ) -> ClassMoments | ClassRows:
-    """Return moments of rows whose labels are in a column."""
+    """Return the moments of a source whose labels are in a column."""
     from discriminant.engines.table_moments import TableMoments
-    from discriminant.table.load import open_source
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")
@@ -183,24 +184,25 @@ def _source_moments(
 def read_moments(
     table: AnyTable, *, detail: Detail, anchor: Anchor | None = None, threads: int | None = None
 ) -> ClassMoments:
-    """Return class moments of an open table, about `anchor` or one chosen near its rows.
+    """Return the class moments of an open table.
 
-    The unit of a column is estimated from a few rows. Where the sums show that the estimate was
-    bad, the rows are read again in a unit that suits them all.
+    If no `anchor` is given, one near the rows is chosen.
+
+    The unit of a column is estimated from a few rows. If the sums show that the estimate was bad,
+    the rows are read again with a unit that fits all of them.
     """
     if detail not in DETAILS:
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
-    if isinstance(table, PartitionedTable) and table.moments.holds(detail) and anchor is None:
-        return table.moments.reduce(detail)  # computed when it was opened
+    if isinstance(table, PartitionedTable) and table.moments.has(detail) and anchor is None:
+        return table.moments.reduce(detail)  # computed when the table was opened
     anchor = anchor_of(table) if anchor is None else anchor
     names = table.schema.features
     if isinstance(table, Table) and table.responses is not None:
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
 
     def read(anchor: Anchor) -> ClassMoments:
-        rows = (
-            len(table) if isinstance(table, PartitionedTable) else 0
-        )  # in memory, columns are adjacent
+        # the number of rows matters only for separate columns, which a table in memory lacks
+        rows = len(table) if isinstance(table, PartitionedTable) else 0
         reading = MomentsReading(table.schema.labels, names, anchor, detail, rows)
         return fold(table, reading, threads=threads)
 
@@ -208,7 +210,10 @@ def read_moments(
 
 
 def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
-    """Return the rows of an open table as a summary, about `anchor` or one chosen near them."""
+    """Return the rows of an open table as a summary.
+
+    If no `anchor` is given, one near the rows is chosen.
+    """
     anchor = anchor_of(table) if anchor is None else anchor
     schema = table.schema
 
@@ -221,34 +226,31 @@ def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
 def read_classes(
     table: AnyTable, detail: Detail, *, anchor: Anchor | None = None
 ) -> ClassMoments | ClassRows:
-    """Return moments of an open table in that detail, or its rows."""
+    """Return the class moments of an open table, or with detail 'rows' its rows."""
     if detail == "rows":
-        return read_rows(table_in_memory(table, "A model that keeps rows"), anchor=anchor)
+        return read_rows(table_in_memory(table, "A model that stores rows"), anchor=anchor)
     return read_moments(table, detail=detail, anchor=anchor)
 
 
 def _rescale_if_needed(table: AnyTable, moments: M, read: Callable[[Anchor], M]) -> M:
-    """Return the moments, read again in other units where sums overflow or underflow."""
-    columns = moments.strained()
-    if not columns.any():
+    """Return the moments. If sums overflow or underflow, they are read again in other units."""
+    columns = np.flatnonzero(moments.badly_scaled())
+    if not len(columns):
         return moments
-    extent = np.zeros(len(columns))
-    extent[columns] = _extent(table, moments.anchor, np.flatnonzero(columns))
+    extent = np.zeros(len(moments.features))
+    extent[columns] = fold(
+        table, ColumnMagnitudesReading(moments.anchor.origin[columns], columns)
+    ).max_abs
     anchor = moments.anchor.rescale_to(extent)
     if not anchor.same_as(moments.anchor):
         moments = read(anchor)
-    for j in np.flatnonzero(moments.overflown()):
+    for j in np.flatnonzero(moments.overflowed()):
         raise InfiniteValueError.of_sums(moments.features[j])
     return moments
 
 
-def _extent(table: AnyTable, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
-    """Return the largest distance of any row from the origin, in some columns."""
-    return fold(table, ExtentReading(anchor.origin[columns], columns)).max_abs
-
-
 def anchor_of(table: AnyTable) -> Anchor:
-    """Return origin and unit near the rows of a table; a sparse table keeps its zeros."""
+    """Return an anchor near the rows of a table. For a sparse table the origin is zero."""
     rows = table.row_sample.planning_rows if isinstance(table, PartitionedTable) else table
     return Anchor.from_sample(np.asarray(rows.sample()), at_zero=is_sparse(rows.features))
 
@@ -260,16 +262,16 @@ MEMORY = "memory"
 class Engine:
     """An engine for partitioned tables."""
 
-    module: str  # with the functions `accepts` and `as_source`
-    parses_text: bool = True  # numbers and dates written as text are recognised
-    reads_files: bool = False  # options of CSV files apply; a small file is read into memory
+    module: str  # module with the functions `accepts` and `as_source`
+    parses_text: bool = True  # whether numbers and dates written as text are recognised
+    reads_files: bool = False  # whether CSV options apply, and small files are read into memory
 
     def accepts(self, source: Any) -> bool:
-        """Whether the engine reads such a source."""
+        """Whether the engine can read this source."""
         return bool(import_module(self.module).accepts(source))
 
     def as_source(self, source: Any, **options: Any) -> PartitionedSource:
-        """Return the partitions of a source, none of them read yet."""
+        """Return the source with its partitions. No partition is read yet."""
         partitions: PartitionedSource = import_module(self.module).as_source(source, **options)
         return partitions
 
@@ -280,24 +282,25 @@ ENGINES: Mapping[str, Engine] = {  # tried in this order
     "dask": Engine("discriminant.engines.dask"),
     "files": Engine("discriminant.engines.files", reads_files=True),
 }
-_SAMPLE_ROWS = 50_000  # rows from which the encoding is planned
+_SAMPLE_ROWS = 50_000  # number of rows from which the encoding is planned
 _MAX_CLASS_BYTES = 1 << 29  # larger moments of detail 'class' are reduced to 'pooled' on opening
 
 
 def choose_engine(source: Any, *, engine: str | None = None, partitioned: bool = False) -> str:
     """Return the engine that reads a source: 'memory', or one of ENGINES.
 
-    A file of at most 256 MB, or an eighth of the free memory, is read into memory, unless
-    `partitioned`. Larger files, several files, and the sources of other engines are partitioned.
+    A file of at most 256 MB, or of at most an eighth of the free memory, is read into memory unless
+    `partitioned` is True. Larger files, several files, and the sources of other engines are read in
+    partitions.
 
     Parameters
     ----------
     source : object
         A path, glob, folder or list of paths, a Dask or Spark frame, a database, a data frame.
     engine : str, optional
-        The user's choice, which is checked.
+        Engine that the user has chosen. It is checked.
     partitioned : bool, default=False
-        Whether to prefer partitions for a file of any size.
+        Whether to read files of any size in partitions.
     """
     reader = engine_of(source)
     from_file = reader is None or ENGINES[reader].reads_files
@@ -341,32 +344,35 @@ def rows(
     Parameters
     ----------
     source : object
-        A file, several by a glob or a list, a folder, a Dask or Spark frame, or the result of
+        A file, several files (a glob or a list), a folder, a Dask or Spark frame, or the result of
         `discriminant.sql`.
     target : str
         Name of the column of labels.
     weight : str or Dask array, optional
-        Name of the column of weights; with `y` of a Dask array, the weights.
+        Name of the column of weights. If features and `y` are Dask arrays, the weights themselves.
     engine : {'files', 'dask', 'spark', 'sql'}, optional
-        Engine that reads the source. None: by the kind of source.
+        Engine that reads the source. None means that it is chosen by the kind of source.
     ordered, categories, missing, unseen, columns, exclude, reference
         As for `discriminant.open_source`.
     max_classes : int, default=1000
         Stop if the target has more classes than this.
     min_classes : int, default=2
-        Stop if the target has fewer classes. 1 is for moments of a part of the rows, to be merged.
+        Stop if the target has fewer classes than this. Use 1 for moments of a part of the rows that
+        will be merged later.
     max_levels : int, default=100
         Drop a categorical column with more categories than this.
     detail : {'diagonal', 'pooled', 'class', 'fourth'}, optional
-        Detail of the moments. None: 'class' if they fit into memory, else 'pooled'.
+        Detail of the moments. None means 'class' if these fit into memory, otherwise 'pooled'.
     missing_texts, thousands
         As for `discriminant.open_source`.
     checkpoint : path, optional
-        Folder for intermediate sums over these rows. A run that was stopped and is started again
-        resumes there, and gives bitwise the same result. `complete()` of the result removes it.
+        Folder for intermediate sums over these rows. If a run is interrupted and started again with
+        the same folder, it resumes where it stopped and gives bitwise the same result. The method
+        `complete()` of the returned table removes the folder.
     **options
-        Options of the engine. Files: `progress`, called with the rows read and the total number of
-        rows (for text an estimate), and for CSV `encoding`, `delimiter` and `decimal`.
+        Options of the engine. Files have the option `progress`, a function that is called with the
+        number of rows read and the total number of rows (estimated for text files), and for CSV
+        `encoding`, `delimiter` and `decimal`.
 
     Returns
     -------
@@ -384,7 +390,7 @@ def rows(
             raise OptionError.of("weight", type(weight).__name__, allowed)
         options, weight = {**options, "weight": weight}, "weight"
     reader = ENGINES.get(engine or engine_of(source) or "")
-    wishes = ReadOptions.from_arguments(
+    read_options = ReadOptions.from_arguments(
         target=target,
         weight=weight,
         columns=columns,
@@ -405,14 +411,17 @@ def rows(
     if checkpoint is not None:
         partitions = with_checkpoint(partitions, checkpoint)
     return open_partitioned(
-        partitions, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
+        partitions, read_options, max_classes=max_classes, min_classes=min_classes, detail=detail
     )
 
 
 def partitioned_source(
     source: Any, *, engine: str | None = None, **options: Any
 ) -> PartitionedSource:
-    """Return the partitions of a source, by the given engine or the one that accepts it."""
+    """Return a partitioned source.
+
+    If no engine is given, the first engine that accepts it is used.
+    """
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))
     reader = engine_of(source)
@@ -424,128 +433,121 @@ def partitioned_source(
 
 
 def engine_of(source: Any) -> str | None:
-    """Return the name of the engine that accepts a source, or None: it is in memory."""
+    """Return the name of the engine that accepts a source, or None if the source is in memory."""
     return next((name for name, engine in ENGINES.items() if engine.accepts(source)), None)
 
 
 def open_partitioned(
     source: PartitionedSource,
-    wishes: ReadOptions,
+    options: ReadOptions,
     *,
     max_classes: int = 1000,
     min_classes: int = 2,
     detail: Detail | None = None,
 ) -> PartitionedTable:
-    """Plan the encoding, read once, and plan again if rows contain an unknown category."""
+    """Plan the encoding and read all rows.
+
+    If rows contain an unknown category, the encoding is planned again and the rows are read again.
+    """
     while True:
-        wishes.check_names(source.names)
-        source = with_read_options(source, wishes)
+        options.check_names(source.names)
+        source = with_read_options(source, options)
         names = source.names
         table = _plan_and_read(
-            source, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
+            source, options, max_classes=max_classes, min_classes=min_classes, detail=detail
         )
-        if source.names == names:  # else later rows have columns that the first ones lack
+        if source.names == names:  # otherwise later rows have columns that the first rows lack
             return table
 
 
 def _plan_and_read(
     source: PartitionedSource,
-    wishes: ReadOptions,
+    options: ReadOptions,
     *,
     max_classes: int,
     min_classes: int,
     detail: Detail | None,
 ) -> PartitionedTable:
-    look = source.sample(wishes.columns_to_read(source.names), _SAMPLE_ROWS)
-    look = replace(look, excluded=tuple(n for n in source.names if n not in look.positions))
-    if wishes.target is not None and look[wishes.target].n_missing:
-        if wishes.missing == "drop":
-            read, look = len(look), look.drop_unlabelled(wishes.target)
-            if not len(look):
-                raise LabelError.none_left(wishes.target, read)
-        else:  # the source knows the positions of its rows, a sample does not
-            survey_columns(source, wishes, wishes.target_and_weight)
-    wishes = long_integers_as_categories(look, wishes)
+    sample = source.sample(options.columns_to_read(source.names), _SAMPLE_ROWS)
+    sample = replace(sample, excluded=tuple(n for n in source.names if n not in sample.positions))
+    if options.target is not None and sample[options.target].n_missing:
+        if options.missing == "drop":
+            size, sample = len(sample), sample.drop_unlabelled(options.target)
+            if not len(sample):
+                raise LabelError.none_left(options.target, size)
+        else:  # the source knows the positions of its rows, the sample does not
+            survey_columns(source, options, options.target_and_weight)
+    options = long_integers_as_categories(sample, options)
+    decimal = getattr(source, "decimal", ".")
     survey: Survey | None = None
     while True:
-        found = plan_reading(
-            look, wishes, survey=survey, max_classes=max_classes, min_classes=min_classes
+        planned = plan_reading(
+            sample, options, survey=survey, max_classes=max_classes, min_classes=min_classes
         )
-        doubtful = found.columns_to_survey
+        columns = planned.columns_to_survey
         try:
-            if found.plan is not None:
-                plan = replace(found.plan, encoding=_with_decimal(found.plan.encoding, source))
-                made = _read(source, look, plan, said=found.notes, detail=detail)
-                return _check_classes(made, min_classes)
+            if planned.plan is not None:
+                encoding = replace(planned.plan.encoding, decimal=decimal)
+                plan = replace(planned.plan, encoding=encoding)
+                table = _read(source, sample, plan, notes=planned.notes, detail=detail)
+                return _check_classes(table, min_classes)
         except UnknownLevel as new:
-            if survey is not None:  # all rows were surveyed before
+            if survey is not None:  # all rows have already been surveyed
                 raise SourceChangedError.of_class(source.name, new.column, new.level) from None
-            doubtful = columns_to_resurvey(look, wishes)
-        survey = survey_columns(source, wishes, doubtful)
+            columns = columns_to_resurvey(sample, options)
+        survey = survey_columns(source, options, columns)
 
 
 def _read(
     source: PartitionedSource,
-    look: Frame,
+    sample: Frame,
     plan: ReadPlan,
     *,
-    said: Sequence[str],
+    notes: Sequence[str],
     detail: Detail | None,
 ) -> PartitionedTable:
+    """Compute the moments of all rows."""
     no_columns = np.zeros(0)
-    weights_only = ExtentReading(no_columns, no_columns.astype(np.intp))
+    weights_only = ColumnMagnitudesReading(no_columns, no_columns.astype(np.intp))
     try:
-        block = plan.block(look)
-    except DiscriminantError:  # read the source up to the error, for its position
+        block = plan.block(sample)
+    except DiscriminantError:  # read the source again to find the position of the error
         source.map_reduce(ReadingTask(plan, weights_only)).check()
         raise
     schema = Schema(plan.encoding.features, plan.labels, True)
     planning_rows = Table(schema, block.features, block.codes, block.weight)
     anchor = Anchor.from_sample(np.asarray(planning_rows.sample()))
     K, d = len(plan.labels), planning_rows.width
-    wanted: Detail = detail or ("class" if 8 * K * d * d <= _MAX_CLASS_BYTES else "pooled")
-    result = source.map_reduce(
-        ReadingTask(
-            plan,
-            MomentsReading(
-                plan.labels, schema.features, anchor, wanted, getattr(source, "rows", 0)
-            ),
-        )
-    ).check()
+    detail = detail or ("class" if 8 * K * d * d <= _MAX_CLASS_BYTES else "pooled")
+    count = getattr(source, "rows", 0)
+    reading = MomentsReading(plan.labels, schema.features, anchor, detail, count)
+    result = source.map_reduce(ReadingTask(plan, reading)).check()
     if result.total is None:
         raise LabelError.absent(source.name)
-    moments = result.total
-    row_sample = RowSample(
-        planning_rows, _spread_sample(source, plan, schema, len(planning_rows), result.rows)
-    )
+    read_sample = None
+    if isinstance(source, SystematicSource) and len(planning_rows) < result.rows:
+        read_sample = partial(_systematic_sample, source, plan, schema)
     table = PartitionedTable(
-        schema, source, plan, row_sample, moments, result.rows, notes=(*source.notes, *said)
+        schema,
+        source,
+        plan,
+        PlanningSample(planning_rows, read_sample),
+        result.total,
+        result.rows,
+        notes=(*source.notes, *notes),
     )
     if plan.weight is None:
         return table
     return replace(table, min_weight=table.fold(weights_only).min_weight)
 
 
-def _spread_sample(
-    source: PartitionedSource, plan: ReadPlan, schema: Schema, at_hand: int, rows: int
-) -> Callable[[], Table] | None:
-    """Return a function that samples rows spread over a source, or None if the sample is spread."""
-    if not isinstance(source, SystematicSource) or at_hand >= rows:
-        return None
-
-    def read_sample() -> Table:
-        block = plan.block(source.systematic_sample(plan.columns, _SAMPLE_ROWS))
-        return Table(schema, block.features, block.codes, block.weight)
-
-    return read_sample
-
-
-def _with_decimal(encoding: Encoding, source: PartitionedSource) -> Encoding:
-    return replace(encoding, decimal=getattr(source, "decimal", "."))
+def _systematic_sample(source: SystematicSource, plan: ReadPlan, schema: Schema) -> Table:
+    block = plan.block(source.systematic_sample(plan.columns, _SAMPLE_ROWS))
+    return Table(schema, block.features, block.codes, block.weight)
 
 
 def _check_classes(table: PartitionedTable, min_classes: int) -> PartitionedTable:
-    """Raise an error if too few classes have rows; add a note on dropped rows."""
+    """Raise an error if too few classes have rows. Return the table with a note on dropped rows."""
     moments, missing = table.moments, table.plan.encoding.missing
     present = moments.weight > 0
     if present.sum() < min_classes:

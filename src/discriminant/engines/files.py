@@ -1,10 +1,11 @@
-"""Files larger than memory: parts read, decoded and summed on all cores.
+"""Files engine: files larger than memory are read, decoded and summed in parts on all cores.
 
-    Parquet, Arrow IPC      row groups, record batches: small ones together
-    CSV, JSON lines         ranges of lines; a packed file is one part
+    Parquet, Arrow IPC      row groups or record batches; small ones are read together
+    CSV, JSON lines         ranges of lines; a compressed file is one part
 
-Each core takes a part at a time, and reads it in small batches: while one waits for the disk or
-decodes, another sums. Answers are added in the order of the parts. All files have one schema.
+Each core processes one part at a time, in small batches. While one core waits for the disk or
+decodes, another core sums. Results are added in the order of the parts. All files must have the
+same schema.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from discriminant.engines.checkpoint import Journal, digest
-from discriminant.engines.sampling import head_sample, systematic_sample
+from discriminant.engines.sampling import sample_part_heads, systematic_sample
 from discriminant.engines.summation import available_threads, one_blas_thread, ordered_map, tree_sum
 from discriminant.errors import FileError, SourceChangedError
 from discriminant.table.cells import Frame
@@ -34,149 +35,149 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(slots=True, eq=False)
 class FilesSource:
-    """Files of one schema."""
+    """Files with the same schema."""
 
     name: str
-    filed: Dataset
+    dataset: Dataset
     progress: Progress | None = None
     journal: Journal | None = None
     parts: tuple[FilePart, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.parts = self.filed.parts()
+        self.parts = self.dataset.parts()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns."""
-        return self.filed.names
+        return self.dataset.names
 
     @property
     def rows(self) -> int:
-        """How many there are, where that is known before they are read; else 0."""
-        return sum(part.size for part in self.parts) if self.filed.knows_row_count else 0
+        """Number of rows if it is known before reading, otherwise 0."""
+        return sum(part.size for part in self.parts) if self.dataset.knows_row_count else 0
 
     @property
     def decimal(self) -> str:
-        """Decimal sign of the files; '.' where they differ."""
-        signs = {file.format.decimal for file in self.filed.files}
-        return signs.pop() if len(signs) == 1 else "."
+        """Decimal separator of the files; '.' if they differ."""
+        separators = {file.format.decimal for file in self.dataset.files}
+        return separators.pop() if len(separators) == 1 else "."
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Formats and number of files."""
-        return self.filed.notes
+        """Notes on the formats and the number of files."""
+        return self.dataset.notes
 
     @property
     def identities(self) -> tuple[FileIdentity, ...]:
-        """What tells whether the files are still the same."""
-        return self.filed.identities
+        """Paths, sizes and times of the files, by which changes are detected."""
+        return self.dataset.identities
 
-    def with_options(self, wishes: ReadOptions, fitted: Encoding | None = None) -> FilesSource:
-        """The source with the columns of texts read as these wishes, or a fit, want them."""
-        found = self.filed.with_options(wishes, fitted)
-        return FilesSource(self.name, found, self.progress, self.journal)
+    def with_options(self, options: ReadOptions, fitted: Encoding | None = None) -> FilesSource:
+        """Return the source with text columns read as the options say, or as at the fit."""
+        dataset = self.dataset.with_options(options, fitted)
+        return FilesSource(self.name, dataset, self.progress, self.journal)
 
     def with_journal(self, journal: Journal) -> FilesSource:
-        """The source with its sums kept in a journal."""
-        return FilesSource(self.name, self.filed, self.progress, journal)
+        """Return a source that stores its sums in a journal."""
+        return FilesSource(self.name, self.dataset, self.progress, journal)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """The first rows of parts all over the files; of text that can be entered, any rows."""
-        return self._some(columns, partial(head_sample, rows=rows))
+        """Return a sample: the first rows of parts from all over the files.
+
+        From seekable text, rows at any position are sampled.
+        """
+        return self._sample(columns, partial(sample_part_heads, rows=rows))
 
     def systematic_sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Rows from all over the files, at even distances."""
-        return self._some(columns, partial(systematic_sample, rows=rows))
+        """Return a sample of evenly spaced rows from all files."""
+        return self._sample(columns, partial(systematic_sample, rows=rows))
 
     def map_reduce(self, work: Work[A]) -> A:
-        """On all cores, added in the order of the parts."""
+        """Return the sum of the results of all parts, computed on all cores."""
         while True:
             try:
-                with one_blas_thread():  # once for all parts, not anew for each
-                    return self._summed(work)
-            except SplitError as recut:
-                self._cut_again(recut)
+                with one_blas_thread():  # set once instead of for each part
+                    if self.journal is None:
+                        return tree_sum(self.results(work))
+                    total: A = self.journal.resumed_sum(
+                        work, self.parts_digest, partial(self.results, work)
+                    )
+                    return total
+            except SplitError as error:
+                self._split_again(error)
 
     @property
-    def cut(self) -> str:
-        """What tells whether the parts are still the same."""
+    def parts_digest(self) -> str:
+        """Digest of the parts, by which changes are detected."""
         return digest([repr(part) for part in self.parts])
 
-    def answers(self, work: Work[A], start: int = 0) -> Iterator[A]:
-        """What work says of the parts from one on, in their order; a fault is the last."""
-        threads = available_threads()
-        done = before = sum(part.size for part in self.parts[:start])
-        told = 0
-        whole = sum(part.size for part in self.parts)
+    def results(self, work: Work[A], start: int = 0) -> Iterator[A]:
+        """Yield the results of the parts, in order, from part `start` up to the first error."""
+        threads, parts = available_threads(), self.parts[start:]
+        total = sum(part.size for part in self.parts)
+        skipped = sum(part.size for part in self.parts[:start])
+        size = rows = 0  # of the parts done; the size is a number of rows or bytes
         pool = ThreadPoolExecutor(threads)
         try:
-            found = ordered_map(pool, work, self.parts[start:], 2 * threads)
-            for part, answer in zip(self.parts[start:], found, strict=True):
-                if getattr(answer, "error", None) is not None:
-                    answer = _again(work, part)
-                if getattr(answer, "error", None) is not None:
-                    yield answer
+            for part, result in zip(
+                parts, ordered_map(pool, work, parts, 2 * threads), strict=True
+            ):
+                if _has_error(result):
+                    result = _retry(work, part)
+                if _has_error(result):
+                    yield result
                     return
-                done, told = done + part.size, told + getattr(answer, "rows", 0)
+                size, rows = size + part.size, rows + getattr(result, "rows", 0)
                 if self.progress is not None:
-                    self.progress(*self._progress(done, told, whole, start))
-                yield answer
+                    # rows per unit of size; for text it is estimated from the bytes
+                    rate = 1 if self.dataset.knows_row_count else rows / max(size, 1)
+                    self.progress(round((skipped + size) * rate), round(total * rate))
+                yield result
         finally:
             pool.shutdown(cancel_futures=True)
         for identity in self.identities:
             identity.check()
-        if self.filed.knows_row_count and before + told != whole:
-            raise SourceChangedError.of_count(self.name, whole, before + told)
+        if self.dataset.knows_row_count and skipped + rows != total:
+            raise SourceChangedError.of_count(self.name, total, skipped + rows)
 
-    # --- inside ---------------------------------------------------------------------------------
-
-    def _summed(self, work: Work[A]) -> A:
-        if self.journal is None:
-            return tree_sum(self.answers(work))
-        found: A = self.journal.resumed_sum(work, self.cut, partial(self.answers, work))
-        return found
-
-    def _progress(self, done: int, told: int, whole: int, start: int) -> tuple[int, int | None]:
-        """Rows read, and rows in all: of text an estimate from the bytes."""
-        if self.filed.knows_row_count:
-            return done, whole
-        before = sum(part.size for part in self.parts[:start])
-        rate = told / max(done - before, 1)
-        return round(done * rate), round(whole * rate)
-
-    def _some(self, columns: Sequence[str], draw: Callable[..., list[Any]]) -> Frame:
-        while True:
-            try:
-                return self._framed(columns, draw(self.parts, columns))
-            except SplitError as found:
-                self._cut_again(found)
-
-    def _framed(self, columns: Sequence[str], tables: Sequence[Any]) -> Frame:
+    def _sample(self, columns: Sequence[str], sample: Callable[..., list[Any]]) -> Frame:
         import pyarrow as pa
 
-        if not tables:
-            raise FileError.no_rows(self.name, len(self.names))
-        some = [one.select(list(columns)) for one in tables]
-        table = pa.concat_tables(some, promote_options="permissive")  # texts may be held otherwise
-        frame = self.parts[0].frame(table)  # rows of many parts, which have places of their own
-        return replace(frame, line_of=None, text_of=None)
+        while True:
+            try:
+                tables = [table.select(list(columns)) for table in sample(self.parts, columns)]
+                if not tables:
+                    raise FileError.no_rows(self.name, len(self.names))
+                # the types of text columns may differ
+                table = pa.concat_tables(tables, promote_options="permissive")
+                frame = self.parts[0].frame(table)
+                return replace(frame, line_of=None, text_of=None)  # rows come from many parts
+            except SplitError as error:
+                self._split_again(error)
 
-    def _cut_again(self, found: SplitError) -> None:
-        self.filed = self.filed.split_again(found)
-        self.parts = self.filed.parts()
+    def _split_again(self, error: SplitError) -> None:
+        self.dataset = self.dataset.split_again(error)
+        self.parts = self.dataset.parts()
 
 
-def _again(work: Work[A], part: FilePart) -> A:
-    """The part once more: a fault may have passed, and one that stays is told with its place."""
-    answer = work(part)
-    placed = part.with_start() if getattr(answer, "error", None) is not None else part
-    return answer if placed is part else work(placed)
+def _has_error(result: Any) -> bool:
+    return getattr(result, "error", None) is not None
+
+
+def _retry(work: Work[A], part: FilePart) -> A:
+    """Repeat work on a part after it failed.
+
+    If it fails again, the position in the file is added to the error.
+    """
+    result = work(part)
+    numbered = part.with_start() if _has_error(result) else part
+    return result if numbered is part else work(numbered)
 
 
 def accepts(source: Any) -> bool:
-    """Whether it names files."""
+    """Whether a source is a path or a list of paths."""
     if isinstance(source, list | tuple):
-        return bool(source) and all(accepts(one) for one in source)
+        return bool(source) and all(map(accepts, source))
     return isinstance(source, str | os.PathLike)
 
 
@@ -189,12 +190,12 @@ def as_source(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> FilesSource:
-    """Parts of the files that a path, a glob, a folder or a list names."""
-    found = list_files(source)
+    """Return a source for the files that a path, a glob, a folder or a list refers to."""
+    files = list_files(source)
     style = {
         "encoding": encoding,
         "delimiter": delimiter,
         "decimal": decimal,
         "thousands": thousands,
     }
-    return FilesSource(found.name, open_dataset(found, style), progress)
+    return FilesSource(files.name, open_dataset(files, style), progress)

@@ -1,13 +1,13 @@
-"""Memory limits: threads that fit, free memory, and whether a file fits into memory.
+"""Memory limits of the process: free memory, number of threads, and files that fit into memory.
 
-RLIMIT_AS (`ulimit -v`) and RLIMIT_DATA (`ulimit -d`) limit the process itself on Linux: where one
-is reached, allocations fail and libraries fail with them. The limit of a container (a cgroup) is
-different: there the kernel kills the process. `available_threads` considers the former,
-`free_memory` both.
+On Linux, RLIMIT_AS (`ulimit -v`) and RLIMIT_DATA (`ulimit -d`) limit the process itself: if one is
+reached, allocations fail and libraries fail with them. At the limit of a container (a cgroup), the
+kernel kills the process instead. `available_threads` considers the limits of the process,
+`free_memory` both kinds.
 
-Each thread costs address space before it does any work: its stack, an arena of the allocator and
-two buffers in each of the two copies of OpenBLAS that NumPy and SciPy bring. Many cores and a low
-limit do not go together, so the number of threads follows from the limit.
+Each thread takes address space before it does any work: its stack, an arena of the allocator, and
+two buffers in each of the two copies of OpenBLAS that come with NumPy and SciPy. With many cores
+and a low limit, the threads alone could exceed the limit, so their number is derived from it.
 
 This module imports no numerical library: the command line reads it before it loads one.
 """
@@ -19,14 +19,14 @@ import sys
 from pathlib import Path
 
 REQUIRED = 768 << 20  # bytes of address space that one thread and the libraries need
-_SHARED = 2 << 30  # bytes for the table and one thread, before a second thread is considered
+_SHARED = 2 << 30  # bytes left for the table and one thread; a second thread needs more
 _PER_THREAD = 256 << 20
-SMALL_FILE = 1 << 28  # bytes of a file that is always read into memory
-_FILE_SHARE = 8  # a larger file may take this fraction of the free memory
+SMALL_FILE = 1 << 28  # files up to this many bytes are always read into memory
+_FILE_SHARE = 8  # a larger file may take 1 / _FILE_SHARE of the free memory
 
 
 def memory_limit() -> int | None:
-    """Bytes of address space that this process may use; None without a limit."""
+    """Return the bytes of address space that this process may use, or None without a limit."""
     if sys.platform != "linux":
         return None
     import resource
@@ -36,7 +36,10 @@ def memory_limit() -> int | None:
 
 
 def available_threads() -> int:
-    """Cores this process may use, as far as its address space suffices for their threads."""
+    """Return the number of threads to use.
+
+    It is the number of available cores, or fewer if their threads would exceed the memory limit.
+    """
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     limit = memory_limit()
@@ -44,7 +47,7 @@ def available_threads() -> int:
 
 
 def free_memory() -> int:
-    """Bytes of memory available to this process; 0 if the system does not report them."""
+    """Return the bytes of memory available to this process, or 0 if this is unknown."""
     bounds = [_system_number("/proc/meminfo", "MemAvailable:", 1024), memory_limit()]
     limit = _system_number("/sys/fs/cgroup/memory.max", "", 1)
     if limit is not None:
@@ -54,7 +57,10 @@ def free_memory() -> int:
 
 
 def fits_in_memory(path: str) -> bool:
-    """Whether a file is small enough for memory; a missing file is, so that opening reports it."""
+    """Whether a file is small enough to be read into memory.
+
+    True for a missing file, so that the error is raised when it is opened.
+    """
     if os.path.isdir(path):
         return False
     try:
@@ -65,7 +71,7 @@ def fits_in_memory(path: str) -> bool:
 
 
 def _system_number(path: str, name: str, unit: int) -> int | None:
-    """Return a number in a file of the system: the one after a name, or the only one."""
+    """Return a number from a system file: the number after `name`, or the only number."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:
@@ -76,19 +82,19 @@ def _system_number(path: str, name: str, unit: int) -> int | None:
     return None
 
 
-def ran_out(fault: BaseException) -> bool:
-    """Whether an exception, or one that caused it, comes from an allocation that failed."""
-    seen: list[BaseException] = []
-    cause: BaseException | None = fault
-    while cause is not None and cause not in seen:
+def ran_out(error: BaseException) -> bool:
+    """Whether an exception, or one of its causes, is due to a failed allocation."""
+    checked: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in checked:
         if isinstance(cause, MemoryError) or any(text in str(cause) for text in _SYMPTOMS):
             return True
-        seen.append(cause)
+        checked.append(cause)
         cause = cause.__cause__ or cause.__context__
     return False
 
 
-_SYMPTOMS = (  # messages of other exceptions: the dynamic loader, Python's threads, Arrow, LLVM
+_SYMPTOMS = (  # messages of the dynamic loader, Python's threads, Arrow and LLVM
     "failed to map segment",
     "cannot allocate memory",
     "Cannot allocate memory",

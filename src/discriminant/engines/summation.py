@@ -1,19 +1,25 @@
-"""What all engines share: work on a part, the tree by which answers are added, BLAS on one thread.
+"""Summation in a fixed order: work on one part and sums over parts, shared by all engines.
 
-Whoever does the work, a part gives the same answer, and answers are added in the order of their
-parts by one balanced tree. So the sum is the same to the last bit on one core and on a cluster.
+Work on a part gives the same result on every machine, and results are added in the order of the
+parts by a balanced tree. So a sum is bitwise the same on one core and on a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from discriminant.engines.memory_limit import available_threads as available_threads
 from discriminant.engines.threads import one_blas_thread as one_blas_thread
-from discriminant.errors import DiscriminantError, InfiniteValueError, MissingValueError
+from discriminant.errors import (
+    ColumnNamesError,
+    DiscriminantError,
+    InfiniteValueError,
+    MissingValueError,
+)
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import UnknownLevel
@@ -26,87 +32,116 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadingTask(Generic[S]):
-    """Read a part: a pure function that travels to where the part is."""
+    """Work that applies a reading to the rows of a part, encoded by a plan."""
 
     plan: ReadPlan
     reading: Reading[S]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the plan reads."""
+        """Columns that the plan reads."""
         return self.plan.columns
 
     def __call__(self, part: TablePart) -> PartialSum[S]:
-        """The sum of the reading over the rows of a part."""
-        rows, apart = 0, getattr(self.reading, "column_wise", False)
-        parts: list[tuple[int, S]] = []  # sums of 1, 2, 4, ... blocks
+        """Return the sum of the reading over the rows of a part."""
+        rows, column_wise = 0, getattr(self.reading, "column_wise", False)
+        sums: list[tuple[int, S]] = []  # sums of 1, 2, 4, ... blocks
         try:
             with one_blas_thread():
                 for frame in part.frames(self.plan.columns):
                     if not len(frame):
                         continue
-                    placed = replace(frame, start=part.start + rows)
+                    numbered = replace(frame, start=part.start + rows)
                     rows += len(frame)
                     try:
-                        found = self._read(placed, apart=apart)
+                        summary = self._read(numbered, column_wise)
                     except (MissingValueError, InfiniteValueError):
-                        if not apart:
+                        if not column_wise:
                             raise
-                        apart = False  # where one number is missing, more are
-                        found = self._read(placed, apart=apart)
-                    if found is not None:
-                        tree_push(parts, found)
-        except (DiscriminantError, UnknownLevel) as fault:
-            return PartialSum.from_error(fault, part, rows)
-        return PartialSum(tree_total(parts) if parts else None, rows)
+                        column_wise = False  # further missing values are likely
+                        summary = self._read(numbered, column_wise)
+                    if summary is not None:
+                        tree_push(sums, summary)
+        except (DiscriminantError, UnknownLevel) as error:
+            return PartialSum.from_error(error, part, rows)
+        return PartialSum(tree_total(sums) if sums else None, rows)
 
-    def _read(self, frame: Frame, *, apart: bool) -> S | None:
-        block = self.plan.block(frame, apart=apart)
+    def _read(self, frame: Frame, column_wise: bool) -> S | None:
+        block = self.plan.block(frame, columnar=column_wise)
         return self.reading.read(block) if len(block) else None
 
 
-def tree_sum(parts: Iterable[A]) -> A:
-    """The sum of one or more summaries, by a balanced tree over their order.
+def tree_sum(summaries: Iterable[A]) -> A:
+    """Return the sum of one or more summaries, added in order by a balanced tree.
 
-    Rounding then grows with the logarithm of their number; one after the other it grows with the
-    number itself. Only sums of 1, 2, 4, ... parts are held at a time.
+    The rounding error grows with the logarithm of the number of summaries, not with the number
+    itself. Only sums of 1, 2, 4, ... summaries are in memory at a time.
     """
-    waiting: list[tuple[int, A]] = []
-    for part in parts:
-        tree_push(waiting, part)
-    return tree_total(waiting)
+    sums: list[tuple[int, A]] = []
+    for summary in summaries:
+        tree_push(sums, summary)
+    return tree_total(sums)
 
 
-def tree_push(waiting: list[tuple[int, A]], part: A) -> None:
-    """Add one more to the sums of 1, 2, 4, ... parts that are held."""
-    size, found = 1, part
-    while waiting and waiting[-1][0] == size:
-        found = waiting.pop()[1] + found
+def tree_push(sums: list[tuple[int, A]], summary: A) -> None:
+    """Add a summary to the partial sums of `tree_sum`, in place.
+
+    Each partial sum is stored with the number of its summaries, a power of two; these decrease.
+    """
+    size = 1
+    while sums and sums[-1][0] == size:
+        summary = sums.pop()[1] + summary
         size *= 2
-    waiting.append((size, found))
+    sums.append((size, summary))
 
 
-def tree_total(waiting: list[tuple[int, A]]) -> A:
-    """The sum of what is held."""
-    held = [found for _, found in waiting]
-    found = held.pop()
-    while held:
-        found = held.pop() + found
-    return found
+def tree_total(sums: list[tuple[int, A]]) -> A:
+    """Return the sum of all summaries that were added by `tree_push`."""
+    *others, (_, total) = sums
+    for _, earlier in reversed(others):
+        total = earlier + total
+    return total
 
 
 def ordered_map(
-    pool: Executor, work: Callable[[T], A], things: Iterable[T], ahead: int
+    pool: Executor, work: Callable[[T], A], parts: Iterable[T], ahead: int
 ) -> Iterator[A]:
-    """Answers in the order of what they are about, with only a few under way at once."""
-    waiting: list[Future[A]] = []
+    """Yield the results of `work` in the order of the parts.
+
+    At most `ahead` results are pending at a time.
+    """
+    pending: list[Future[A]] = []
     try:
-        for thing in things:
-            waiting.append(pool.submit(work, thing))
-            if len(waiting) >= ahead:
-                yield waiting.pop(0).result()
-        while waiting:
-            yield waiting.pop(0).result()
+        for part in parts:
+            pending.append(pool.submit(work, part))
+            if len(pending) >= ahead:
+                yield pending.pop(0).result()
+        while pending:
+            yield pending.pop(0).result()
     finally:
-        for future in waiting:
-            future.cancel()
+        _cancel_and_wait(pending)
+
+
+def run_all(pool: Executor, work: Callable[[T], object], items: Iterable[T]) -> None:
+    """Run work on all items; after an error, wait for the tasks that have started."""
+    futures = [pool.submit(work, item) for item in items]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        _cancel_and_wait(futures)
+
+
+def _cancel_and_wait(futures: Sequence[Future[Any]]) -> None:
+    for future in futures:
+        future.cancel()
+    wait(futures)
+
+
+def unique_names(columns: Iterable[Any]) -> tuple[str, ...]:
+    """Return the names of columns as strings; raise ColumnNamesError for duplicates."""
+    names = tuple(str(name) for name in columns)
+    for name in (name for name, count in Counter(names).items() if count > 1):
+        positions = [j for j, other in enumerate(names) if other == name]
+        raise ColumnNamesError.of_duplicates(name, positions)
+    return names

@@ -1,9 +1,9 @@
-"""Moments of a table, with what became of its columns.
+"""Class moments of a table together with the encoding of its columns.
 
-They are class moments, and add and subtract as such; but they know that a feature is the indicator
-of a level, so that moments of sites that met different levels add (`table.joining`): an indicator
-of a level that was never met is 0 in every row, which changes nothing but the width. And a model
-that is made from them takes tables.
+`TableMoments` can be added and subtracted like class moments. Because they record which feature is
+the indicator of which category, moments of tables with different categories can be added
+(`merge_encodings`): the indicator of a category that a table lacks is 0 in all rows of that table.
+A model fitted to such moments can predict from tables with the original columns.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from discriminant.table.encoding import Column, Encoding, merge_encodings
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableMoments(ClassMoments):
-    """Moments of K classes in d features, and the columns that these are made of."""
+    """Moments of K classes in d features, and the encoding from columns to features."""
 
     encoding: Encoding = Encoding(())  # noqa: RUF009 -- frozen
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form the moments of a table, or None."""
+        """Return the reason why these fields do not form valid moments, or None if they do."""
         encoded, features = parts["encoding"].features, parts["features"]
         if encoded != features:
             return f"its {len(features)} features are not the {len(encoded)} of its encoding"
@@ -36,93 +36,93 @@ class TableMoments(ClassMoments):
 
     @classmethod
     def from_moments(cls, moments: ClassMoments, encoding: Encoding) -> TableMoments:
-        """Moments of the features of an encoding."""
+        """Return moments with the encoding of their features."""
         return cls(**_fields(moments), encoding=encoding)
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Moments of the rows of both, over the levels of both."""
+        """Return the moments of all rows, over the union of the categories."""
         if not isinstance(other, TableMoments):
             return ClassMoments.__add__(self, other)
         ours, theirs = align_encodings(self, other)
-        found = ClassMoments.__add__(ours, theirs)
-        return TableMoments.from_moments(found, _refilled(ours.encoding, found))
+        total = ClassMoments.__add__(ours, theirs)
+        return TableMoments.from_moments(total, _fill_with_means(ours.encoding, total))
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
-        """Moments without the rows of `other`, which may lack some levels."""
-        ours, theirs = (
-            align_encodings(self, other) if isinstance(other, TableMoments) else (self, other)
-        )
+        """Return the moments without the rows of `other`, which may lack some categories."""
+        if not isinstance(other, TableMoments):
+            return ClassMoments.remove(self, other, digits=digits)
+        ours, theirs = align_encodings(self, other)
         return ClassMoments.remove(ours, theirs, digits=digits)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
-        """Moments of some features, which are no longer all of those of the columns."""
+        """Return the moments of some features, without the encoding."""
         return ClassMoments.select(without_encoding(self), features)
 
     def with_reference(self) -> TableMoments:
-        """Without the indicator of the most frequent level, where all levels have one.
+        """Drop the indicator of the most frequent category of each column.
 
-        So that indicators do not sum to one, and models have one answer.
+        Columns that already have a reference category are not changed.
+
+        The indicators of a column then no longer sum to one, and coefficients are unique.
         """
-        share = dict(zip(self.features, self.anchor.values(self.centre).tolist(), strict=True))
-        columns = tuple(_referred(column, share) for column in self.encoding.columns)
+        share = _feature_means(self)
+        columns = tuple(_with_reference(column, share) for column in self.encoding.columns)
         encoding = replace(self.encoding, columns=columns)
         return TableMoments.from_moments(self.select(encoding.features), encoding)
 
 
 def without_encoding(moments: ClassMoments) -> ClassMoments:
-    """Moments that know nothing of columns."""
+    """Return the moments as plain class moments, without the encoding."""
     return ClassMoments(**_fields(moments))
 
 
 def align_encodings(ours: TableMoments, theirs: TableMoments) -> tuple[TableMoments, TableMoments]:
-    """Both over the same features."""
-    both = merge_encodings(ours.encoding, theirs.encoding)
-    names = both.encoding.features
-    found = [
-        TableMoments.from_moments(
-            _widened(without_encoding(one), constants).select(names), both.encoding
-        )
-        for one, constants in ((ours, both.ours), (theirs, both.theirs))
-    ]
-    return found[0], found[1]
+    """Return both moments with the features of the merged encoding."""
+    merged = merge_encodings(ours.encoding, theirs.encoding)
+
+    def align(moments: TableMoments, constants: Mapping[str, float]) -> TableMoments:
+        wider = _add_constants(without_encoding(moments), constants)
+        return TableMoments.from_moments(wider.select(merged.encoding.features), merged.encoding)
+
+    return align(ours, merged.ours), align(theirs, merged.theirs)
 
 
 def _fields(moments: ClassMoments) -> dict[str, Any]:
     return {field.name: getattr(moments, field.name) for field in fields(ClassMoments)}
 
 
-def _widened(moments: ClassMoments, constants: Mapping[str, float]) -> ClassMoments:
-    """With features that are one number in all rows: they lie at their origin and do not vary."""
+def _add_constants(moments: ClassMoments, constants: Mapping[str, float]) -> ClassMoments:
+    """Append features that are constant in all rows. Their origin is the constant."""
     if not constants:
         return moments
-    more, anchor = len(constants), moments.anchor
+    d, anchor = len(constants), moments.anchor
     origin = np.concatenate([anchor.origin, list(constants.values())])
-    squares = 1 if moments.detail == "diagonal" else 2
+
+    def pad(values: Floats, axes: int) -> Floats:
+        return np.pad(values, [(0, 0)] * (values.ndim - axes) + [(0, d)] * axes)
+
     return replace(
         moments,
         features=(*moments.features, *constants),
-        anchor=Anchor(origin, np.concatenate([anchor.unit, np.ones(more)])),
-        mean=_padded(moments.mean, more, 1),
-        scatter=_padded(moments.scatter, more, squares),
-        lost=_padded(moments.lost, more, 1),
-        third=None if moments.third is None else _padded(moments.third, more, 2),
-        fourth=None if moments.fourth is None else _padded(moments.fourth, more, 2),
+        anchor=Anchor(origin, np.concatenate([anchor.unit, np.ones(d)])),
+        mean=pad(moments.mean, 1),
+        scatter=pad(moments.scatter, 1 if moments.detail == "diagonal" else 2),
+        lost=pad(moments.lost, 1),
+        third=None if moments.third is None else pad(moments.third, 2),
+        fourth=None if moments.fourth is None else pad(moments.fourth, 2),
     )
 
 
-def _padded(values: Floats, more: int, axes: int) -> Floats:
-    """With zeros after the end of the last axes."""
-    before = values.ndim - axes
-    return np.pad(values, [(0, 0)] * before + [(0, more)] * axes)
+def _feature_means(moments: ClassMoments) -> dict[str, float]:
+    means = moments.anchor.values(moments.centre).tolist()
+    return dict(zip(moments.features, means, strict=True))
 
 
-def _refilled(encoding: Encoding, moments: ClassMoments) -> Encoding:
-    """With the means of all rows for what is missing."""
-    centre = dict(
-        zip(moments.features, moments.anchor.values(moments.centre).tolist(), strict=True)
-    )
+def _fill_with_means(encoding: Encoding, moments: ClassMoments) -> Encoding:
+    """Return the encoding with the means of these moments as values for missing cells."""
+    mean = _feature_means(moments)
     columns = tuple(
-        replace(column, fill=tuple(centre[name] for name in _valued(column)))
+        replace(column, fill=tuple(mean[name] for name in _value_features(column)))
         if column.features and column.fill
         else column
         for column in encoding.columns
@@ -130,20 +130,21 @@ def _refilled(encoding: Encoding, moments: ClassMoments) -> Encoding:
     return replace(encoding, columns=columns)
 
 
-def _valued(column: Column) -> tuple[str, ...]:
-    """Its features but for the indicator of missing."""
+def _value_features(column: Column) -> tuple[str, ...]:
+    """Return the features of a column without the indicator of missing cells."""
     return column.features[:-1] if column.indicator else column.features
 
 
-def _referred(column: Column, share: Mapping[str, float]) -> Column:
+def _with_reference(column: Column, share: Mapping[str, float]) -> Column:
     if column.kind != "category" or column.reference is not None:
         return column
-    named = dict(zip(column.indicator_levels, _valued(column), strict=True))
-    reference = max(column.levels, key=lambda level: share[named[level]])
+    feature_of = dict(zip(column.indicator_levels, _value_features(column), strict=True))
+    reference = max(column.levels, key=lambda level: share[feature_of[level]])
     fill = dict(zip(column.indicator_levels, column.fill, strict=False))
-    found = replace(column, reference=reference)
+    levels = replace(column, reference=reference).indicator_levels
     return replace(
-        found,
-        features=tuple(name for name in column.features if name != named[reference]),
-        fill=tuple(fill[level] for level in found.indicator_levels) if fill else (),
+        column,
+        reference=reference,
+        features=tuple(name for name in column.features if name != feature_of[reference]),
+        fill=tuple(fill[level] for level in levels) if fill else (),
     )

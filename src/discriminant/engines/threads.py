@@ -1,14 +1,17 @@
-"""BLAS on one thread, so that its threads do not fight with ours.
+"""Threads of BLAS, limited to one so that they do not compete with those of the engines.
 
-How many threads BLAS takes is said once for the whole process. Whoever comes first says one, who
-leaves last says again what was said before: in between others may come and leave in any order, in
-any thread. OpenMP has a number for each thread instead, which each says for itself.
+The number of BLAS threads is a setting of the process, and `with` blocks of several Python threads
+may overlap in any order. So the first block that is entered sets the number to one, and the last
+block that is left restores it. OpenMP has a setting for each thread instead, which every block sets
+and restores by itself.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,79 +19,131 @@ from typing import Any
 
 
 @dataclass(slots=True, eq=False)
-class _Room:
-    """Who is inside, and what BLAS was told before the first came."""
+class _BlasLimit:
+    """Number of active `with` blocks, and the number of threads to restore after the last one."""
 
-    blas: Any  # a controller of threadpoolctl
-    openmp: Any
-    door: threading.Lock = field(default_factory=threading.Lock)
-    inside: int = 0
-    before: Any = None
+    blas: list[Any]  # controllers of threadpoolctl, one for each library
+    openmp: list[Any]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    active: int = 0
+    before: list[int] = field(default_factory=list)
 
-    def enter(self) -> None:
-        with self.door:
-            if not self.inside:
-                self.before = self.blas.limit(limits=1)
-            self.inside += 1
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.active:
+                self.before = _limit_to_one(self.blas)
+            self.active += 1
 
-    def leave(self) -> None:
-        with self.door:
-            self.inside -= 1
-            if not self.inside:
-                _let_go()
-                self.before.restore_original_limits()
-                _let_go()
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.active -= 1
+            if not self.active:
+                _restore(self.blas, self.before)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which BLAS keeps to one thread."""
-    room = _room()
-    with room.openmp.limit(limits=1):
-        room.enter()
-        try:
+    """Limit BLAS to one thread within a `with` block."""
+    limit = _blas_limit()
+    before = [library.get_num_threads() for library in limit.openmp]
+    try:
+        _limit_to_one(limit.openmp)
+        with limit:
             yield
-        finally:
-            room.leave()
+    finally:
+        _restore(limit.openmp, before)
+
+
+def _limit_to_one(libraries: list[Any]) -> list[int]:
+    """Limit libraries to one thread and return the numbers before; faster than threadpoolctl's."""
+    before = [library.get_num_threads() for library in libraries]
+    _restore(libraries, [1] * len(before), before)
+    return before
+
+
+def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None = None) -> None:
+    for library, number, now in zip(libraries, numbers, current or [1] * len(numbers), strict=True):
+        if number != now:
+            _clear_controlling_thread()
+            library.set_num_threads(number)
+            _clear_controlling_thread()
 
 
 def reserve_buffers(threads: int) -> None:
-    """Let every OpenBLAS in this process allocate its work buffers now, one for each thread.
+    """Let every OpenBLAS of this process allocate its work buffers now, one for each thread.
 
-    OpenBLAS keeps buffers (32 MB each) for the life of the process and allocates another one when
-    more threads are inside it than ever before. Where the address space is used up by then, version
-    0.3.30 retries for ever in native code, where no signal handler of Python runs, and 0.3.31 calls
-    exit(). With the buffers in place it allocates nothing later.
+    OpenBLAS keeps buffers (32 MB each) until the process ends, and allocates another one when more
+    threads use it than ever before. If the address space is then used up, version 0.3.30 retries
+    for ever in native code, where no signal handler of Python runs, and 0.3.31 calls exit(). If the
+    buffers are allocated in advance, it allocates nothing later.
     """
     import ctypes
 
-    for library in _room().blas.lib_controllers:
+    for library in _blas_limit().blas:
         if library.internal_api != "openblas":
             continue
         native = ctypes.CDLL(library.filepath)
-        take = getattr(native, "blas_memory_alloc", None)
-        give = getattr(native, "blas_memory_free", None)
-        if take is None or give is None:
+        allocate = getattr(native, "blas_memory_alloc", None)
+        free = getattr(native, "blas_memory_free", None)
+        if allocate is None or free is None:
             continue
-        take.restype, give.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-        for buffer in [take(0) for _ in range(threads)]:
-            give(buffer)
+        allocate.restype, free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+        for buffer in [allocate(0) for _ in range(threads)]:
+            free(buffer)
 
 
-def _let_go() -> None:
-    """From 3.8 on, threadpoolctl hears only the thread that spoke first, until it is let go."""
+def _clear_controlling_thread() -> None:
+    """Allow any thread to set the number of BLAS threads.
+
+    From version 3.8 on, threadpoolctl accepts only the first thread that did so.
+    """
     from threadpoolctl import OpenBLASController
 
-    let_go = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if let_go is not None:
-        let_go(force=True)
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 @lru_cache(maxsize=1)
-def _room() -> _Room:
-    """The libraries that are loaded; finding them takes longer than a small fit."""
-    import scipy.linalg  # noqa: F401 -- brings a BLAS of its own, which is to be found too
+def _blas_limit() -> _BlasLimit:
+    """Return the limit for all loaded libraries. It is cached, because finding them takes time."""
+    import scipy.linalg  # noqa: F401 -- loads a BLAS of its own, which must be found too
     from threadpoolctl import ThreadpoolController
 
-    found = ThreadpoolController()
-    return _Room(found.select(user_api="blas"), found.select(user_api="openmp"))
+    libraries = ThreadpoolController().lib_controllers
+    return _BlasLimit(
+        [library for library in libraries if library.user_api == "blas"],
+        [library for library in libraries if library.user_api == "openmp"],
+    )
+
+
+_POOLS: dict[int, ThreadPoolExecutor] = {}  # by number of threads
+_POOLS_LOCK = threading.Lock()
+
+
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Return a pool of this many threads, which is reused by later calls.
+
+    Its tasks must not wait for other tasks of the pool.
+    """
+    with _POOLS_LOCK:
+        if threads not in _POOLS:
+            _POOLS[threads] = ThreadPoolExecutor(threads, thread_name_prefix="discriminant")
+        return _POOLS[threads]
+
+
+def _reset_in_child() -> None:
+    """Forget the threads of the parent, which do not exist in a forked child."""
+    global _POOLS_LOCK
+    _POOLS_LOCK = threading.Lock()
+    _POOLS.clear()
+    if _blas_limit.cache_info().currsize:
+        limit = _blas_limit()
+        limit.lock = threading.Lock()
+        if limit.active:
+            limit.active = 0
+            _restore(limit.blas, limit.before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_in_child)

@@ -1,8 +1,8 @@
-"""Every error and warning of the package, each built from facts.
+"""Errors and warnings of the package; their messages are built from facts.
 
-A message names the place, the number and the way out. Callers pass facts to a class method; the
-sentences live here. Rows are counted from 0, as Python does, and their values are never printed,
-except a text that stands where a number should be.
+A message states where the problem is, with numbers, and what to do. Callers pass facts to a class
+method; the sentences are written in this package. Rows are counted from 0, as in Python. Values of
+rows are never printed, except a text that stands where a number should be.
 """
 
 from discriminant.errors.base import (
@@ -10,6 +10,35 @@ from discriminant.errors.base import (
     DiscriminantWarning as DiscriminantWarning,
     InputError as InputError,
     quote as quote,
+)
+from discriminant.errors.fitting import (
+    BoundaryWarning as BoundaryWarning,
+    ClassMissingWarning as ClassMissingWarning,
+    ClassWeightError as ClassWeightError,
+    CodeError as CodeError,
+    CouplingWarning as CouplingWarning,
+    HierarchyError as HierarchyError,
+    InferenceError as InferenceError,
+    LabelSetError as LabelSetError,
+    LabelTreeError as LabelTreeError,
+    LongRowsWarning as LongRowsWarning,
+    MaskedClassWarning as MaskedClassWarning,
+    MomentsMismatchError as MomentsMismatchError,
+    NoEstimateError as NoEstimateError,
+    NoPenaltyWarning as NoPenaltyWarning,
+    NoPosteriorWarning as NoPosteriorWarning,
+    NotConvergedWarning as NotConvergedWarning,
+    NotSeparatedWarning as NotSeparatedWarning,
+    PrecisionLostError as PrecisionLostError,
+    RepeatedColumnsWarning as RepeatedColumnsWarning,
+    ResamplingError as ResamplingError,
+    ScarceRowsWarning as ScarceRowsWarning,
+    SeparationWarning as SeparationWarning,
+    ShrinkageChosenWarning as ShrinkageChosenWarning,
+    SitesError as SitesError,
+    StrategyNotEvaluatedWarning as StrategyNotEvaluatedWarning,
+    UnlabelledRowsWarning as UnlabelledRowsWarning,
+    UnseenLabelsWarning as UnseenLabelsWarning,
 )
 from discriminant.errors.inputs import (
     BadNumberError as BadNumberError,
@@ -46,45 +75,14 @@ from discriminant.errors.inputs import (
     UnreadTextWarning as UnreadTextWarning,
     WeightError as WeightError,
 )
-from discriminant.errors.fitting import (
-    BoundaryWarning as BoundaryWarning,
-    ClassMissingWarning as ClassMissingWarning,
-    ClassWeightError as ClassWeightError,
-    CodeError as CodeError,
-    CouplingWarning as CouplingWarning,
-    HierarchyError as HierarchyError,
-    InferenceError as InferenceError,
-    LabelSetError as LabelSetError,
-    LabelTreeError as LabelTreeError,
-    LongRowsWarning as LongRowsWarning,
-    MaskedClassWarning as MaskedClassWarning,
-    MomentsMismatchError as MomentsMismatchError,
-    NoEstimateError as NoEstimateError,
-    NoPenaltyWarning as NoPenaltyWarning,
-    NoPosteriorWarning as NoPosteriorWarning,
-    NotConvergedWarning as NotConvergedWarning,
-    NotSeparatedWarning as NotSeparatedWarning,
-    PrecisionLostError as PrecisionLostError,
-    RepeatedColumnsWarning as RepeatedColumnsWarning,
-    ResamplingError as ResamplingError,
-    ScarceRowsWarning as ScarceRowsWarning,
-    SeparationWarning as SeparationWarning,
-    ShrinkageChosenWarning as ShrinkageChosenWarning,
-    SitesError as SitesError,
-    UnlabelledRowsWarning as UnlabelledRowsWarning,
-    UnseenLabelsWarning as UnseenLabelsWarning,
-    WayLeftOutWarning as WayLeftOutWarning,
-)
 from discriminant.errors.outputs import (
     CommandError as CommandError,
     CommandWarning as CommandWarning,
     ComparisonError as ComparisonError,
     CostError as CostError,
-    DrawnRowsWarning as DrawnRowsWarning,
     ExportError as ExportError,
     FusionError as FusionError,
     LibraryMissingError as LibraryMissingError,
-    ModelLeftOutWarning as ModelLeftOutWarning,
     NeverRejectsWarning as NeverRejectsWarning,
     NoClassDecidedWarning as NoClassDecidedWarning,
     NoSpreadWarning as NoSpreadWarning,
@@ -92,6 +90,7 @@ from discriminant.errors.outputs import (
     PlotError as PlotError,
     PosteriorError as PosteriorError,
     RankedLabelsError as RankedLabelsError,
+    SampledRowsWarning as SampledRowsWarning,
     ScoreError as ScoreError,
     SharedColumnsWarning as SharedColumnsWarning,
     StudyError as StudyError,

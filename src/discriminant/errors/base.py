@@ -1,4 +1,4 @@
-"""Base classes of every error and warning, and the templates their messages are built from.
+"""Base classes of all errors and warnings, and the templates that their messages are built from.
 
 An error class lists its messages as class attributes, each with the names of its facts:
 
@@ -9,24 +9,33 @@ An error class lists its messages as class attributes, each with the names of it
 
     raise PriorError.of_length(len(prior), labels)
 
-Facts are passed by position or by name, after a `*` by name only. Beside the format specifications
-of Python a field may have one of these:
+Facts are passed by position or by name (those after a `*` by name only) and may have a default. A
+field has a format specification of Python, or one of these:
 
     {columns:names}     'a', 'b', 'c', 'd', 'e' and 3 more
     {labels:names 20}   the same with up to 20 names
-    {rows:list 5}       0, 4, 7, 8, 9 and 3 more; without a number all of them
+    {rows:list 5}       0, 4, 7, 8, 9 and 3 more; {rows:list} gives all of them
+    {pairs:pairs}       'a' and 'b'; 'c' and 'd', up to 5 pairs
+    {reasons:join ; }   all of them, separated by "; "
     {labels:len}        8
     {rows:n row}        1 row, 8 rows
-    {text:short}        the first 80 characters, quoted
-    {value:value}       as Python writes it; of an array or a frame only the type and the shape
+    {count:more}        nothing for 1, else " (and 7 more)"
+    {text:short 40}     the first 40 characters, quoted; {text:short} gives 80
+    {limit:MB}          bytes as 512 MB
+    {value:value}       as Python prints it; for an array or a frame only its type and shape
+    {line:?, line {line}}    the text after ? unless the fact is None, False or empty
+    {last:?final|first}      the same, but else the text after |
+    {classes - 1}       arithmetic of facts and whole numbers, from left to right
 
-Values of rows are never formatted, except a text where a number is expected. An exception pickles
-as its text. A message that depends on its facts in another way is a class method.
+Values of rows are never formatted, except a text where a number is expected. A pickled exception
+contains only its text. A message that depends on its facts in another way is a class method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+import operator
+from ast import literal_eval
+from collections.abc import Callable, Mapping, Sequence, Sized
 from inspect import Parameter, Signature
 from string import Formatter
 from typing import Any, TypeVar
@@ -37,7 +46,7 @@ E = TypeVar("E", bound=Exception)
 
 
 class DiscriminantError(Exception):
-    """Base class of all errors of this package. Registered secrets are removed from its text."""
+    """Base class of all errors of this package. Registered secrets are masked in its text."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(redact(arg) if isinstance(arg, str) else arg for arg in args))
@@ -48,14 +57,17 @@ class InputError(DiscriminantError, ValueError):
 
 
 class DiscriminantWarning(UserWarning):
-    """Base class of all warnings of this package. Registered secrets are removed from its text."""
+    """Base class of all warnings of this package. Registered secrets are masked in its text."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(redact(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class Template:
-    """Message with named facts; as an attribute of an exception class, a constructor of it."""
+    """Message with named facts.
+
+    As an attribute of an exception class it is a constructor of the exception.
+    """
 
     __slots__ = ("facts", "text")
 
@@ -68,37 +80,69 @@ class Template:
 
     def format(self, *args: object, **facts: object) -> str:
         """Return the message with these facts."""
-        return _FORMATTER.vformat(self.text, (), self.signature.bind(*args, **facts).arguments)
+        bound = self.signature.bind(*args, **facts)
+        bound.apply_defaults()
+        return _expand(self.text, bound.arguments)
 
     @property
     def signature(self) -> Signature:
         """Parameters of the constructor."""
-        positional, _, by_name = self.facts.partition("*")
-        return Signature(
-            [
-                Parameter(name.strip(), kind)
-                for names, kind in (
-                    (positional, Parameter.POSITIONAL_OR_KEYWORD),
-                    (by_name, Parameter.KEYWORD_ONLY),
-                )
-                for name in names.split(",")
-                if name.strip()
-            ]
-        )
+        positional, _, by_name = self.facts.replace(" ", "").partition("*")
+        parameters = []
+        for facts, kind in (
+            (positional, Parameter.POSITIONAL_OR_KEYWORD),
+            (by_name, Parameter.KEYWORD_ONLY),
+        ):
+            for fact in filter(None, facts.split(",")):
+                name, _, value = fact.partition("=")
+                default = literal_eval(value) if value else Parameter.empty
+                parameters.append(Parameter(name, kind, default=default))
+        return Signature(parameters)
 
 
 def template(facts: str = "") -> Callable[[str], Template]:
-    """Return a function that makes a template with these facts from its text."""
+    """Return a function from the text of a message to a template with these facts."""
     return lambda text: Template(facts, text)
 
 
-class _Formatter(Formatter):
-    def format_field(self, value: Any, format_spec: str) -> str:
-        name, _, option = format_spec.partition(" ")
-        formatter = _FORMATS.get(name)
-        if formatter is None:
-            return format(value, format_spec)
-        return formatter(value, option)
+def _expand(text: str, facts: Mapping[str, Any]) -> str:
+    """Return the text of a template with its fields replaced by facts."""
+    expanded = []
+    for literal, field, spec, conversion in _FORMATTER.parse(text):
+        expanded.append(literal)
+        if field is None:
+            continue
+        value = _FORMATTER.convert_field(_evaluate(field, facts), conversion)
+        name, _, option = (spec or "").partition(" ")
+        if spec and spec.startswith("?"):
+            present, _, absent = spec[1:].partition("|")
+            empty = value is None or value is False or (isinstance(value, Sized) and not len(value))
+            expanded.append(_expand(absent if empty else present, facts))
+        elif name in _FORMATS:
+            expanded.append(_FORMATS[name](value, option))
+        else:
+            expanded.append(format(value, spec or ""))
+    return "".join(expanded)
+
+
+def _evaluate(field: str, facts: Mapping[str, Any]) -> Any:
+    """Return a fact, an attribute or item of a fact, or the value of an expression of facts."""
+    first, *rest = field.split()
+    if not rest:
+        return int(first) if first.isdigit() else _FORMATTER.get_field(first, (), facts)[0]
+    value = _evaluate(first, facts)
+    for symbol, operand in zip(rest[::2], rest[1::2], strict=True):
+        value = _OPERATORS[symbol](value, _evaluate(operand, facts))
+    return value
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+}
 
 
 def quote(names: Sequence[object], most: int = 5) -> str:
@@ -113,7 +157,7 @@ def quote(names: Sequence[object], most: int = 5) -> str:
 
 
 def enumerate_first(items: Sequence[object], most: int = 5, separator: str = ", ") -> str:
-    """Return the first few items, and the number of the others.
+    """Return the first few items as text, followed by the number of the others.
 
     >>> enumerate_first([0, 4, 7], 2)
     '0, 4 and 1 more'
@@ -123,7 +167,7 @@ def enumerate_first(items: Sequence[object], most: int = 5, separator: str = ", 
 
 
 def show_value(value: object) -> str:
-    """Return a value as Python writes it; of an array or a frame only the type and the shape."""
+    """Return a value as Python prints it; for an array or a frame only its type and shape."""
     shape = getattr(value, "shape", None)
     if shape:
         return f"<{type(value).__name__} of shape {tuple(shape)}>"
@@ -139,20 +183,26 @@ def _count(number: Any, noun: str) -> str:
     return f"{number} {noun}es" if noun.endswith("s") else f"{number} {noun}s"
 
 
-def _size(items: Sized, option: str) -> str:
-    return str(len(items))
+def _pairs(pairs: Sequence[tuple[object, object]], option: str) -> str:
+    texts = [f"{str(first)!r} and {str(second)!r}" for first, second in pairs]
+    return enumerate_first(texts, separator="; ")
 
 
-def _short(text: str, option: str) -> str:
-    return repr(text[:80])
+def _short(text: str, limit: str) -> str:
+    most = int(limit or 80)
+    return repr(text if len(text) <= most else text[:most] + "…")
 
 
 _FORMATS: dict[str, Callable[[Any, str], str]] = {
     "names": lambda names, most: quote(names, int(most or 5)),
     "list": lambda items, most: enumerate_first(items, int(most or len(items))),
-    "len": _size,
+    "pairs": _pairs,
+    "join": lambda items, separator: separator.join(map(str, items)),
+    "len": lambda items, option: f"{len(items):,}",
     "n": _count,
+    "more": lambda count, option: f" (and {count - 1} more)" if count > 1 else "",
     "short": _short,
+    "MB": lambda size, option: f"{size >> 20:,} MB",
     "value": lambda value, option: show_value(value),
 }
-_FORMATTER = _Formatter()
+_FORMATTER = Formatter()

@@ -37,13 +37,10 @@ class ResamplingError(InputError):
         "20}. Pass {{class: rows}} or 'auto'."
     )
 
-    @classmethod
-    def of_rows(cls, label: object, requested: int, rows: int, method: str) -> ResamplingError:
-        bound = "or fewer" if method == "under" else "or more"
-        return cls(
-            f"Class '{label}' has {rows} row(s) and strategy requests {requested}, but "
-            f"method='{method}' can only give {rows} {bound}."
-        )
+    of_rows = template("label, requested, rows, method")(
+        "Class '{label}' has {rows:n row} and strategy requests {requested}, which "
+        "method='{method}' cannot give: 'under' only removes rows, the other methods only add rows."
+    )
 
     of_sample_weight = template("name")(
         "{name} samples whole rows and does not support sample_weight. Weight classes instead of "
@@ -86,7 +83,7 @@ class ClassWeightError(InputError):
     )
 
 
-class WayLeftOutWarning(DiscriminantWarning):
+class StrategyNotEvaluatedWarning(DiscriminantWarning):
     """A strategy for rare classes could not be evaluated."""
 
     of = template("strategy, fold, why")(
@@ -113,13 +110,10 @@ class CodeError(InputError):
         "is nothing to separate. 0 leaves a class out: pass a code of 0 and 1 as 2 * code - 1."
     )
 
-    @classmethod
-    def equal_rows(cls, pairs: Sequence[tuple[object, object]]) -> CodeError:
-        shown = enumerate_first([f"'{one}' and '{other}'" for one, other in pairs], separator="; ")
-        return cls(
-            f"{len(pairs)} pair(s) of classes are never on opposite sides of a column, so the code "
-            f"does not separate them: {shown}. Add such columns, or merge the classes."
-        )
+    equal_rows = template("pairs")(
+        "{pairs:len} pair(s) of classes are never on opposite sides of a column, so the code does "
+        "not separate them: {pairs:pairs}. Add such columns, or merge the classes."
+    )
 
     too_many = template("kind, columns, classes, most")(
         "The {kind} code of {classes} classes has {columns:,} columns, more than the limit of "
@@ -141,7 +135,7 @@ class CodeError(InputError):
 
 
 class RepeatedColumnsWarning(DiscriminantWarning):
-    """Columns of a code define the same classifier."""
+    """Several columns of a code matrix define the same two-class classifier."""
 
     @classmethod
     def of_columns(cls, pairs: Sequence[tuple[int, int, bool]]) -> RepeatedColumnsWarning:
@@ -170,7 +164,7 @@ class CouplingWarning(DiscriminantWarning):
 
 
 class ShrinkageChosenWarning(DiscriminantWarning):
-    """There are too few rows for a covariance to have an inverse, so it was shrunk."""
+    """A covariance has no inverse, because there are too few rows, so it was shrunk."""
 
     of = template("what, rank, features, amount")(
         "{what} has rank {rank} for {features} features, so it has no inverse: there are too few "
@@ -180,10 +174,10 @@ class ShrinkageChosenWarning(DiscriminantWarning):
 
 
 class ScarceRowsWarning(DiscriminantWarning):
-    """A covariance has an inverse, but from so few rows that predictions on new rows suffer.
+    """There are so few rows that the inverse covariance is inaccurate and predictions suffer.
 
-    With m degrees of freedom and d features the inverse is m / (m - d - 1) times the true one on
-    average, if rows are Gaussian.
+    With m degrees of freedom and d features, the estimated inverse is on average m / (m - d - 1)
+    times the true inverse, if rows are Gaussian.
     """
 
     @classmethod
@@ -199,7 +193,7 @@ class ScarceRowsWarning(DiscriminantWarning):
 
 
 class MaskedClassWarning(DiscriminantWarning):
-    """A class is never predicted on the rows the rule was fitted to."""
+    """A class is never predicted on the rows that the rule was fitted to."""
 
     of_classes = template("labels")(
         "Class(es) {labels:names} are masked on the training rows: no row is predicted as one of "
@@ -221,38 +215,19 @@ class NotConvergedWarning(DiscriminantWarning):
         "(tolerance {tolerance:.1e}). Raise max_steps, or scale the columns (standardize=True)."
     )
 
-    @classmethod
-    def of_gradient(
-        cls,
-        what: str,
-        passes: int,
-        gradient: float,
-        tolerance: float,
-        way_out: str = "pass ridge > 0 if the columns are nearly collinear",
-    ) -> NotConvergedWarning:
-        return cls(
-            f"{what} stopped after {passes} passes with a scaled gradient of {gradient:.1e} "
-            f"(tolerance {tolerance:.1e}), so its last digits are not reliable. Raise max_iter, or "
-            f"{way_out}."
-        )
+    of_gradient = template("what, passes, gradient, tolerance, way_out=None")(
+        "{what} stopped after {passes} passes with a scaled gradient of {gradient:.1e} (tolerance "
+        "{tolerance:.1e}), so its last digits are not reliable. Raise max_iter, or "
+        "{way_out:?{way_out}|pass ridge > 0 if the columns are nearly collinear}."
+    )
 
-    @classmethod
-    def of_perceptron(
-        cls, wrong: int, rows: int, passes: int, *, weights: str, separable: bool | None
-    ) -> NotConvergedWarning:
-        """`separable`: True where a boundary is proved to exist, None where that is not known."""
-        reason = (
-            "A linear programme shows that a separating boundary exists, so more passes will find "
-            f"it: pass max_passes={10 * passes}."
-            if separable
-            else "It is not known whether a separating boundary exists: pass "
-            f"max_passes={10 * passes} to continue. If the classes overlap, use LDA, Logistic or "
-            "SVM, or add features (Basis)."
-        )
-        return cls(
-            f"The perceptron did not converge in {passes} passes: {wrong} of {rows} rows are "
-            f"misclassified by the {weights}. {reason}"
-        )
+    of_perceptron = template("wrong, rows, passes, *, weights, separable")(
+        "The perceptron did not converge in {passes} passes: {wrong} of {rows} rows are "
+        "misclassified by the {weights}. {separable:?A linear programme shows that a separating "
+        "boundary exists, so more passes will find it: pass max_passes={10 * passes}.|It is not "
+        "known whether a separating boundary exists: pass max_passes={10 * passes} to continue. If "
+        "the classes overlap, use LDA, Logistic or SVM, or add features (Basis).}"
+    )
 
     of_average = template("wrong, rows")(
         "The average of the perceptron's weights has not converged: it misclassifies {wrong} of "
@@ -348,8 +323,8 @@ class InferenceError(InputError):
     )
 
     no_rates = template("title")(
-        "The estimates of {title} are not log means: only those of a log link are. Fit with "
-        "link='log'; for odds ratios with a logit link call odds_ratios()."
+        "The estimates of {title} are not logarithms of means; only a log link gives those. "
+        "Fit with link='log'; for odds ratios with a logit link call odds_ratios()."
     )
 
     not_converged = template("what, gradient")(
@@ -376,15 +351,11 @@ class InferenceError(InputError):
             f"or keep at most {max(int(rows) - classes, 0)} features: moments.select([...])."
         )
 
-    @classmethod
-    def collinear(
-        cls, what: str, columns: Sequence[str], rank: int, features: int
-    ) -> InferenceError:
-        return cls(
-            f"{what}: column(s) {quote(columns)} depend linearly on one another within classes "
-            f"(rank {rank} of {features}), so the scatter has no inverse. Leave out "
-            f"{features - rank} of them: moments.select([...])."
-        )
+    collinear = template("what, columns, rank, features")(
+        "{what}: column(s) {columns:names} depend linearly on one another within classes (rank "
+        "{rank} of {features}), so the scatter has no inverse. Leave out {features - rank} of "
+        "them: moments.select([...])."
+    )
 
     no_variance = template("what, columns")(
         "{what}: column(s) {columns:names} do not vary within any class but differ between "
@@ -421,7 +392,7 @@ class InferenceError(InputError):
 
 
 class BoundaryWarning(DiscriminantWarning):
-    """The likelihood is largest at infinite coefficients or at the limit of the range of means."""
+    """The likelihood is largest at infinite coefficients, or at a limit of the range of means."""
 
     of = template("name, passes, step")(
         "{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
@@ -531,17 +502,10 @@ class LabelTreeError(InputError):
         "scipy.sparse.csr_array((data, indices, indptr), shape=...), or call its check_format()."
     )
 
-    @classmethod
-    def too_many_cells(cls, rows: int, labels: int, most: int) -> LabelTreeError:
-        return cls(
-            f"Probabilities of {rows:,} rows and {labels:,} labels are {rows * labels:,} numbers, "
-            f"more than the limit of {most:,}. Pass k for a sparse matrix of the k best labels of "
-            "each row, use predict_topk, or pass fewer rows at a time."
-        )
-
-    only_one_label = template("what")(
-        "{what} is of one label for each row, and this label tree was fitted to label sets: use "
-        "predict_topk, or predict_proba, which gives the probability of each label."
+    too_many_cells = template("rows, labels, most")(
+        "Probabilities of {rows:,} rows and {labels:,} labels are {rows * labels:,} numbers, more "
+        "than the limit of {most:,}. Pass k for a sparse matrix of the k best labels of each row, "
+        "use predict_topk, or pass fewer rows at a time."
     )
 
     moments_of_sets = template()(
@@ -571,12 +535,10 @@ class HierarchyError(InputError):
         "leave out their rows."
     )
 
-    @classmethod
-    def duplicate(cls, label: object, places: Sequence[str]) -> HierarchyError:
-        return cls(
-            f"Label '{label}' occurs {len(places)} times in the hierarchy: "
-            f"{enumerate_first(places)}. Keep one of them."
-        )
+    duplicate = template("label, places")(
+        "Label '{label}' occurs {places:len} times in the hierarchy: {places:list 5}. Keep one of "
+        "them."
+    )
 
     two_parents = template("node, parents")(
         "Node '{node}' has {parents:len} parents in the hierarchy, {parents:names}. A node has "
@@ -592,13 +554,10 @@ class HierarchyError(InputError):
             "the others out."
         )
 
-    @classmethod
-    def empty_node(cls, count: int, place: str) -> HierarchyError:
-        others = "" if count == 1 else f" (and {count - 1} more)"
-        return cls(
-            f"The node {place} of the hierarchy is empty{others}: it has no label below it. Leave "
-            "it out, or add labels."
-        )
+    empty_node = template("count, place")(
+        "The node {place} of the hierarchy is empty{count:more}: it has no label below it. Leave "
+        "it out, or add labels."
+    )
 
     empty = template("labels")(
         "The hierarchy is empty, but there are {labels} labels to place in it. Pass nested lists "
@@ -614,7 +573,7 @@ class HierarchyError(InputError):
         )
 
     def with_hint(self, intended: str | None) -> HierarchyError:
-        """Append what may have been intended: 'groups' by tuples, or 'pairs' by lists."""
+        """Append a hint: 'groups' if tuples may be meant as groups, 'pairs' if lists as pairs."""
         hints = {
             "groups": " Tuples of two are read as (child, parent): if these are groups of "
             "labels, write lists, [['a', 'b'], ['c', 'd']].",
@@ -633,12 +592,10 @@ class HierarchyError(InputError):
 class UnseenLabelsWarning(DiscriminantWarning):
     """Some labels have no rows."""
 
-    @classmethod
-    def of(cls, labels: Sequence[object], of_labels: int) -> UnseenLabelsWarning:
-        return cls(
-            f"{len(labels):,} of {of_labels:,} labels have no row, so nothing is learnt about them "
-            f"and they are hardly ever predicted: {quote(labels)}."
-        )
+    of = template("labels, of_labels")(
+        "{labels:len} of {of_labels:,} labels have no row, so nothing is learnt about them and "
+        "they are hardly ever predicted: {labels:names}."
+    )
 
 
 class UnlabelledRowsWarning(DiscriminantWarning):
@@ -651,20 +608,18 @@ class UnlabelledRowsWarning(DiscriminantWarning):
 
 
 class LongRowsWarning(DiscriminantWarning):
-    """Rows are long, so weights are small and the threshold removes them."""
+    """Rows have large norms, so weights are small and the threshold removes them."""
 
-    @classmethod
-    def of(cls, length: float, threshold: float) -> LongRowsWarning:
-        return cls(
-            f"Rows have a median length of {length:.3g}, so weights are small, and threshold="
-            f"{threshold:g} removes weights that matter. Pass unit_rows=True (best for words), "
-            "standardize=True (for columns of different units), or "
-            f"threshold={threshold / length:.1g}."
-        )
+    of = template("length, threshold")(
+        "Rows have a median length of {length:.3g}, so weights are small, and "
+        "threshold={threshold:g} removes weights that matter. Pass unit_rows=True (best for "
+        "words), standardize=True (for columns of different units), or threshold={threshold / "
+        "length:.1g}."
+    )
 
 
 class MomentsMismatchError(InputError):
-    """Two summaries cannot be added or subtracted."""
+    """Two summaries of rows, such as moments, cannot be added or subtracted."""
 
     @classmethod
     def of_features(cls, ours: Sequence[str], theirs: Sequence[str]) -> MomentsMismatchError:
@@ -721,31 +676,26 @@ class MomentsMismatchError(InputError):
         "features, so rows cannot be added or removed. Fit again to all rows."
     )
 
-    @classmethod
-    def not_included(cls, label: object | None) -> MomentsMismatchError:
-        where = "the classes" if label is None else f"class '{label}'"
-        return cls(
-            f"The rows to remove cannot have been among the rows of {where}: without them a "
-            "variance would be negative. Check their labels, values and weights."
-        )
+    not_included = template("label")(
+        "The rows to remove cannot have been among the rows of {label:?class '{label}'|the "
+        "classes}: without them a variance would be negative. Check their labels, values and "
+        "weights."
+    )
 
 
 class SitesError(MomentsMismatchError):
-    """Moments of two tables have differently encoded columns."""
+    """The columns of two tables are encoded differently, so their moments cannot be combined."""
 
     of_option = template("what, ours, theirs")(
         "Moments cannot be added: the first were read with {what}={ours!r}, the second with "
         "{what}={theirs!r}. Read both tables with the same value (--{what})."
     )
 
-    @classmethod
-    def of_absent(cls, column: str, *, first: bool) -> SitesError:
-        where, other = ("first", "second") if first else ("second", "first")
-        return cls(
-            f"Moments cannot be added: column '{column}' is used in the {where} but not in the "
-            f"{other}. Read both tables without it (exclude=['{column}']), or with the same "
-            "columns (columns=[...])."
-        )
+    of_absent = template("column, *, first")(
+        "Moments cannot be added: column '{column}' is used in the {first:?first|second} but not "
+        "in the {first:?second|first}. Read both tables without it (exclude=['{column}']), or with "
+        "the same columns (columns=[...])."
+    )
 
     of_kinds = template("column, ours, theirs")(
         "Moments cannot be added: column '{column}' is {ours} in the first and {theirs} in the "
@@ -766,7 +716,7 @@ class SitesError(MomentsMismatchError):
 
 
 class PrecisionLostError(DiscriminantError, ArithmeticError):
-    """A removal would leave too few correct digits."""
+    """Subtracting these rows would leave too few correct digits."""
 
     @classmethod
     def of_column(cls, column: str, label: object, digits: float) -> PrecisionLostError:

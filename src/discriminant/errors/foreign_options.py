@@ -1,8 +1,8 @@
-"""Option names of other libraries, and the option of ours that does the same.
+"""Option names of other libraries, and the equivalent options of this package.
 
-Estimators have hints of their own, by class: `estimators.translation`. Functions share these: a
-name of scikit-learn, SciPy, pandas or R stands for one of ours wherever a function has that option.
-Nothing is translated silently: scales and defaults differ.
+Hints for the options of estimators are in `estimators.translation`. The option names listed here
+are those of scikit-learn, SciPy, pandas and R; they apply to every function that has the equivalent
+option. No option is translated silently, because scales and defaults differ.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ _MEASURED = "leave it out; the result has every measure, such as error, log_loss
 _INSTEAD = {
     "n_jobs": "leave it out; all cores are used",
     "verbose": "leave it out; diagnostics are issued as warnings",
-    "random_state": "leave it out; nothing here is drawn at random",
+    "random_state": "leave it out; the result is not random",
     "alpha": "pass level= or interval=, which is 1 - alpha, where a function has it",
     "scoring": _MEASURED,
     "metric": _MEASURED,
-    "return_train_score": "leave it out; all that is returned is of held-out rows",
+    "return_train_score": "leave it out; all measures are computed on held-out rows",
     "return_estimator": "leave it out; fit the estimator to all rows afterwards",
     "fit_params": "set the options of the estimator itself",
     "params": "set the options of the estimator itself",
     "param_grid": "pass the values of each option by its name",
-    "error_score": "leave it out; what cannot be fitted raises an error that says why",
-    "figsize": "pass ax=, made by matplotlib's subplots(figsize=...)",
-    "initial_types": "leave it out; the columns are known from the fit",
-    "target_opset": "leave it out; the graph says which operators it needs",
-    "sep": "leave it out; the delimiter of a file is found, and open_source has delimiter=",
+    "error_score": "leave it out; a failed fit raises an error that says why",
+    "figsize": "pass ax=, created by matplotlib's subplots(figsize=...)",
+    "initial_types": "leave it out; the fitted model knows its columns",
+    "target_opset": "leave it out; the graph declares the operators it needs",
+    "sep": "leave it out; delimiters are detected, and open_source has delimiter=",
     "cv": "leave it out; cross_validate(..., folds=...) holds rows out",
     "nrows": "read the rows first, and pass them as a table",
-    "drop_intermediate": "leave it out; every threshold is kept",
-    "max_fpr": "cut the curve: roc(...) has fpr and tpr",
+    "drop_intermediate": "leave it out; every threshold is returned",
+    "max_fpr": "truncate the curve: roc(...) has fpr and tpr",
     "compress": "leave it out; arrays are stored as they are",
     "protocol": "leave it out; nothing is pickled",
 }
@@ -84,14 +84,16 @@ def check_names(
     known: Sequence[str],
     instead: Callable[[str], str | None],
 ) -> None:
-    """Raise an error for the first option that is not known, with what to pass instead."""
+    """Raise an error for the first unknown option; the message says what to pass instead."""
     for option in options:
         if option not in known:
             raise UnknownOptionError.of(name, option, known=known, instead=instead(option))
 
 
 def foreign_hint(option: str, known: Sequence[str]) -> str | None:
-    """What a function with these options has for one of another library.
+    """Return a hint on what to pass in place of an option of another library, or None.
+
+    `known` are the options of the function that was called.
 
     >>> foreign_hint("cv", ["X", "y", "folds"])
     'pass folds='
@@ -101,30 +103,31 @@ def foreign_hint(option: str, known: Sequence[str]) -> str | None:
 
 
 def named_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function so that an unknown option raises an error that names ours.
+    """Wrap a function so that an unknown option raises an error that names the equivalent one.
 
-    A function that forwards options is called first, and its TypeError is translated.
+    If the function forwards options to others, it is called first, and a TypeError it raises is
+    translated.
     """
-    found = inspect.signature(function).parameters.values()
-    known = [one.name for one in found if one.kind is not one.VAR_KEYWORD]
-    hands_on = len(known) < len(found)
+    parameters = inspect.signature(function).parameters.values()
+    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    forwards = len(known) < len(parameters)
 
     def hint(option: str) -> str | None:
         return foreign_hint(option, known)
 
     @wraps(function)
-    def answering(*args: P.args, **options: P.kwargs) -> T:
-        strange = [one for one in options if one not in known]
-        if strange and not hands_on:
-            check_names(function.__name__, strange, known, hint)
+    def checked(*args: P.args, **options: P.kwargs) -> T:
+        unknown = [option for option in options if option not in known]
+        if not forwards:
+            check_names(function.__name__, unknown, known, hint)
         try:
             return function(*args, **options)
-        except TypeError as fault:
-            refused = re.search(r"unexpected keyword argument '(\w+)'", str(fault))
-            if refused is None or refused[1] not in strange:
+        except TypeError as error:
+            match = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+            if match is None or match[1] not in unknown:
                 raise
             raise UnknownOptionError.of(
-                function.__name__, refused[1], known=known, instead=hint(refused[1])
+                function.__name__, match[1], known=known, instead=hint(match[1])
             ) from None
 
-    return answering
+    return checked

@@ -1,4 +1,4 @@
-"""Errors and warnings about labels, weights, priors, options, columns, cells and responses."""
+"""Errors and warnings about inputs: labels, weights, priors, options, columns and cells."""
 
 from __future__ import annotations
 
@@ -99,13 +99,11 @@ class LabelError(InputError):
         "classes={labels!r} names a class twice. Name each class once."
     )
 
-    @classmethod
-    def code_out_of_range(cls, row: int, code: int, classes: int) -> LabelError:
-        return cls(
-            f"The class code of row {row} (counted from 0) is {code}, but log_posterior has "
-            f"{classes} columns, so codes must be 0 to {classes - 1}. To pass labels instead, pass "
-            "classes=, the label of each column, such as model.classes_."
-        )
+    code_out_of_range = template("row, code, classes")(
+        "The class code of row {row} (counted from 0) is {code}, but log_posterior has {classes} "
+        "columns, so codes must be 0 to {classes - 1}. To pass labels instead, pass classes=, the "
+        "label of each column, such as model.classes_."
+    )
 
     without_classes = template("labels")(
         "The rows have labels ({labels:names}), but nothing says which class each column of "
@@ -245,12 +243,9 @@ class OptionError(InputError):
 class ConstantColumnWarning(DiscriminantWarning):
     """A column has one value in all rows."""
 
-    @classmethod
-    def of_columns(cls, columns: Sequence[str], what: str = "class") -> ConstantColumnWarning:
-        return cls(
-            f"Constant column(s) {quote(columns)} carry no information about the {what} and are "
-            "ignored."
-        )
+    of_columns = template("columns, what='class'")(
+        "Constant column(s) {columns:names} carry no information about the {what} and are ignored."
+    )
 
 
 class ConstantInClassWarning(DiscriminantWarning):
@@ -263,7 +258,7 @@ class ConstantInClassWarning(DiscriminantWarning):
 
 
 class SeparatingColumnWarning(DiscriminantWarning):
-    """A direction does not vary within classes but differs between them."""
+    """A direction of the features is constant within classes but differs between them."""
 
     of_columns = template("columns, labels")(
         "Column(s) {columns:names} do not vary within class {labels:names} but differ between "
@@ -280,7 +275,7 @@ class SeparatingColumnWarning(DiscriminantWarning):
 
 
 class CollinearWarning(DiscriminantWarning):
-    """Columns depend on one another within classes."""
+    """Columns are linearly dependent within classes."""
 
     @classmethod
     def of_columns(
@@ -321,14 +316,11 @@ def _digits(condition: float) -> str:
 class BasisError(InputError):
     """A basis cannot be built from these features."""
 
-    @classmethod
-    def too_wide(cls, columns: int, limit: int, *, features: int, degree: int | None) -> BasisError:
-        powers = "" if degree is None else f" up to degree {degree}"
-        return cls(
-            f"The basis of {features} feature(s){powers} would have {columns:,} columns; the limit "
-            f"is {limit:,}. Lower degree, pass interactions='only' or False, keep fewer features "
-            f"or centres, or pass max_columns={columns}."
-        )
+    too_wide = template("columns, limit, *, features, degree")(
+        "The basis of {features:n feature}{degree:? up to degree {degree}} would have {columns:,} "
+        "columns; the limit is {limit:,}. Lower degree, pass interactions='only' or False, keep "
+        "fewer features or centres, or pass max_columns={columns}."
+    )
 
     of_centres = template("shape, features")(
         "centres has shape {shape} for {features:n feature}: pass one row for each centre, with "
@@ -339,13 +331,10 @@ class BasisError(InputError):
         "Centre {centre} (counted from 0) has a number that is not finite. Correct it."
     )
 
-    @classmethod
-    def more_centres(cls, centres: int, rows: int, distinct: int | None = None) -> BasisError:
-        extent = "" if distinct is None else f", {distinct} of them distinct,"
-        return cls(
-            f"{centres} centres for {rows} row(s) (n_samples={rows}){extent} cannot all differ. "
-            f"Pass centres={rows if distinct is None else distinct} or fewer."
-        )
+    more_centres = template("centres, rows, distinct=None")(
+        "{centres} centres for {rows:n row} (n_samples={rows}){distinct:?, {distinct} of them "
+        "distinct,} cannot all differ. Pass centres={distinct:?{distinct}|{rows}} or fewer."
+    )
 
     no_width = template("centres")(
         "The {centres:n centre} and all rows are the same point, so the width of the kernels "
@@ -371,15 +360,11 @@ class BasisError(InputError):
 class MissingValueError(InputError):
     """A cell holds NaN."""
 
-    @classmethod
-    def of_cell(
-        cls, row: int, column: str, *, rows: int | None = None, columns: int | None = None
-    ) -> MissingValueError:
-        extent = "" if rows is None else f"; {rows} row(s) in {columns} column(s) in total"
-        return cls(
-            f"{_place(row, column)}: missing (NaN or None{extent}). "
-            "Drop such rows, or fill them (for instance with sklearn.impute.SimpleImputer)."
-        )
+    of_cell = template("row, column, *, rows=None, columns=None")(
+        "Row {row} (counted from 0), column '{column}': missing (NaN or None{rows:?; {rows} row(s) "
+        "in {columns} column(s) in total}). Drop such rows, or fill them (for instance with "
+        "sklearn.impute.SimpleImputer)."
+    )
 
 
 class InfiniteValueError(InputError):
@@ -412,16 +397,19 @@ class InfiniteValueError(InputError):
 class TextInNumberError(InputError):
     """A cell holds text where a number is needed."""
 
+    _of = template("row, column, text, decimal_comma")(
+        "Row {row} (counted from 0), column '{column}': could not convert the text {text!r} to a "
+        "number. {decimal_comma:?It looks like a decimal comma: replace ',' by '.'.|Convert the "
+        "column to numbers, or let discriminant.Encoded(...) encode it.}"
+    )
+
     @classmethod
     def of_cell(cls, row: int, column: str, text: str) -> TextInNumberError:
-        hint = (
-            "It looks like a decimal comma: replace ',' by '.'."
-            if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit()
-            else "Convert the column to numbers, or let discriminant.Encoded(...) encode it."
-        )
-        return cls(
-            f"{_place(row, column)}: could not convert the text {text!r} to a number. {hint}"
-        )
+        return cls._of(row, column, text, _has_decimal_comma(text))
+
+
+def _has_decimal_comma(text: str) -> bool:
+    return text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit()
 
 
 class CellTypeError(InputError, TypeError):
@@ -506,12 +494,10 @@ class ShapeError(InputError):
         "need the same features. Fill the missing entries or drop the row."
     )
 
-    @classmethod
-    def no_rows(cls, rows: int, needed: int = 1) -> ShapeError:
-        return cls(
-            f"Found array with {rows} sample(s) while a minimum of {needed} is required: "
-            "there are no rows to read."
-        )
+    no_rows = template("rows, needed=1")(
+        "Found array with {rows} sample(s) while a minimum of {needed} is required: there are no "
+        "rows to read."
+    )
 
     no_features = template("rows")(
         "0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: keep at least one "
@@ -563,19 +549,12 @@ class ColumnNamesError(InputError):
             "for instance with X.columns = X.columns.astype(str)."
         )
 
-    @classmethod
-    def of_header(cls, path: str, name: str, places: Sequence[int]) -> ColumnNamesError:
-        """`places` are counted from 1, as spreadsheets do."""
-        where = enumerate_first(places, 5, " and ")
-        if name:
-            return cls(
-                f"{path}, first line: the column name '{name}' occurs at positions {where}. Rename "
-                "one of them; if the file has no header, put a line of names there."
-            )
-        return cls(
-            f"{path}, first line: the names at positions {where} are empty. Delete titles and "
-            "empty lines above the header, or name the columns."
-        )
+    of_header = template("path, name, places")(  # positions are counted from 1, as in spreadsheets
+        "{path}, first line: {name:?the column name '{name}' occurs at positions {places:list 5}. "
+        "Rename one of them; if the file has no header, put a line of names there.|the names at "
+        "positions {places:list 5} are empty. Delete titles and empty lines above the header, or "
+        "name the columns.}"
+    )
 
     of_duplicates = template("name, positions")(
         "Column name '{name}' occurs at positions {positions:list}. Rename one of them."
@@ -583,7 +562,7 @@ class ColumnNamesError(InputError):
 
 
 class NamesUncheckedWarning(DiscriminantWarning):
-    """Columns are matched by position, since one side has no names."""
+    """Columns are matched by position, since the names of one table are missing."""
 
     given_without = template("name")(
         "X does not have valid feature names, but {name} was fitted with feature names: columns "
@@ -597,50 +576,51 @@ class NamesUncheckedWarning(DiscriminantWarning):
 
 
 class ExtraColumnsWarning(DiscriminantWarning):
-    """Columns the model was not fitted with are ignored."""
+    """Columns that the model was not fitted with are ignored."""
 
     of_columns = template("extra")(
         "Ignored column(s) {extra:names}: the model was fitted without them."
     )
 
 
-_ONE_GROUP = re.compile("[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,001: thousands or decimals
+# 1,001 may be a thousand and one, or have a decimal comma
+_ONE_GROUP = re.compile("[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _GROUPS = re.compile("[+-]?[1-9][0-9]{0,2}(,[0-9]{3}){2,}")
 
 
-def _place(row: int, column: str, line: int | None = None) -> str:
-    """Location of a cell: the line is counted from 1, as editors do, the row from 0."""
-    at = "" if line is None else f", line {line} of the file"
-    return f"Row {row} (counted from 0{at}), column '{column}'"
+# Location of a cell: lines are counted from 1, as in editors, and rows from 0.
+_CELL = "Row {row} (counted from 0{line:?, line {line} of the file}), column '{column}'"
 
 
 class BadNumberError(TextInNumberError):
-    """Text in a column of numbers."""
+    """A cell in a column of numbers holds text that is not a number."""
+
+    _ambiguous = template("row, column, line, text, groups")(
+        _CELL + ": the text {text!r} may be {groups[0]}{groups[1]} or {groups[0]}.{groups[1]}. "
+        "Pass thousands=',' if the comma groups digits, or decimal=',' if it is a decimal comma; "
+        "or list the column in categories if it is not a number, or in exclude."
+    )
+
+    _not_a_number = template("row, column, line, text, kind, hint")(
+        _CELL + ": the text {text:short} is not a {kind}, unlike the others in the column. "
+        "{hint}Correct it, add it to missing_texts if it means 'missing', or list the column in "
+        "categories if it is not a number, or in exclude."
+    )
 
     @classmethod
     def of(
         cls, row: int, column: str, text: str, *, line: int | None = None, kind: str = "number"
     ) -> BadNumberError:
         if kind == "number" and _ONE_GROUP.fullmatch(text.strip()):
-            whole, part = text.strip().split(",")
-            return cls(
-                f"{_place(row, column, line)}: the text {text!r} may be {whole}{part} or "
-                f"{whole}.{part}. Pass thousands=',' if the comma groups digits, or decimal=',' if "
-                "it is a decimal comma; or list the column in categories if it is not a number, or "
-                "in exclude."
-            )
-        return cls(
-            f"{_place(row, column, line)}: the text {text[:80]!r} is not a {kind}, unlike the "
-            f"others in the column. {_hint(text)}Correct it, add it to missing_texts if it means "
-            "'missing', or list the column in categories if it is not a number, or in exclude."
-        )
+            return cls._ambiguous(row, column, line, text, text.strip().split(","))
+        return cls._not_a_number(row, column, line, text, kind, _hint(text))
 
 
 def _hint(text: str) -> str:
     stripped = text.strip().lower()
     if _GROUPS.fullmatch(stripped):
         return "If its commas group digits, pass thousands=','. "
-    if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit():
+    if _has_decimal_comma(text):
         return "It looks like a decimal comma: write '.'. "
     if stripped.startswith("0x"):
         return "Hexadecimal numbers are not supported. "
@@ -650,44 +630,24 @@ def _hint(text: str) -> str:
 
 
 class InfiniteCellError(InfiniteValueError):
-    """A cell that is an infinity, or too large for float64."""
+    """A cell holds an infinity, or a number too large for float64."""
 
-    @classmethod
-    def of(
-        cls, row: int, column: str, *, text: str | None = None, line: int | None = None
-    ) -> InfiniteCellError:
-        what = "infinity (inf)" if text is None else f"the text {text[:80]!r} is infinity (inf)"
-        return cls(
-            f"{_place(row, column, line)}: {what}, or a number too large for float64 (more than "
-            "1.8e308). Correct or drop the row; in a ratio, the denominator may be zero."
-        )
+    of = template("row, column, *, text=None, line=None")(
+        _CELL
+        + ": {text:?the text {text:short} is }infinity (inf), or a number too large for float64 "
+        "(more than 1.8e308). Correct or drop the row; in a ratio, the denominator may be zero."
+    )
 
 
 class MissingCellError(MissingValueError):
-    """A missing cell where missing='error'."""
+    """A cell is missing, and missing='error'."""
 
-    @classmethod
-    def of(
-        cls,
-        row: int,
-        column: str,
-        *,
-        rows: int,
-        columns: int,
-        fitted: bool = False,
-        line: int | None = None,
-    ) -> MissingCellError:
-        way_out = (
-            "The model was fitted with missing='error' or 'drop': fill the cell, or fit with "
-            "missing='mean', 'indicator' or 'marginal'."
-            if fitted
-            else "Drop such rows with missing='drop' (--missing drop), or fill them: 'mean', "
-            "'indicator', 'marginal'."
-        )
-        return cls(
-            f"{_place(row, column, line)}: missing ({rows} row(s) in {columns} column(s) in "
-            f"total). {way_out}"
-        )
+    of = template("row, column, *, rows, columns, fitted=False, line=None")(
+        _CELL + ": missing ({rows} row(s) in {columns} column(s) in total). {fitted:?The model was "
+        "fitted with missing='error' or 'drop': fill the cell, or fit with missing='mean', "
+        "'indicator' or 'marginal'.|Drop such rows with missing='drop' (--missing drop), or fill "
+        "them: 'mean', 'indicator', 'marginal'.}"
+    )
 
     of_all = template("rows, columns")(
         "All {rows} rows have a missing cell in one of {columns:names}, so missing='drop' leaves "
@@ -705,22 +665,11 @@ class EmptyColumnError(MissingValueError):
 class CategoryError(InputError):
     """A category was not seen during fitting, or the order of categories is not valid."""
 
-    @classmethod
-    def unseen(
-        cls,
-        row: int,
-        column: str,
-        value: str,
-        *,
-        known: Sequence[str],
-        rows: int = 1,
-        line: int | None = None,
-    ) -> CategoryError:
-        return cls(
-            f"{_place(row, column, line)}: the category {value[:80]!r} was not seen during "
-            f"fitting ({rows} such row(s) in that column); known are {quote(known)}. Correct it, "
-            "or fit with unseen='ignore' (no indicator is 1) or 'reject' (such rows are rejected)."
-        )
+    unseen = template("row, column, value, *, known, rows=1, line=None")(
+        _CELL + ": the category {value:short} was not seen during fitting ({rows} such row(s) in "
+        "that column); known are {known:names}. Correct it, or fit with unseen='ignore' (no "
+        "indicator is 1) or 'reject' (such rows are rejected)."
+    )
 
     of_order = template("column, value, levels")(
         "ordered={{'{column}': ...}} lists the levels {levels:names}, but the column also holds "
@@ -737,15 +686,10 @@ class CategoryError(InputError):
 class TargetError(LabelError):
     """The target column is not valid."""
 
-    @classmethod
-    def no_column(
-        cls, target: str, columns: Sequence[str], nearest: str | None, *, what: str = "target"
-    ) -> TargetError:
-        guess = "" if nearest is None else f" Did you mean '{nearest}'?"
-        return cls(
-            f"There is no column '{target}' for the {what}.{guess} The columns are "
-            f"{quote(columns, 20)}."
-        )
+    no_column = template("target, columns, nearest, *, what='target'")(
+        "There is no column '{target}' for the {what}.{nearest:? Did you mean '{nearest}'?} The "
+        "columns are {columns:names 20}."
+    )
 
     no_header = template("target, columns")(
         "There is no column '{target}'; the first line holds {columns:names}, which look like "
@@ -773,17 +717,14 @@ class TargetError(LabelError):
 class NoFeaturesError(ShapeError):
     """No column is left as a feature."""
 
-    @classmethod
-    def of(cls, excluded: Sequence[str]) -> NoFeaturesError:
-        reasons = f" Not used: {'; '.join(excluded)}." if excluded else ""
-        return cls(
-            "0 feature(s) are left, while a minimum of 1 is required: no column except the target "
-            f"can be used.{reasons} List the columns to use in columns=."
-        )
+    of = template("excluded")(
+        "0 feature(s) are left, while a minimum of 1 is required: no column except the target can "
+        "be used.{excluded:? Not used: {excluded:join ; }.} List the columns to use in columns=."
+    )
 
 
 class ColumnKindError(ColumnTypeError):
-    """A column has a type that is not supported, or not the type it had during fitting."""
+    """The type of a column is not supported, or differs from its type during fitting."""
 
     of = template("column, kind")(
         "Column '{column}' has type {kind}, which is neither number, truth value, date nor text. "
@@ -797,15 +738,12 @@ class ColumnKindError(ColumnTypeError):
 
 
 class LookalikeWarning(DiscriminantWarning):
-    """Names or labels that look alike."""
+    """Some names or labels look alike but differ."""
 
-    @classmethod
-    def of(cls, what: str, pairs: Sequence[tuple[str, str]]) -> LookalikeWarning:
-        shown = enumerate_first([f"{one!r} and {other!r}" for one, other in pairs])
-        return cls(
-            f"Some {what} differ only by case, spaces or the form of their letters: {shown}. They "
-            "are treated as different; correct them if they are meant to be the same."
-        )
+    of = template("what, pairs")(
+        "Some {what} differ only by case, spaces or the form of their letters: {pairs:pairs}. They "
+        "are treated as different; correct them if they are meant to be the same."
+    )
 
 
 class UnreadTextWarning(DiscriminantWarning):
@@ -813,7 +751,11 @@ class UnreadTextWarning(DiscriminantWarning):
 
     @classmethod
     def of(cls, columns: Sequence[tuple[str, str, str, str, bool]]) -> UnreadTextWarning:
-        """`columns`: name, apparent type, example, why it is not read so, whether it is used."""
+        """Return the warning.
+
+        `columns` are tuples: name, apparent type, example, why it is not read so, whether
+        it is used.
+        """
         shown = enumerate_first(
             [
                 f"'{name}' looks like {kind} ({example[:80]!r}) and is "
@@ -836,7 +778,10 @@ class UnknownOptionError(DiscriminantError, TypeError):
     def of(
         cls, estimator: str, option: str, *, known: Sequence[str], instead: str | None
     ) -> UnknownOptionError:
-        """`instead` says how to get here what the option does in another library."""
+        """Return the error.
+
+        `instead` says how to do here what the option does in another library.
+        """
         near = get_close_matches(option, known, n=1)
         if instead is None and near:
             instead = f"did you mean {near[0]}?"
@@ -899,27 +844,20 @@ class ResponseError(InputError):
         "number of responses."
     )
 
-    @classmethod
-    def of_range(
-        cls, row: int, count: int, *, asking: str, allowed: str, instead: str
-    ) -> ResponseError:
-        others = f" (and of {count - 1} more)" if count > 1 else ""
-        return cls(
-            f"y of row {row}{others}, counted from 0, is not {allowed}, which {asking} requires. "
-            f"Correct or drop the row, or {instead}."
-        )
+    of_range = template("row, count, *, asking, allowed, instead")(
+        "y of row {row}{count:more}, counted from 0, is not {allowed}, which {asking} requires. "
+        "Correct or drop the row, or {instead}."
+    )
 
     of_one_value = template("value, family")(
         "y is {value:g} in every row, so the most likely {family} mean is {value:g}, its linear "
         "predictor is infinite and there is nothing to fit. Add rows with other responses."
     )
 
-    @classmethod
-    def too_large(cls, size: float, bound: float) -> ResponseError:
-        return cls(
-            f"The largest absolute response is {size:.3g}, and powers of it overflow float64: it "
-            f"must lie between {1 / bound:.0e} and {bound:.0e}. Rescale y: pass y / {size:.0e}."
-        )
+    too_large = template("size, bound")(
+        "The largest absolute response is {size:.3g}, and powers of it overflow float64: it must "
+        "lie between {1 / bound:.0e} and {bound:.0e}. Rescale y: pass y / {size:.0e}."
+    )
 
 
 class OffsetError(InputError):

@@ -1,4 +1,4 @@
-"""Errors and warnings about decisions, exports, plots, scores, comparisons and commands."""
+"""Errors and warnings about outputs: decisions, scores, comparisons, exports, plots, commands."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from discriminant.errors.base import (
 class CostError(InputError):
     """A cost matrix, or a cost of rejecting, is not valid."""
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...], labels: Sequence[object]) -> CostError:
-        K = len(labels)
-        return cls(
-            f"cost has shape {shape} for {K} classes: pass ({K}, {K}), a row for each decision and "
-            f"a column for each true class, both in the order {quote(labels, 20)}; or pass "
-            "{decision: {class: cost}}, which needs no order."
-        )
+    of_shape = template("shape, labels")(
+        "cost has shape {shape} for {labels:len} classes: pass ({labels:len}, {labels:len}), a row "
+        "for each decision and a column for each true class, both in the order {labels:names 20}; "
+        "or pass {{decision: {{class: cost}}}}, which needs no order."
+    )
 
     of_columns = template("columns, labels")(
         "The columns of cost are {columns:names 20}, but the classes are {labels:names 20}. Name "
@@ -50,13 +47,10 @@ class CostError(InputError):
         "cost has '{action}' more than once. Name each action once."
     )
 
-    @classmethod
-    def of_cell(cls, action: object, label: object, value: object) -> CostError:
-        shown = f"{value:g}" if isinstance(value, float) else repr(value)
-        return cls(
-            f"The cost of deciding '{action}' where '{label}' is true is {shown}: it must be a "
-            "finite number of 0 or more. To rule a decision out, give it a very large cost."
-        )
+    of_cell = template("action, label, value")(
+        "The cost of deciding '{action}' where '{label}' is true is {value:value}: it must be a "
+        "finite number of 0 or more. To rule a decision out, give it a very large cost."
+    )
 
     of_row = template("action, given, labels")(
         "cost of '{action}' is {given!r}: pass {{class: cost}}, its cost for each true class of "
@@ -154,13 +148,10 @@ class PosteriorError(InputError):
         "and the model."
     )
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...], classes: int | None) -> PosteriorError:
-        expected = "(rows, classes)" if classes is None else f"{classes} classes"
-        return cls(
-            f"Posteriors have shape {shape} for {expected}: pass at least one row, and a column "
-            "for each class."
-        )
+    of_shape = template("shape, classes")(
+        "Posteriors have shape {shape} for {classes:?{classes} classes|(rows, classes)}: pass at "
+        "least one row, and a column for each class."
+    )
 
     of_columns = template("columns, labels")(
         "Posteriors have {columns:n column}, but there are {labels:len} classes, {labels:names "
@@ -212,7 +203,7 @@ class PosteriorError(InputError):
 
 
 def _call(name: str) -> str:
-    """Expression that creates a classifier; the name may include its options already."""
+    """Return an expression that creates a classifier; the name may already include options."""
     return name if name.endswith(")") else f"{name}()"
 
 
@@ -246,22 +237,18 @@ class NeverRejectsWarning(DiscriminantWarning):
 
 
 class NoClassDecidedWarning(DiscriminantWarning):
-    """No action of a cost is a class."""
+    """None of the actions with a cost is a class."""
 
-    @classmethod
-    def of_actions(
-        cls, actions: Sequence[object], labels: Sequence[object]
-    ) -> NoClassDecidedWarning:
-        return cls(
-            f"cost has the action(s) {quote(actions)} and none of the classes {quote(labels)}, so "
-            f"decide() never returns a class. Name a class too, as {{{labels[0]!r}: {{}}, ...}}, "
-            "to allow all of them. If that is intended, pass a data frame of actions (rows) by "
-            "classes (columns), which does not warn."
-        )
+    of_actions = template("actions, labels")(
+        "cost has the action(s) {actions:names} and none of the classes {labels:names}, so "
+        "decide() never returns a class. Name a class too, as {{{labels[0]!r}: {{}}, ...}}, to "
+        "allow all of them. If that is intended, pass a data frame of actions (rows) by classes "
+        "(columns), which does not warn."
+    )
 
 
 class SharedColumnsWarning(DiscriminantWarning):
-    """Sources to be fused share columns."""
+    """Two sources to be fused use the same column."""
 
     of_columns = template("columns")(
         "Column(s) {columns:names} belong to more than one source, so their evidence is counted "
@@ -291,19 +278,15 @@ class ExportError(InputError):
         "There is no output '{name}'. This model has {known:names 9}."
     )
 
-    @classmethod
-    def of_probabilities(cls, part: str, why: str, left: Sequence[str]) -> ExportError:
-        return cls(
-            f"The probabilities of {part} cannot be exported: {why}. Nothing was written. The "
-            f"other outputs can be: pass outputs={list(left)!r}."
-        )
+    of_probabilities = template("part, why, left")(
+        "The probabilities of {part} cannot be exported: {why}. Nothing was written. The other "
+        "outputs can be: pass outputs=[{left:names 20}]."
+    )
 
-    @classmethod
-    def of_label(cls, label: object) -> ExportError:
-        return cls(
-            f"The class {label!r} is a {type(label).__name__}, and only text, integers, booleans "
-            "and floats can be exported. Nothing was written. Fit with such labels."
-        )
+    of_label = template("label")(
+        "The class {label!r} is a {label.__class__.__name__}, and only text, integers, booleans "
+        "and floats can be exported. Nothing was written. Fit with such labels."
+    )
 
     reserved_class = template("name")(
         "A class is called '{name}', which is also the action for rows that are not decided, so "
@@ -334,15 +317,11 @@ class ExportError(InputError):
 class LibraryMissingError(DiscriminantError, ImportError):
     """An optional library is not installed."""
 
-    @classmethod
-    def of(cls, library: str, *, what: str, extra: str = "") -> LibraryMissingError:
-        """`extra`: the extra of this package that installs it, or ''."""
-        how = (
-            f"pip install 'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
-            if extra
-            else f"pip install {library}"
-        )
-        return cls(f"{what} needs {library}, which is not installed. Install it with: {how}")
+    # `extra`: the extra of this package that installs the library
+    of = template("library, *, what, extra=''")(
+        "{what} needs {library}, which is not installed. Install it with: {extra:?pip install "
+        "'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')|pip install {library}}"
+    )
 
 
 class PlotError(InputError):
@@ -360,12 +339,10 @@ class PlotError(InputError):
         "{figure} needs {needed}, but the rows have {features:n feature}. {instead}"
     )
 
-    @classmethod
-    def of_feature(cls, given: object, names: Sequence[str]) -> PlotError:
-        return cls(
-            f"There is no feature {given!r}. There are {len(names)}: {quote(names, 9)}; pass a "
-            f"name, or a position from 0 to {len(names) - 1}."
-        )
+    of_feature = template("given, names")(
+        "There is no feature {given!r}. There are {names:len}: {names:names 9}; pass a name, or a "
+        "position counted from 0."
+    )
 
     of_column = template("name")(
         "Column '{name}' does not hold finite numbers, so it cannot be an axis. Name another in "
@@ -380,14 +357,10 @@ class PlotError(InputError):
 class ScoreError(InputError):
     """Scores cannot be ranked."""
 
-    @classmethod
-    def missing(cls, row: int, count: int, column: object = None) -> ScoreError:
-        more = f" (and {count - 1} more)" if count > 1 else ""
-        where = "" if column is None else f" for class '{column}'"
-        return cls(
-            f"The score of row {row}{more}, counted from 0,{where} is NaN, so it has no rank. Drop "
-            "such rows, or check why the model gives them no score."
-        )
+    missing = template("row, count, column=None")(
+        "The score of row {row}{count:more}, counted from 0,{column:? for class '{column}'} is "
+        "NaN, so it has no rank. Drop such rows, or check why the model gives them no score."
+    )
 
     absent = template()(
         "There are labels but no scores to rank them by. Pass scores=, one number for each row, "
@@ -401,14 +374,11 @@ class ScoreError(InputError):
 
     not_numbers = template("kind")("scores hold {kind}, not numbers: pass one number for each row.")
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...], rows: int, labels: Sequence[object]) -> ScoreError:
-        return cls(
-            f"scores have shape {shape} for {rows} rows of the classes {quote(labels, 20)}: pass "
-            f"({rows},), one score per row, high for the positive class, or ({rows}, "
-            f"{len(labels)}), a column for each class in the order of `classes` (sorted labels by "
-            "default)."
-        )
+    of_shape = template("shape, rows, labels")(
+        "scores have shape {shape} for {rows} rows of the classes {labels:names 20}: pass "
+        "({rows},), one score per row, high for the positive class, or ({rows}, {labels:len}), a "
+        "column for each class in the order of `classes` (sorted labels by default)."
+    )
 
     which_column = template("labels")(
         "Each of the classes {labels:names 20} has a column of scores, but a curve compares one "
@@ -416,15 +386,11 @@ class ScoreError(InputError):
         "over all classes."
     )
 
-    @classmethod
-    def which_positive(cls, labels: Sequence[object]) -> ScoreError:
-        if not labels:
-            return cls("There are no rows. Pass labels and scores of positive and negative rows.")
-        return cls(
-            f"The labels are {quote(labels, 20)}, but one score per row ranks one class above the "
-            "others. Pass positive=, the label with high scores, or a column of scores for each "
-            "class."
-        )
+    which_positive = template("labels")(
+        "{labels:?The labels are {labels:names 20}, but one score per row ranks one class above "
+        "the others. Pass positive=, the label with high scores, or a column of scores for each "
+        "class.|There are no rows. Pass labels and scores of positive and negative rows.}"
+    )
 
     without_positive = template("positive, labels")(
         "No row has the positive label '{positive}' and a positive weight; the labels are "
@@ -532,7 +498,7 @@ class NoSpreadWarning(DiscriminantWarning):
 
 
 class RankedLabelsError(InputError):
-    """Ranked labels, or the true labels, are not valid."""
+    """Ranked labels, or the true labels they are compared with, are not valid."""
 
     of_lists = template("shape, kind")(
         "The lists have shape {shape} and type {kind}: pass an integer array (rows, k) of label "
@@ -579,12 +545,10 @@ class RankedLabelsError(InputError):
         "There are lists for {lists} rows but the truth of {truth}. Pass the same number of both."
     )
 
-    @classmethod
-    def of_code(cls, least: int, most: int, labels: int) -> RankedLabelsError:
-        return cls(
-            f"Label codes range from {least} to {most}, but there are {labels} labels, 0 to "
-            f"{labels - 1}. For labels by name pass classes=; check that both use the same labels."
-        )
+    of_code = template("least, most, labels")(
+        "Label codes range from {least} to {most}, but there are {labels} labels, 0 to {labels - "
+        "1}. For labels by name pass classes=; check that both use the same labels."
+    )
 
     duplicate_label = template("row, code")(
         "The list of row {row} has label {code} twice, so a hit would count double. List every "
@@ -605,12 +569,10 @@ class RankedLabelsError(InputError):
         "are above 0 and at most 1."
     )
 
-    @classmethod
-    def of_sizes(cls, ours: tuple[int, int], theirs: tuple[int, int]) -> RankedLabelsError:
-        return cls(
-            f"Lists of {ours[0]} out of {ours[1]} labels and of {theirs[0]} out of {theirs[1]} "
-            "cannot be added: assess both with the same k and the same labels."
-        )
+    of_sizes = template("ours, theirs")(
+        "Lists of {ours[0]} out of {ours[1]} labels and of {theirs[0]} out of {theirs[1]} cannot "
+        "be added: assess both with the same k and the same labels."
+    )
 
 
 class StudyError(InputError):
@@ -656,13 +618,10 @@ class StudyError(InputError):
         "'lda'."
     )
 
-    @classmethod
-    def none_with_probabilities(cls, names: Sequence[str], use: str) -> StudyError:
-        give = "does not give" if len(names) == 1 else "do not give"
-        return cls(
-            f"{quote(names, most=20)} {give} probabilities, which {use}. Add a model that does, "
-            "such as 'lda', or select by error (--by error) and leave costs and --reject out."
-        )
+    none_with_probabilities = template("names, use")(
+        "No model among {names:names 20} gives probabilities, which {use}. Add a model that does, "
+        "such as 'lda', or select by error (--by error) and leave costs and --reject out."
+    )
 
     no_decision_probabilities = template("name")(
         "`decide` set costs or a reject option, but model '{name}' gives no probabilities for "
@@ -671,13 +630,7 @@ class StudyError(InputError):
     )
 
 
-class ModelLeftOutWarning(DiscriminantWarning):
-    """A model does not suit the rows and is not compared."""
-
-    of = template("name, why")("{name} is left out of the comparison: {why}")
-
-
-class DrawnRowsWarning(DiscriminantWarning):
+class SampledRowsWarning(DiscriminantWarning):
     """A model was fitted to a sample of the rows."""
 
     of = template("name, sampled, rows")(
@@ -686,36 +639,26 @@ class DrawnRowsWarning(DiscriminantWarning):
     )
 
 
-class OutOfMemoryError(DiscriminantError):
-    """A command needs more memory than it may use."""
-
-    @classmethod
-    def limit_too_low(cls, limit: int, required: int) -> OutOfMemoryError:
-        return cls(
-            f"Out of memory: this process is limited to {limit >> 20:,} MB of address space, but "
-            f"needs at least {required >> 20:,} MB. Raise the limit: ulimit -v {required >> 10}, "
-            "or more for a large table."
-        )
-
-    @classmethod
-    def while_running(cls, limit: int | None) -> OutOfMemoryError:
-        return cls(f"Out of memory{_at_limit(limit)}. {_LESS_MEMORY}")
-
-    @classmethod
-    def ended_by(cls, signal: str, limit: int) -> OutOfMemoryError:
-        return cls(
-            f"Out of memory{_at_limit(limit)}, probably: a library ended the process ({signal}). "
-            f"{_LESS_MEMORY}"
-        )
-
-
+_AT_LIMIT = "{limit:? at the limit of {limit:MB} of address space}"
 _LESS_MEMORY = (
     "Use fewer rows or columns, read the file in chunks with --engine files, or raise the limit."
 )
 
 
-def _at_limit(limit: int | None) -> str:
-    return "" if limit is None else f" at the limit of {limit >> 20:,} MB of address space"
+class OutOfMemoryError(DiscriminantError):
+    """A command needs more memory than is allowed."""
+
+    limit_too_low = template("limit, required")(
+        "Out of memory: this process is limited to {limit:MB} of address space, but needs at least "
+        "{required:MB}. Raise the limit: ulimit -v {required // 1024}, or more for a large table."
+    )
+
+    while_running = template("limit")(f"Out of memory{_AT_LIMIT}. {_LESS_MEMORY}")
+
+    ended_by = template("signal, limit")(
+        f"Out of memory{_AT_LIMIT}, probably: a library ended the process ({{signal}}). "
+        f"{_LESS_MEMORY}"
+    )
 
 
 class CommandError(InputError):
@@ -765,10 +708,10 @@ class CommandError(InputError):
         "fitted to such a file."
     )
 
-    @classmethod
-    def bad_json(cls, option: str, text: str, why: str) -> CommandError:
-        shown = text if len(text) <= 60 else f"{text[:60]}..."
-        return cls(f"{option} is not valid JSON ({why}): {shown!r}. For example: {_COST}.")
+    bad_json = template("option, text, why")(
+        "{option} is not valid JSON ({why}): {text:short 60}. For example: "
+        """'{{"yes": {{"no": 5}}}}'."""
+    )
 
     same_file = template("path")(
         "{path} is both read and written. Name another output file, so that nothing is lost."
@@ -800,6 +743,3 @@ class CommandWarning(DiscriminantWarning):
     def counted_twice(cls, first: str, again: str) -> CommandWarning:
         same = f"{again} is named twice" if first == again else f"{first} and {again} are the same"
         return cls(f"{same}, so these rows count twice. Leave one out unless that is intended.")
-
-
-_COST = '\'{"yes": {"no": 5}}\''

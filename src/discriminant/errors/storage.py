@@ -1,10 +1,9 @@
-"""Errors and warnings about files, databases, engines, checkpoints and stored models."""
+"""Errors and warnings about storage: files, databases, engines, checkpoints and stored models."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
 
 from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, template
 from discriminant.redaction import is_address, register, shown_address
@@ -58,13 +57,10 @@ class FileError(InputError):
         "ends, or write to a .parquet file."
     )
 
-    @classmethod
-    def no_header(cls, path: str, names: Sequence[str]) -> FileError:
-        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        return cls(
-            f"{path}: line 1 holds only numbers ({shown}) instead of column names. Put a line of "
-            "names before the rows."
-        )
+    no_header = template("path, names")(
+        "{path}: line 1 holds only numbers ({names:list 3}) instead of column names. Put a line of "
+        "names before the rows."
+    )
 
     changed = template("path, before, after")(
         "{path} changed while it was read ({before} bytes before, {after} after, or its "
@@ -152,7 +148,7 @@ class FileError(InputError):
 
 
 def check_file_name(path: object) -> None:
-    """Raise an error for the address of a database where a file is expected."""
+    """Raise an error if a path is the address of a database, where a file is expected."""
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(text, str) and is_address(text) and not os.path.lexists(text):
         register(text)
@@ -189,7 +185,7 @@ class SourceChangedError(DiscriminantError):
 
 
 class EngineError(InputError):
-    """No engine reads such a source."""
+    """No engine can read this kind of source."""
 
     unknown = template("name, known")("engine={name!r} is not one of {known:list}.")
 
@@ -213,21 +209,15 @@ class EngineError(InputError):
         "checked against the rows. Leave checkpoint= out, or pass pushdown=False."
     )
 
-    @classmethod
-    def duplicate_column(cls, name: str) -> EngineError:
-        what = "labels" if name == "y" else "weights"
-        return cls(
-            f"The features have a column '{name}', which is also the name of the {what} passed "
-            "with them. Rename it, or pass one frame with all columns, and their names."
-        )
+    duplicate_column = template("name")(
+        "The features have a column '{name}', which is also the name of the labels or weights "
+        "passed with them. Rename it, or pass one frame with all columns, and their names."
+    )
 
-    @classmethod
-    def of_chunks(cls, counts: list[int]) -> EngineError:
-        return cls(
-            f"The features and the other arrays have {', '.join(map(str, counts))} chunks of "
-            "unknown lengths, so their rows cannot be aligned. Call compute_chunk_sizes() on each "
-            "first."
-        )
+    of_chunks = template("counts")(
+        "The features and the other arrays have {counts:list} chunks of unknown lengths, so their "
+        "rows cannot be aligned. Call compute_chunk_sizes() on each first."
+    )
 
     stopped = template("engine, reason")(
         "{engine} stopped: {reason}. Nothing was changed; the full text is in the cause of this "
@@ -244,16 +234,11 @@ class PartSchemaError(InputError):
         "column in exclude= (text also in categories=)."
     )
 
-    @classmethod
-    def of_columns(
-        cls, path: str, absent: list[str], extra: list[str], other: str
-    ) -> PartSchemaError:
-        facts = [f"lacks {', '.join(map(repr, absent[:5]))}"] if absent else []
-        facts += [f"also has {', '.join(map(repr, extra[:5]))}"] if extra else []
-        return cls(
-            f"{path} {' and '.join(facts)}, unlike {other}. Files that are read as one table need "
-            "the same columns: write it again, or leave it out."
-        )
+    of_columns = template("path, absent, extra, other")(
+        "{path} does not have the columns of {other}{absent:?; it lacks {absent:names}}{extra:?; "
+        "it also has {extra:names}}. Files that are read as one table need the same columns: write "
+        "it again, or leave it out."
+    )
 
     of_formats = template("path, kind, other, first")(
         "{path} is {kind}, but {other} is {first}. Pass files of one format, by a glob such as "
@@ -274,13 +259,10 @@ class CheckpointError(DiscriminantError):
         "checkpoint of a run that was stopped."
     )
 
-    @classmethod
-    def in_use(cls, path: str, owner: str) -> CheckpointError:
-        return cls(
-            f"{path} is a checkpoint that {owner or 'another process'} is using now. Wait until it "
-            "is done, or stop it: the same fit then resumes from what is stored. Or pass another "
-            "path."
-        )
+    in_use = template("path, owner")(
+        "{path} is a checkpoint that {owner:?{owner}|another process} is using now. Wait until it "
+        "is done, or stop it: the same fit then resumes from what is stored. Or pass another path."
+    )
 
     of_disk = template("path, reason")(
         "The checkpoint folder {path} cannot be used: {reason}. Name another folder that can be "
@@ -345,8 +327,8 @@ class DatabaseError(InputError):
     )
 
     of = template("name, title, reason")(
-        "{name}: {title} stopped: {reason}. Nothing was changed there; run the same again when "
-        "it responds."
+        "{name}: {title} stopped: {reason}. Nothing was changed in the database; run the same "
+        "command again when it responds."
     )
 
     of_query = template("name, title, reason")(
@@ -354,15 +336,10 @@ class DatabaseError(InputError):
         "was changed there."
     )
 
-    @classmethod
-    def no_such_table(
-        cls, name: str, title: str, absent: str, known: list[str], near: str | None
-    ) -> DatabaseError:
-        hint = f" Did you mean '{near}'?" if near is not None else ""
-        hint += _tables(known)
-        if len(absent.split()) > 1:
-            hint += " If this is a query: only a single SELECT is allowed."
-        return cls(f"{name}: {title} has no table or view '{absent}'.{hint}")
+    no_such_table = template("name, title, absent, known, near, *, query=False")(
+        "{name}: {title} has no table or view '{absent}'.{near:? Did you mean '{near}'?}{known:? "
+        "It has {known:names 10}.}{query:? If this is a query: only a single SELECT is allowed.}"
+    )
 
     forbidden = template("name, title, reason")(
         "{name}: {title} does not allow it: {reason}. Connect as a role that may read it, or "
@@ -410,27 +387,17 @@ class DatabaseError(InputError):
         'query: SELECT "{column}" AS other ...'
     )
 
-    @classmethod
-    def no_table(cls, title: str, scheme: str, known: list[str]) -> DatabaseError:
-        return cls(
-            f"The address of a database names no rows. Name a table or view of {title}: by table= "
-            f"(--table), {scheme}://...#table or discriminant.sql(url, table_or_query)."
-            f"{_tables(known)}"
-        )
+    no_table = template("title, scheme, known")(
+        "The address of a database names no rows. Name a table or view of {title}: by table= "
+        "(--table), {scheme}://...#table or discriminant.sql(url, table_or_query).{known:? It has "
+        "{known:names 10}.}"
+    )
 
     must_stay = template("name, what")(
         "{name}: {what} needs rows, but pushdown=True keeps them in the database. Fit a model "
         "from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
         "pushdown=False."
     )
-
-
-def _tables(known: list[str]) -> str:
-    """Which tables there are, some of them if they are many."""
-    if not known:
-        return ""
-    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
-    return f" It has {', '.join(map(repr, known[:10]))}{more}."
 
 
 class StoredFileError(InputError):
@@ -450,13 +417,10 @@ class StoredFileError(InputError):
         "save it again."
     )
 
-    @classmethod
-    def wrong_digest(cls, path: object, stated: str, actual: str) -> StoredFileError:
-        return cls(
-            f"The content of {path} was changed after it was saved: its SHA-256 should be "
-            f"{stated[:16]}... and is {actual[:16]}... Nothing was loaded; use a copy or save it "
-            "again."
-        )
+    wrong_digest = template("path, stated, actual")(
+        "The content of {path} was changed after it was saved: its SHA-256 should be "
+        "{stated:.16}... and is {actual:.16}... Nothing was loaded; use a copy or save it again."
+    )
 
     future = template("path, version, most, package")(
         "{path} has format version {version}, written by discriminant {package}; this version "
@@ -491,7 +455,7 @@ class StoredFileError(InputError):
 
 
 class StateError(InputError):
-    """A model has a part that cannot be saved."""
+    """Some part of a model cannot be saved."""
 
     of_part = template("part, kind")(
         "{part} is a {kind}, but a file holds only numbers, text, arrays and parts of this "
@@ -633,20 +597,16 @@ class SparseFileError(FileError):
         "Correct the header, or remove what follows the last row."
     )
 
-    @classmethod
-    def of_token(cls, path: str, line: int, token: str, expected: str) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: {_shorten(token)} instead of {expected}. A row is "
-            "'label,label feature:value feature:value': correct the line."
-        )
+    of_token = template("path, line, token, expected")(
+        "{path}, line {line}: {token:short 40} instead of {expected}. A row is 'label,label "
+        "feature:value feature:value': correct the line."
+    )
 
-    @classmethod
-    def negative(cls, path: str, line: int, label: str) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: label {_shorten(label)}, but labels are numbers counted from 0. "
-            "For two classes -1 and 1, write 0 for -1; read_svmlight(path) reads any numbers, one "
-            "for each row, for model.fit(X, y)."
-        )
+    negative = template("path, line, label")(
+        "{path}, line {line}: label {label:short 40}, but labels are numbers counted from 0. For "
+        "two classes -1 and 1, write 0 for -1; read_svmlight(path) reads any numbers, one for each "
+        "row, for model.fit(X, y)."
+    )
 
     of_size = template("path, size, most")(
         "{path}, line 1: the header states {size:,}, but rows, features and labels are limited "
@@ -657,26 +617,20 @@ class SparseFileError(FileError):
         "{path} is a folder, but a label tree of sparse rows reads one file. Name a file."
     )
 
-    @classmethod
-    def of_range(
-        cls, path: str, line: int, kind: str, number: int, *, first: int, many: int
-    ) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: {kind} {number}, but there are {many} {kind}s, {first} to "
-            f"{first + many - 1}. Correct the line, or the number of {kind}s."
-        )
+    of_range = template("path, line, kind, number, *, first, many")(
+        "{path}, line {line}: {kind} {number}, but there are {many} {kind}s, {first} to "
+        "{first + many - 1}. Correct the line, or the number of {kind}s."
+    )
 
     repeated = template("path, line, kind, number")(
         "{path}, line {line}: {kind} {number} occurs twice in the row, so its value is "
         "ambiguous. Keep one of them."
     )
 
-    @classmethod
-    def not_finite(cls, path: str, line: int, feature: int, value: str) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: feature {feature} is {_shorten(value)}, which is not a finite "
-            "number. Leave the feature out (it is 0 then), or give it a value."
-        )
+    not_finite = template("path, line, feature, value")(
+        "{path}, line {line}: feature {feature} is {value:short 40}, which is not a finite number. "
+        "Leave the feature out (it is 0 then), or give it a value."
+    )
 
     one_label = template("path, line, labels")(
         "{path}, line {line}: {labels} labels, but each row should have one. Pass many=True to "
@@ -697,13 +651,11 @@ class SparseFileError(FileError):
 class MoreFeaturesWarning(DiscriminantWarning):
     """A svmlight file has features that the model does not know."""
 
-    @classmethod
-    def of(cls, path: str, last: int, first: int, known: int) -> MoreFeaturesWarning:
-        return cls(
-            f"{path} has features up to {last}, but the model knows {known}, {first} to "
-            f"{first + known - 1}; the others were ignored. If the file numbers its features "
-            f"differently from the training rows, pass --first {1 - first}."
-        )
+    of = template("path, last, first, known")(
+        "{path} has features up to {last}, but the model knows {known}, {first} to {first + known "
+        "- 1}; the others were ignored. If the file numbers its features differently from the "
+        "training rows, pass --first {1 - first}."
+    )
 
 
 class FirstFeatureWarning(DiscriminantWarning):
@@ -716,7 +668,3 @@ class FirstFeatureWarning(DiscriminantWarning):
         "or --first 1 (commands), first=0 (read_svmlight), or set model.first_feature_ = 0 "
         "(predict_file). A model that 'discriminant fit' fits to svmlight remembers it."
     )
-
-
-def _shorten(text: str, most: int = 40) -> str:
-    return repr(text if len(text) <= most else text[:most] + "…")

@@ -1,8 +1,8 @@
-"""Issue, merge and capture the warnings of the package.
+"""Control of warnings: issue, merge and capture the warnings of the package.
 
 Inside `merge_warnings`, `capture_warnings` and `add_context`, warnings are collected in a context
-variable and not by Python's warning filters: filters belong to the whole process, the variable to
-one thread.
+variable and not by Python's warning filters, because the filters belong to the whole process and
+the variable belongs to one thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COLLECTED: ContextVar[list[Warning] | None] = ContextVar("collected warnings", 
 
 
 def warn(warning: Warning) -> None:
-    """Issue a warning at the line of the user's own code, however deep in the package it arises."""
+    """Issue a warning that points to the line of the user's code that called this package."""
     collected = _COLLECTED.get()
     if collected is not None:
         collected.append(warning)
@@ -39,9 +39,9 @@ def warn(warning: Warning) -> None:
 
 @contextmanager
 def merge_warnings() -> Iterator[None]:
-    """Issue one warning of each class raised inside: the first, with the number of the others.
+    """Merge the warnings raised inside: issue the first of each class, with a count of the others.
 
-    Inside another `merge_warnings` or `capture_warnings` the outer one merges.
+    If it is inside another `merge_warnings` or `capture_warnings`, only the outer one merges.
     """
     if _COLLECTED.get() is not None:
         yield
@@ -54,7 +54,7 @@ def merge_warnings() -> Iterator[None]:
 
 @contextmanager
 def capture_warnings() -> Iterator[list[Warning]]:
-    """Capture the warnings raised inside: on exit the list holds one of each class."""
+    """Capture the warnings raised inside; on exit the list holds one warning of each class."""
     merged: list[Warning] = []
     collected: list[Warning] = []
     try:
@@ -77,7 +77,10 @@ def add_context(context: str) -> Iterator[None]:
 
 
 def in_thread(work: Callable[P, R]) -> Callable[P, R]:
-    """Return `work` for another thread: its warnings are collected with those of this thread."""
+    """Return `work` for use in another thread.
+
+    Its warnings are collected together with those of this thread.
+    """
     collected = _COLLECTED.get()
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -101,7 +104,7 @@ def _collect_warnings() -> Iterator[list[Warning]]:
 
 
 def _merge(collected: Sequence[Warning]) -> list[Warning]:
-    """Return the first warning of each class, with the number of other texts of that class."""
+    """Return one warning of each class: the first, with a count of the other texts."""
     texts: dict[type[Warning], dict[str, None]] = {}
     for warning in collected:
         texts.setdefault(type(warning), {})[str(warning)] = None

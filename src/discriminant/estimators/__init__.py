@@ -1,1 +1,1 @@
-"""Scikit-learn-shaped classes: each wires one path through the house."""
+"""Estimators: classes with scikit-learn's interface (`fit`, `predict`, `score`)."""

@@ -1,35 +1,38 @@
 """Base classes of the estimators: opening rows, fitting, fitted state, prediction and saving.
 
-    EstimatorMixin       options, `save`, the check that a model is fitted
-    RowEstimator         matches the columns of new rows with those of the fit, by name or by place
-    MomentClassifier     a function of class moments: one pass, then algebra
-    IterativeEstimator   reads the rows repeatedly until a fit converges
-    IterativeClassifier  the same for classes
+    EstimatorMixin       options, saving, the check that a model is fitted
+    ClassifierWrapper    a classifier that wraps another classifier
+    RowEstimator         matches the columns of new rows with the fitted ones, by name or position
+    MomentClassifier     a classifier computed from class moments, in one pass over the rows
+    IterativeEstimator   reads the rows repeatedly until the fit converges
+    IterativeClassifier  an `IterativeEstimator` that predicts classes
 
-A classifier from moments adds its options, `detail` (the sums that it needs) and
-`rule_from(moments)`, a pure function: fitting and every kind of resampling call only that. A
-classifier that iterates adds its options, `_check_options` and `_fit_table(table)`, which makes
-its passes over the table, calls `_set_rule` and sets its other fitted attributes.
+A `MomentClassifier` adds its options, `detail` (which moments it needs) and `rule_from(moments)`.
+The latter is a pure function, the only one that fitting and resampling call. An
+`IterativeClassifier` adds its options, `_check_options` and `_fit_table(table)`, which makes the
+passes over the table, calls `_set_rule` and sets the other fitted attributes.
 
-`fit(rows)`, without y, fits a partitioned table (`discriminant.rows`), which knows its own labels
-and weights. A model that needs its rows in memory loads them if they are few enough, and raises
-NeedsMemoryError otherwise. A model fitted that way knows the encoded features: `predict` accepts
-frames that have these columns. `Encoded(model).fit(rows)` accepts the original columns.
+`fit(rows)`, without y, fits a partitioned table (`discriminant.rows`), which contains its labels
+and weights. A model that needs all rows in memory loads them if they are few enough, and raises
+`NeedsMemoryError` otherwise. A model fitted to a partitioned table is fitted to the encoded
+features, so `predict` expects frames with these columns. To predict from the original columns, use
+`Encoded(model).fit(rows)`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from types import MethodType
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.engines.dispatch import read_classes
 from discriminant.engines.local import blas_context, map_rows
@@ -51,25 +54,23 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
-from discriminant.estimators.method_wrappers import (
-    IgnoresUnderflow,
-    OptionCopies,
-    ignore_underflow,
-)
+from discriminant.estimators.docstrings import InheritsDocstring
+from discriminant.estimators.method_wrappers import IgnoresUnderflow, OptionCopies, ignore_underflow
 from discriminant.estimators.sklearn_option_hints import OptionHints
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.probability_scores import max_and_argmax
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names
 from discriminant.table.memory import Table, as_features, as_table
 
 F = TypeVar("F", bound=Callable[..., Any])
-Prior = npt.ArrayLike | Mapping[Any, float]  # (K,) in the order of the classes, or by label
+# array (K,) in the order of the classes, or dict by label
+Prior = npt.ArrayLike | Mapping[Any, float]
 
-# Members for other modules of the package and for new models: they are not listed by `dir`.
+# Members that other modules of the package and new models use; `dir` does not list them.
 _NOT_LISTED = frozenset(
     [
         "accepts",
@@ -132,14 +133,14 @@ class _ConditionalMethod:
 
 
 def is_regressor(estimator: Any) -> bool:
-    """Whether an estimator, or the last step of a pipeline, predicts numbers."""
+    """Return whether an estimator, or the last step of a pipeline, is a regressor."""
     return _estimator_type(estimator) == "regressor"
 
 
 def require_classifier(estimator: Any, wrapper: str, why: str) -> None:
-    """Raise OptionError if an estimator declares that it is not a classifier.
+    """Raise `OptionError` if an estimator declares a type other than 'classifier'.
 
-    An estimator that declares no type passes.
+    An estimator that declares no type is accepted.
     """
     kind = _estimator_type(estimator)
     if kind not in (None, "classifier"):
@@ -148,14 +149,47 @@ def require_classifier(estimator: Any, wrapper: str, why: str) -> None:
 
 
 def _estimator_type(estimator: Any) -> str | None:
-    kind: str | None = None
-    if hasattr(estimator, "__sklearn_tags__"):
-        kind = get_tags(estimator).estimator_type
-    return kind
+    declared = hasattr(estimator, "__sklearn_tags__")
+    return cast(str | None, get_tags(estimator).estimator_type) if declared else None
 
 
-def as_partitioned(X: Any, y: Any = None, weight: Any = None) -> PartitionedTable | None:
-    """Return X if it is a partitioned table, else None; y and weight must then be left out."""
+def has_probabilities(model: Any) -> bool:
+    """Return whether a classifier has `predict_proba` or `predict_log_proba`."""
+    return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+
+
+def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit an estimator and return it.
+
+    Raise `WeightError` if weights are given and the estimator does not support them.
+    """
+    if weight is None:
+        return model.fit(X, y)
+    if not has_fit_parameter(model, "sample_weight"):
+        raise WeightError.not_supported(type(model).__name__)
+    return model.fit(X, y, sample_weight=weight)
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise `OptionError` unless the option `name` has one of the allowed values."""
+    allowed = tuple(allowed)
+    if not (isinstance(value, str) and value in allowed):
+        raise OptionError.of(name, value, f"one of {', '.join(allowed)}")
+
+
+def second_minus_first(scores: Floats) -> Floats:
+    """Return the score of the second class minus that of the first (n,), if there are two classes.
+
+    Scores (n, K) of more classes are returned unchanged.
+    """
+    return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
+
+
+def partitioned_or_none(X: Any, y: Any = None, weight: Any = None) -> PartitionedTable | None:
+    """Return X if it is a partitioned table, else None.
+
+    Raise if X is a partitioned table and y or weight is given too: the table contains both.
+    """
     if not isinstance(X, PartitionedTable):
         return None
     reject_separate_labels(y, weight)
@@ -163,11 +197,13 @@ def as_partitioned(X: Any, y: Any = None, weight: Any = None) -> PartitionedTabl
 
 
 def to_memory(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
-    """Return rows, labels and weights; those of a partitioned table as a frame and arrays.
+    """Return rows, labels and weights that are in memory.
 
-    Raises NeedsMemoryError if the table has too many rows for memory.
+    A partitioned table is loaded as a data frame and arrays; anything else is returned unchanged.
+
+    Raises `NeedsMemoryError` if the table is too large for memory.
     """
-    partitioned = as_partitioned(X, y, weight)
+    partitioned = partitioned_or_none(X, y, weight)
     if partitioned is None:
         return X, y, weight
     import pyarrow as pa
@@ -179,14 +215,14 @@ def to_memory(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
     return frame, table.schema.labels[table.codes], table.weight
 
 
-class EstimatorMixin(OptionHints, OptionCopies, IgnoresUnderflow):
-    """Options, saving and the check that a model is fitted: common to all estimators."""
+class EstimatorMixin(InheritsDocstring, OptionHints, OptionCopies, IgnoresUnderflow):
+    """Base class of all estimators: options, saving, and the check that a model is fitted."""
 
-    _fitted_attribute = "estimator_"  # only a fitted model has it
+    _fitted_attribute = "estimator_"  # attribute that exists only after a fit
     _fit_methods = "fit"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the model as one file, atomically; `discriminant.load(path)` reads it.
+        """Save the model to a file, which `discriminant.load(path)` reads.
 
         Parameters
         ----------
@@ -198,22 +234,27 @@ class EstimatorMixin(OptionHints, OptionCopies, IgnoresUnderflow):
         save(self, path)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether the model is fitted."""
+        """Return whether the model is fitted."""
         return hasattr(self, self._fitted_attribute)
 
     def __dir__(self) -> list[str]:
-        """List the attributes for users."""
+        """List the public attributes."""
         return [name for name in super().__dir__() if name not in _NOT_LISTED]
 
     def _check_is_fitted(self) -> None:
-        if not hasattr(self, self._fitted_attribute):
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError(
-                f"This {self.__class__.__name__} instance is not fitted yet: call "
+                f"This {type(self).__name__} instance is not fitted yet: call "
                 f"{self._fit_methods} first."
             )
 
+    def _check_width(self, width: int) -> None:
+        """Raise `ShapeError` unless `width` is the number of columns in the fit."""
+        if width != self.n_features_in_:
+            raise ShapeError.of_width(width, self.n_features_in_, type(self).__name__)
+
     def _copy_input_names(self, model: Any) -> None:
-        """Set the number and names of the features as those of the fitted model inside."""
+        """Copy the number and names of the features from a wrapped model."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(model, name):
@@ -228,27 +269,60 @@ class EstimatorMixin(OptionHints, OptionCopies, IgnoresUnderflow):
             self.__dict__.pop("feature_names_in_", None)
 
 
+class ClassifierWrapper(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
+    """Base class of classifiers that wrap another classifier, `estimator`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    n_features_in_, feature_names_in_
+        Those of the wrapped classifier.
+    """
+
+    estimator: Any
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of the wrapped classifier."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.target_tags = inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
+        return tags
+
+
 class RowEstimator(EstimatorMixin, BaseEstimator):
-    """An estimator that checks new rows against the columns of the fit."""
+    """Base class of estimators that match the columns of new rows with those of the fit.
+
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+    """
 
     _fitted_attribute = "moments_"
     _fit_methods = "fit, fit_moments or partial_fit"
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows are supported."""
+        """Return the tags: sparse rows are supported."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     def _set_features(self, features: tuple[str, ...], named: bool | None = None) -> None:
-        """Store the column names; without `named`, default names such as x0 do not count."""
+        """Store the column names and whether the user gave them.
+
+        If `named` is None, they count as given by the user unless they are default names such as
+        'x0'.
+        """
         if named is None:
             named = features != numbered_names(len(features))
         self._schema = Schema(features, np.zeros(0), named)
         self._set_input_names(features, named=named)
 
     def _rows_to_score(self, X: Any) -> Features:
-        """Rows with columns in the order of the fit; a plain float64 array is used unchanged."""
+        """Return rows with the columns in the order of the fit; a float64 array stays unchanged."""
         plain = (
             type(X) is np.ndarray
             and X.dtype == np.float64
@@ -260,23 +334,23 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
         return X if plain else self._open_features(X)
 
     def _open_features(self, X: Any) -> Features:
-        """Validate rows, and bring their columns into the order of the fit."""
+        """Validate rows and reorder their columns as in the fit."""
         features, names = as_features(X, match=self._schema)
-        if features.shape[1] != self.n_features_in_:
-            raise ShapeError.of_width(
-                features.shape[1], self.n_features_in_, self.__class__.__name__
-            )
+        self._check_width(features.shape[1])
         if features.shape[0] == 0:
             raise ShapeError.no_rows(0)
         if names is not None and not self._schema.named and names != self._schema.features:
-            warn(NamesUncheckedWarning.fitted_without(self.__class__.__name__))
+            warn(NamesUncheckedWarning.fitted_without(type(self).__name__))
         if names is None and self._schema.named:
-            warn(NamesUncheckedWarning.given_without(self.__class__.__name__))
+            warn(NamesUncheckedWarning.given_without(type(self).__name__))
         return features
 
     def _score_rows(self, score: Callable[[Features], Floats], X: Any) -> Floats:
-        """Scores of the rows; raise an error that names the cell if one is not finite."""
-        features = self._rows_to_score(X)
+        """Return the scores of rows; if one is not finite, raise an error that names the cell."""
+        return self._score_features(score, self._rows_to_score(X))
+
+    def _score_features(self, score: Callable[[Features], Floats], features: Features) -> Floats:
+        """Return the scores of validated rows."""
 
         def score_quietly(rows: Features) -> Floats:
             with np.errstate(invalid="ignore", over="ignore"):
@@ -287,19 +361,70 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
             codes = np.zeros(features.shape[0], dtype=np.uint8)
             Block(features[:], codes).raise_bad_cell(self._schema.features)
             for row in np.flatnonzero(np.isnan(scores).reshape(len(scores), -1).any(axis=1)):
-                raise InfiniteValueError.of_row(int(row), self.__class__.__name__)
+                raise InfiniteValueError.of_row(int(row), type(self).__name__)
         return scores
+
+    def _map_scores(
+        self,
+        score: Callable[[Features], Floats],
+        convert: Callable[[Floats], npt.NDArray[Any]],
+        X: Any,
+    ) -> npt.NDArray[Any]:
+        """Return `convert(score(rows))`, block by block, while the scores are in the cache."""
+        features = self._rows_to_score(X)
+
+        def compute(rows: Features) -> npt.NDArray[Any]:
+            with np.errstate(invalid="ignore", over="ignore"):
+                scores = score(rows)
+            if not np.isfinite(scores).all():
+                raise _NotFiniteError
+            return convert(scores)
+
+        try:
+            return map_rows(compute, features)
+        except _NotFiniteError:  # a bad cell, or scores beyond float64
+            return convert(self._score_features(score, features))
+
+
+class _NotFiniteError(Exception):
+    """Scores of some rows are not finite."""
+
+
+def predicted_codes(scores: Floats) -> npt.NDArray[np.intp]:
+    """Return the index of the largest of K scores (n, K).
+
+    A single score (n, 1) is the second minus the first: the index is 1 where it is positive.
+    """
+    if scores.shape[1] == 1:
+        return np.asarray((scores[:, 0] > 0).astype(np.intp))
+    return max_and_argmax(scores.T)[1]
 
 
 class MomentClassifier(ClassifierMixin, RowEstimator):
-    """A classifier that is a function of class moments.
+    """Base class of classifiers that are computed from class moments.
 
-    A subclass defines `detail` and `rule_from`, and may override the methods after them.
+    A subclass defines `detail` and `rule_from`. It may override the methods listed after these two.
+
+    Parameters
+    ----------
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    prior_ : array of shape (K,)
+        Class priors.
+    means_ : array of shape (K, d)
+        Class means.
+    moments_ : ClassMoments
+        Moments of the fitted rows; `partial_fit` and `forget` update them.
     """
 
     prior: Prior | None = None
-    moments_: Any  # ClassMoments, or ClassRows where the rows take less room
-    _asked: Self  # options when the moments were set: later changes take effect at the next fit
+    moments_: Any  # ClassMoments, or ClassRows if the rows need less memory
+    _asked: Self  # copy of the model with the options of the last fit
     _fitted: Rule | None
     _derived: dict[str, Any]  # cache of quantities derived from the moments
 
@@ -307,40 +432,44 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
 
     @property
     def detail(self) -> Detail:
-        """Sums that the moments must contain."""
+        """Level of detail of the moments that a fit needs: which sums they contain."""
         raise AttributeError("detail")
 
     def rule_from(self, moments: Any) -> Rule:
-        """Return the rule fitted to moments; nothing is stored."""
+        """Return the rule fitted to moments, without changing the model."""
         raise AttributeError("rule_from")
 
     def detail_for(self, rows: int, width: int) -> Detail:
-        """Detail to read from a table of this shape: `detail`, or more if that takes less room."""
+        """Return the level of detail to read from a table of this shape.
+
+        It is 'rows', the rows themselves, if they need less memory than their moments.
+        """
         return self.detail
 
     def accepts(self, moments: ClassMoments | ClassRows) -> bool:
-        """Whether moments contain what a fit needs."""
-        return moments.holds(self.detail)
+        """Return whether moments contain all that a fit needs."""
+        return moments.has(self.detail)
 
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
-        """(K,) class priors of a fit to these moments."""
+        """Return the class priors (K,) that a fit to these moments uses."""
         return class_prior(moments, self.prior)
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Whether moments are too inexact to replace their rows; then use `rule_from_table`."""
+        """Return whether moments are too inexact for a fit, so that `rule_from_table` is needed."""
         return False
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
-        """(N, K) scores of each row by the rule fitted to all other rows.
+        """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
 
-        NaN where that rule must be refitted; None if there is no closed form.
+        Scores are NaN for rows whose rule must be refitted. Returns None if there is no closed
+        form.
         """
         return None
 
     def predict_with_rule(
         self, rule: Rule, features: Features
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
-        """(n, K) log posteriors and (n,) codes of the predicted classes, by any fitted rule."""
+        """Return log posteriors (n, K) and predicted class codes (n,) of rows, by a given rule."""
         scores = rule.scores(features)
         return log_posterior(scores), max_and_argmax(scores.T)[1]
 
@@ -356,7 +485,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         y : array of shape (n,)
             Class labels: numbers, texts or booleans.
         sample_weight : array of shape (n,), default None
-            Weight of each row; an integer weight equals repeating the row.
+            Weight of each row. An integer weight has the effect of repeating the row.
 
         Returns
         -------
@@ -365,30 +494,26 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         self.__dict__.pop("_allowed", None)
         table = self._open_table(X, y, sample_weight)
         if len(table) == 1:
-            raise TooFewRowsError.of_one_row(
-                self.__class__.__name__, 4 if self.detail == "class" else 3
-            )
+            least = 4 if self.detail == "class" else 3
+            raise TooFewRowsError.of_one_row(type(self).__name__, least)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
         return self._fit_table(table)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
-        """Fit the model from moments; no rows are needed.
+        """Fit the model from class moments, without the rows.
 
         Parameters
         ----------
         moments : ClassMoments
-            What `discriminant.moments(X, y)` returns; may be merged, weighted or regrouped.
+            Result of `discriminant.moments(X, y)`. It may have been merged, weighted or regrouped.
 
         Returns
         -------
         self
         """
-        given: Any = moments
-        if not isinstance(given, ClassMoments | ClassRows):
-            allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
-            raise OptionError.of("moments", type(given).__name__, allowed)
-        return self._fit_from(given)
+        check_moments(moments)
+        return self._fit_from(moments)
 
     def partial_fit(
         self,
@@ -397,14 +522,14 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         classes: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Add rows to the fit; the rule is computed when it is next used.
+        """Add rows to the fit; the rule is updated when it is next used.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`. New classes may appear in any call.
         classes : array, default None
-            The only labels allowed in this and later calls; None allows any.
+            Labels allowed in this and all later calls. None: any label.
 
         Returns
         -------
@@ -419,7 +544,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
             self._set_state(first, named=table.schema.named)
             return self
         if table.width != len(self.moments_.features):
-            raise ShapeError.of_width(table.width, self.n_features_in_, self.__class__.__name__)
+            raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
         moments = self._reduce_rows(self.moments_ + self._read_additional(table))
         self._set_state(moments, named=self._schema.named)
         return self
@@ -446,7 +571,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
 
     @property
     def rule_(self) -> Rule:
-        """Fitted rule: `rule_.scores(X)` are the scores of the classes."""
+        """Fitted rule; `rule_.scores(X)` returns the class scores."""
         self._check_is_fitted()
         if self._fitted is None:
             self._fitted = self._asked.rule_from(self._present_moments)
@@ -454,19 +579,19 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """(K,) class labels, sorted."""
+        """Class labels (K,), sorted."""
         self._check_is_fitted()
         return np.asarray(self._present_moments.labels)
 
     @property
     def prior_(self) -> Floats:
-        """(K,) class priors."""
+        """Class priors (K,)."""
         self._check_is_fitted()
         return self._asked.prior_from(self._present_moments)
 
     @property
     def means_(self) -> Floats:
-        """(K, d) class means."""
+        """Class means (K, d)."""
         self._check_is_fitted()
         return np.asarray(self._present_moments.means)
 
@@ -487,23 +612,31 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         array of shape (n,)
             Labels.
         """
-        scores = self._scores(X, prior)
-        return np.asarray(self.rule_.labels[map_rows(_argmax, scores)])
+        if prior is None:
+            codes = self._convert_scores(X, predicted_codes)
+        else:
+            codes = map_rows(predicted_codes, self._scores(X, prior))
+        return np.asarray(self.rule_.labels[codes])
 
     def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """(n, K) log posterior probabilities, exact in the tails; arguments as in `predict`."""
+        """Return log posteriors (n, K), accurate for very small probabilities too.
+
+        The arguments are those of `predict`.
+        """
         return map_rows(log_posterior, self._scores(X, prior))
 
     def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """(n, K) posterior probabilities of the classes; arguments as in `predict`."""
+        """Return posterior probabilities (n, K).
+
+        The arguments are those of `predict`.
+        """
+        if prior is None:
+            return self._convert_scores(X, posterior)
         return map_rows(posterior, self._scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores of the classes; with two classes (n,) log odds of the second."""
-        scores = self._scores(X, None)
-        if scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] - scores[:, 0])
-        return scores
+        """Return class scores (n, K); with two classes, the log odds of the second class (n,)."""
+        return second_minus_first(self._scores(X, None))
 
     # --- private ----------------------------------------------------------------------------------
 
@@ -513,9 +646,8 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
 
     def _fit_from(self, moments: ClassMoments | ClassRows, named: bool | None = None) -> Self:
         if not self.accepts(moments):
-            raise MomentsMismatchError.needs_detail(
-                self.__class__.__name__, self.detail, moments.detail
-            )
+            name = type(self).__name__
+            raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         moments = self._reduce_rows(moments)
         with merge_warnings(), blas_context(len(moments.features)):
             rule = self.rule_from(moments)
@@ -523,7 +655,10 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         return self
 
     def _read_additional(self, table: AnyTable) -> Any:
-        """Moments of more rows; rows themselves about the old origin, so that equal stay equal."""
+        """Read the moments of additional rows.
+
+        If the model stores rows, the new ones are stored relative to the same origin.
+        """
         anchor = self.moments_.anchor if self.moments_.detail == "rows" else None
         return read_classes(table, self.moments_.detail, anchor=anchor)
 
@@ -536,7 +671,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         return self.moments_.classes(self.moments_.labels[present].tolist())
 
     def _reduce_rows(self, moments: Any) -> Any:
-        """Reduce rows to moments once there are so many that moments take less room."""
+        """Replace stored rows by their moments if these need less memory."""
         if moments.detail != "rows":
             return moments
         return moments.reduce(self.detail_for(int(moments.rows.sum()), len(moments.features)))
@@ -558,7 +693,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         self._set_features(moments.features, named)
 
     def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
-        """A quantity derived from the moments, computed when it is first used."""
+        """Return a quantity derived from the moments; it is computed once, on first use."""
         self._check_is_fitted()
         if name not in self._derived:
             self._derived[name] = compute()
@@ -567,17 +702,24 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     def _open_table(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
     ) -> AnyTable:
-        """Validate rows and labels; with `more`, match the column names of earlier rows."""
-        partitioned = as_partitioned(X, y, weight)
+        """Validate rows and labels and return them as a table.
+
+        With `more`, columns are matched by name with those of the rows fitted before.
+        """
+        partitioned = partitioned_or_none(X, y, weight)
         if partitioned is not None:
             return partitioned
         match = self._schema if more and hasattr(self, "_schema") else None
-        return as_table(
-            X, y, weight=weight, labels=labels, name=self.__class__.__name__, match=match
-        )
+        name = type(self).__name__
+        return as_table(X, y, weight=weight, labels=labels, name=name, match=match)
 
     def _rule_scores(self, X: Any) -> Floats:
         return self._score_rows(self.rule_.scores, X)
+
+    def _convert_scores(
+        self, X: Any, convert: Callable[[Floats], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        return self._map_scores(self.rule_.scores, convert, X)
 
     def _scores(self, X: Any, prior: Prior | None) -> Floats:
         scores = self._rule_scores(X)
@@ -586,22 +728,35 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         return scores + np.log(class_prior(self._present_moments, prior)) - np.log(self.prior_)
 
 
-def _argmax(scores: Floats) -> npt.NDArray[np.intp]:
-    return np.asarray(scores.argmax(axis=1))
+def check_moments(moments: Any) -> None:
+    """Raise `OptionError` unless the argument of `fit_moments` is a moments object."""
+    if not isinstance(moments, ClassMoments | ClassRows):
+        allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
+        raise OptionError.of("moments", type(moments).__name__, allowed)
 
 
 class LinearMomentClassifier(MomentClassifier):
-    """A classifier from moments whose scores are linear."""
+    """Base class of classifiers that are computed from class moments and have linear scores.
+
+    Attributes
+    ----------
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients in the user's units.
+    """
 
     @property
     def coef_(self) -> Floats:
-        """(K, d) coefficients in the user's units; with two classes (1, d), second minus first."""
-        return self._coefficients()[0]
+        """Coefficients (K, d) in the user's units; with two classes (1, d), second minus first."""
+        return as_sklearn_coefficients(*self._linear_rule().slopes())[0]
 
     @property
     def intercept_(self) -> Floats:
-        """(K,) or (1,) intercepts for `coef_`; prediction uses an origin near the rows instead."""
-        return self._coefficients()[1]
+        """Intercepts (K,) for `coef_`; with two classes (1,), second minus first.
+
+        `predict` does not use them: for accuracy, it measures features from an origin near the
+        rows.
+        """
+        return as_sklearn_coefficients(*self._linear_rule().slopes())[1]
 
     def _linear_rule(self) -> LinearRule:
         rule = self.rule_
@@ -609,22 +764,19 @@ class LinearMomentClassifier(MomentClassifier):
             raise AttributeError("This rule is not linear, so it has no coef_.")
         return rule
 
-    def _coefficients(self) -> tuple[Floats, Floats]:
-        return one_row_for_two(*self._linear_rule().slopes())
 
-
-def one_row_for_two(slope: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-    """Coefficients as scikit-learn has them: of two classes one row, second minus first."""
+def as_sklearn_coefficients(slope: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+    """Return coefficients in scikit-learn's form: with two classes one row, second minus first."""
     if len(intercept) == 2:
         return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
     return slope, intercept
 
 
 class IterativeEstimator(RowEstimator):
-    """An estimator that reads the rows repeatedly and ends in a rule.
+    """Base class of estimators that read the rows repeatedly until the fit converges.
 
-    A subclass defines `_check_options` and `fit`, which opens a table, makes its passes over it
-    and calls `_set_rule`. Fitted state: `rule_`, and whatever attributes the subclass sets.
+    A subclass defines `_check_options` and `fit`. `fit` opens a table, makes passes over it and
+    calls `_set_rule`. The fitted state is `rule_` and the attributes that the subclass sets.
     """
 
     rule_: LinearRule
@@ -632,7 +784,7 @@ class IterativeEstimator(RowEstimator):
     _fit_methods = "fit"
 
     def _check_options(self) -> None:
-        """Raise OptionError if an option is invalid; called once by `fit`."""
+        """Raise `OptionError` if an option is invalid; `fit` calls this once."""
         raise NotImplementedError
 
     def _require_bool(self, *names: str) -> None:
@@ -645,24 +797,29 @@ class IterativeEstimator(RowEstimator):
         self.rule_ = rule
 
     def _rule_scores(self, X: Any) -> Floats:
-        """(n, K), or with one score (n, 1)."""
+        """Return the scores of the rule: (n, K), or (n, 1) for a rule with a single score."""
         self._check_is_fitted()
         return self._score_rows(self.rule_.scores, X)
 
 
 class IterativeClassifier(ClassifierMixin, IterativeEstimator):
-    """A classifier that reads the rows repeatedly.
+    """Base class of classifiers that read the rows repeatedly.
 
-    A subclass defines `fit`, which calls `_fit_rows`, `_check_options` and `_fit_table`.
-    `_partitions` says whether its passes can read a partitioned table; if not, the rows of one are
-    loaded into memory.
+    A subclass defines `_check_options`, `_fit_table`, and `fit`, which calls `_fit_rows`.
+    `_partitions` is True if the passes can read a partitioned table; otherwise the rows of such a
+    table are loaded into memory.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
     """
 
     classes_: npt.NDArray[Any]  # (K,) labels, sorted
     _partitions = False
 
     def _fit_table(self, table: Any) -> None:
-        """Iterate over an open table, call `_set_rule`, set the other fitted attributes."""
+        """Fit a table by iteration, call `_set_rule` and set the other fitted attributes."""
         raise NotImplementedError
 
     def _fit_rows(self, X: Any, y: Any, weight: Any = None) -> Self:
@@ -672,9 +829,9 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
         return self
 
     def _open_table(self, X: Any, y: Any, weight: Any) -> AnyTable:
-        """Validate rows: two classes or more, each with rows of positive weight."""
-        name = self.__class__.__name__
-        table = as_partitioned(X, y, weight) or as_table(X, y, weight=weight, name=name)
+        """Validate rows: at least two classes, each with rows of positive weight."""
+        name = type(self).__name__
+        table = partitioned_or_none(X, y, weight) or as_table(X, y, weight=weight, name=name)
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(name, 2)
         labels = table.schema.labels
@@ -690,7 +847,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
 
 
 def class_totals(table: AnyTable) -> Floats:
-    """(K,) total weight of the rows of each class."""
+    """Return the total weight of the rows of each class (K,)."""
     if isinstance(table, PartitionedTable):
         return table.moments.weight
     totals = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))

@@ -1,12 +1,13 @@
-"""Basis: polynomial terms and Gaussian kernels of the features, as a scikit-learn transformer.
+"""Basis expansion: polynomial terms and Gaussian kernels, as a scikit-learn transformer.
 
-One pass over the rows gives means and standard deviations, and with them the origin of the powers;
-kernel centres are given, or found by k-means in a sample of the rows. The columns themselves are
-computed by `table.basis`.
+One pass over the rows computes the means and standard deviations, from which the origin of the
+powers is chosen. Kernel centres are given by the user, or found by k-means in a sample of the rows.
+The basis functions are evaluated by `table.basis`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Number, Real
 from typing import Any, Self, cast
 
@@ -29,55 +30,56 @@ from discriminant.table.basis import (
 from discriminant.table.blocks import Features, Floats, Schema, dense, is_sparse, numbered_names
 from discriminant.table.memory import Table, as_features
 
-_BLOCK = 1 << 17  # numbers in a block of rows, so that it stays in the cache
-_SAMPLE = 1 << 13  # rows in the sample for k-means
-_EACH = 32  # rows per centre in the sample, if centres are many
+_BLOCK = 1 << 17  # size of a block of rows, in numbers, that stays in the cache
+_SAMPLE = 1 << 13  # number of rows in the sample for k-means
+_ROWS_PER_CENTRE = 32  # rows per centre in the sample, if there are many centres
 
 
 class Basis(TransformerMixin, RowEstimator):
     """Polynomial terms and Gaussian kernels: curved boundaries by linear models.
 
-    Columns are, in this order: the features themselves; their powers and products about an origin;
-    kernels exp(-|x - centre|^2 / (2 width^2)). There is no column of ones: every model of this
-    package has an intercept.
+    The columns of `transform` are, in this order: the features themselves, their powers and
+    products about an origin, and the kernels exp(-|x - centre|^2 / (2 width^2)). There is no column
+    of ones, because every model of this package has an intercept.
 
     Parameters
     ----------
     degree : int or None, default 2
-        Degree of the polynomial. 1: the features themselves; None: kernels alone.
+        Degree of the polynomial. 1: only the features themselves. None: no polynomial, kernels
+        only.
     interactions : bool or 'only', default True
         True: powers and products; 'only': products of different features without powers; False:
         powers without products.
     origin : {'mean', 'zero'} or array of shape (d,), default 'mean'
-        Origin of powers and products. 'mean': (x - origin)^2 with the mean of the column, rounded
-        to the leading decimal of its standard deviation so that names are readable; the coefficient
-        of x is then the slope near the mean, and squares lose no digits. 'zero': x^2 itself, R's
-        I(x^2). The span is the same, so that fits without a penalty agree up to rounding. For
-        sparse rows 'mean' is zero, which keeps them sparse.
+        Origin of powers and products, such as (x - origin)^2. 'mean': the mean of the column,
+        rounded to the leading decimal of its standard deviation so that names are readable. The
+        coefficient of x is then the slope near the mean, and squares lose no digits. 'zero': powers
+        are x^2 itself, as R's I(x^2). Both choices span the same functions, so that fits without a
+        penalty agree up to rounding. For sparse rows, 'mean' means zero, so that they stay sparse.
     centres : int, array of shape (m, d), data frame or None, default None
-        Kernel centres: their number, for k-means, or their coordinates. None: no kernels.
+        Kernel centres: their coordinates, or their number if k-means shall find them. None: no
+        kernels.
     width : float or None, default None
-        Width of the kernels, in the unit of the features (scale features of different units first).
-        None: the median distance between centres; for a single centre the root mean square
-        distance of the rows from it.
+        Width of the kernels in the unit of the features; scale features of different units first.
+        None: the median distance between centres, or with a single centre the root mean square
+        distance of the rows from the centre.
     max_columns : int, default 10_000
-        Raise an error before making more columns than this.
+        Largest number of columns; `fit` raises an error if there would be more.
     random_state : int or RandomState, default 0
-        Seed of k-means and of its sample: 8,192 rows, or 32 per centre, if there are more.
+        Seed of k-means and of the sample of rows that it uses: 8,192 rows, or 32 per centre if that
+        is more.
 
     Attributes
     ----------
     origin_, unit_ : arrays of shape (d,) or None
-        Powers are of (x - origin_) / unit_; the unit is 1 except for columns whose powers would
-        leave the range of float64. None without a polynomial.
+        Powers are those of (x - origin_) / unit_. The unit is 1 except for columns whose powers
+        would overflow or underflow float64. None if `degree` is None.
     centres_ : array of shape (m, d) or None
         Kernel centres.
     width_ : float or None
         Kernel width.
     basis_ : JoinedBasis
         The basis functions.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -116,18 +118,18 @@ class Basis(TransformerMixin, RowEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows are supported without kernels."""
+        """Return the tags: sparse rows are supported unless there are kernels."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.centres is None
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the origin, the centres and the width from rows X of shape (n, d); y is ignored."""
-        table = _open(X)
-        self._check(table)
-        mean, spread = _mean_and_spread(table)
-        polynomial = self._polynomial(table, mean, spread)
-        kernels = self._kernels(table, mean, spread)
+        """Compute the origin, the centres and the width from rows X (n, d); y is ignored."""
+        table = _table_of_rows(X)
+        self._check_options(table)
+        mean, scale = _mean_and_scale(table)
+        polynomial = self._polynomial(table, mean, scale)
+        kernels = self._kernels(table, mean, scale)
         basis = JoinedBasis(tuple(part for part in (polynomial, kernels) if part is not None))
         _check_names(basis.names)
         self._set_features(table.schema.features, table.schema.named)
@@ -145,127 +147,119 @@ class Basis(TransformerMixin, RowEstimator):
         return self._basis
 
     def transform(self, X: Any) -> Any:
-        """(n, columns) float64 array of basis functions of rows X; CSR for sparse rows."""
+        """Return the basis functions of rows X, as (n, columns) float64; CSR for sparse rows."""
         self._check_is_fitted()
         features = self._rows_to_score(X)
         if is_sparse(features):
             return self._expand_sparse(features)
         rows, columns = features.shape[0], self._basis.width
-        found = np.empty((rows, columns))
+        expanded = np.empty((rows, columns))
         size = max(_BLOCK // columns, 64)
         with np.errstate(over="ignore", invalid="ignore"):
-            for lo in range(0, rows, size):
-                block = dense(features[lo : lo + size])
-                part = self._basis.expand(block, out=found[lo : lo + size])
+            for start in range(0, rows, size):
+                block = dense(features[start : start + size])
+                part = self._basis.expand(block, out=expanded[start : start + size])
                 if not (np.isfinite(block).all() and np.isfinite(part).all()):
-                    self._blame(features, part, lo)
-        return found
+                    self._raise_not_finite(features, part, start)
+        return expanded
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Names of the columns, such as '(age - 40)^2', 'age × income', 'near (5.1, 3.5)'."""
+        """Return the column names, such as '(age - 40)^2', 'age × income', 'near (5.1, 3.5)'."""
         self._check_is_fitted()
         names = tuple(str(name) for name in _check_feature_names_in(self, input_features))
         renamed = (
-            PolynomialBasis(
-                names, part.origin, part.unit, part.degree, part.interactions, part.plain
-            )
-            if isinstance(part, PolynomialBasis)
-            else part
+            replace(part, features=names) if isinstance(part, PolynomialBasis) else part
             for part in self._basis.parts
         )
         return np.array(JoinedBasis(tuple(renamed)).names, dtype=object)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _check(self, table: Table) -> None:
+    def _check_options(self, table: Table) -> None:
         """Raise for invalid options or too many columns."""
-        if not (self.degree is None or (_whole(self.degree) and self.degree >= 1)):
+        if not (self.degree is None or _is_positive_int(self.degree)):
             allowed = (
-                "a whole number, 1 (the features themselves) or more, or None for kernels alone"
+                "a whole number, 1 (the features themselves) or more, or None for kernels only"
             )
             raise OptionError.of("degree", self.degree, allowed)
         if self.degree is None and self.centres is None:
             raise OptionError.of("degree", None, "1 or more where there are no centres")
         if not (isinstance(self.interactions, bool | np.bool_) or self.interactions == "only"):
             raise OptionError.of("interactions", self.interactions, "True, False or 'only'")
-        one = isinstance(self.centres, Number | str)
-        if one and not (_whole(self.centres) and self.centres >= 1):
-            allowed = "None, the number of centres, or their coordinates, one row a centre"
+        if isinstance(self.centres, Number | str) and not _is_positive_int(self.centres):
+            allowed = "None, the number of centres, or their coordinates, one row per centre"
             raise OptionError.of("centres", self.centres, allowed)
-        if not (_whole(self.max_columns) and self.max_columns >= 1):
+        if not _is_positive_int(self.max_columns):
             raise OptionError.of("max_columns", self.max_columns, "a whole number, 1 or more")
         if self.centres is not None and is_sparse(table.features):
             raise BasisError.sparse()
-        self._check_count(table.width)
-
-    def _check_count(self, features: int) -> None:
-        terms = 0 if self.degree is None else count_terms(features, self.degree, self._interactions)
-        kernels = 0
-        if self.centres is not None:
-            shape = getattr(self.centres, "shape", None)
-            kernels = (
-                self.centres if _whole(self.centres) else shape[0] if shape else len(self.centres)
-            )
-        if terms + kernels > self.max_columns:
+        columns = self._count_kernels()
+        if self.degree is not None:
+            columns += count_terms(table.width, self.degree, self._interactions)
+        if columns > self.max_columns:
             raise BasisError.too_wide(
-                terms + kernels, self.max_columns, features=features, degree=self.degree
+                columns, self.max_columns, features=table.width, degree=self.degree
             )
+
+    def _count_kernels(self) -> int:
+        if self.centres is None:
+            return 0
+        if _is_positive_int(self.centres):
+            return int(self.centres)
+        shape = getattr(self.centres, "shape", None)
+        return int(shape[0]) if shape else len(self.centres)
 
     @property
     def _interactions(self) -> Interactions:
-        return (
-            "only" if self.interactions == "only" else cast(Interactions, bool(self.interactions))
-        )
+        products = self.interactions if self.interactions == "only" else bool(self.interactions)
+        return cast(Interactions, products)
 
-    def _polynomial(self, table: Table, mean: Floats, spread: Floats) -> PolynomialBasis | None:
+    def _polynomial(self, table: Table, mean: Floats, scale: Floats) -> PolynomialBasis | None:
         if self.degree is None:
             return None
-        origin = self._origin_of(table, mean, spread)
-        reach = np.hypot(spread, mean - origin)
+        origin = self._origin(table, mean, scale)
         return PolynomialBasis.in_user_units(
             origin,
-            reach,
+            np.hypot(scale, mean - origin),
             table.schema.features,
             degree=int(self.degree),
             interactions=self._interactions,
         )
 
-    def _origin_of(self, table: Table, mean: Floats, spread: Floats) -> Floats:
+    def _origin(self, table: Table, mean: Floats, scale: Floats) -> Floats:
+        sparse = is_sparse(table.features)
         if isinstance(self.origin, str):
             if self.origin not in ("mean", "zero"):
-                raise OptionError.of(
-                    "origin", self.origin, "'mean', 'zero' or one number a feature"
-                )
-            if self.origin == "mean" and not is_sparse(table.features):
-                return readable_origin(mean, spread)
-            return np.zeros(table.width)
-        found = np.asarray(self.origin)
-        number = found.dtype.kind in "fiub" and found.shape == (table.width,)
-        if not number or not np.isfinite(found).all():
-            allowed = f"'mean', 'zero' or {table.width} finite numbers, one a feature"
+                allowed = "'mean', 'zero' or one number per feature"
+                raise OptionError.of("origin", self.origin, allowed)
+            use_mean = self.origin == "mean" and not sparse
+            return readable_origin(mean, scale) if use_mean else np.zeros(table.width)
+        origin = np.asarray(self.origin)
+        numeric = origin.dtype.kind in "fiub" and origin.shape == (table.width,)
+        if not numeric or not np.isfinite(origin).all():
+            allowed = f"'mean', 'zero' or {table.width} finite numbers, one per feature"
             raise OptionError.of("origin", self.origin, allowed)
-        if found.any() and is_sparse(table.features):
-            raise OptionError.of(
-                "origin", self.origin, "'zero' for sparse rows, to keep them sparse"
-            )
-        return found.astype(np.float64)
+        if origin.any() and sparse:
+            allowed = "'zero' for sparse rows, to keep them sparse"
+            raise OptionError.of("origin", self.origin, allowed)
+        return origin.astype(np.float64)
 
-    def _kernels(self, table: Table, mean: Floats, spread: Floats) -> KernelBasis | None:
+    def _kernels(self, table: Table, mean: Floats, scale: Floats) -> KernelBasis | None:
         if self.centres is None:
             return None
-        if _whole(self.centres):
-            centres = _find_centres(table, int(self.centres), mean, spread, self.random_state)
+        if _is_positive_int(self.centres):
+            centres = _find_centres(table, int(self.centres), mean, scale, self.random_state)
         else:
             centres = _given_centres(self.centres, table.schema)
         if self.width is None:
-            return KernelBasis(centres, _typical_width(centres, mean, spread))
+            return KernelBasis(centres, _typical_width(centres, mean, scale))
         number = isinstance(self.width, Real) and not isinstance(self.width, bool)
         if not number or not 0 < self.width < np.inf:
             raise OptionError.of("width", self.width, "a positive number, or None")
         return KernelBasis(centres, float(self.width))
 
     def _expand_sparse(self, features: Any) -> Any:
-        """Sparse columns of sparse rows; raise if the fit does not allow that."""
+        """Return the basis functions of sparse rows as CSR; raise if they would not be sparse."""
         if self.centres_ is not None:
             raise BasisError.sparse()
         (basis,) = self._basis.parts
@@ -273,21 +267,21 @@ class Basis(TransformerMixin, RowEstimator):
         if basis.degree > 1 and basis.origin.any():
             raise BasisError.sparse_centred(basis.names[-1])
         with np.errstate(over="ignore", invalid="ignore"):
-            found = basis.expand_sparse(features)
-        for at in np.flatnonzero(~np.isfinite(found.data))[:1]:
-            row = int(np.searchsorted(found.indptr, at, side="right")) - 1
-            self._blame(features, found[row].toarray(), row)
-        return found
+            expanded = basis.expand_sparse(features)
+        for entry in np.flatnonzero(~np.isfinite(expanded.data))[:1]:
+            row = int(np.searchsorted(expanded.indptr, entry, side="right")) - 1
+            self._raise_not_finite(features, expanded[row].toarray(), row)
+        return expanded
 
-    def _blame(self, features: Features, part: Floats, start: int) -> None:
-        """Raise an error that names the cell, or the power of it, that is not finite."""
+    def _raise_not_finite(self, features: Features, part: Floats, start: int) -> None:
+        """Raise an error that names the cell that is not finite, or whose power is not."""
         codes = np.zeros(features.shape[0], dtype=np.uint8)
         Table(self._schema, features, codes).raise_bad_cell()
         for row, column in np.argwhere(~np.isfinite(part))[:1]:
             raise BasisError.overflow(start + int(row), self._basis.names[column])
 
 
-def _open(X: Any) -> Table:
+def _table_of_rows(X: Any) -> Table:
     """Validate rows without labels."""
     features, names = as_features(X)
     rows, width = features.shape
@@ -299,15 +293,15 @@ def _open(X: Any) -> Table:
     return Table(schema, features, np.zeros(rows, dtype=np.uint8))
 
 
-def _mean_and_spread(table: Table) -> tuple[Floats, Floats]:
-    """(d,) mean and standard deviation of each column."""
-    found = read_moments(table, detail="diagonal")
-    variance = found.pooled / found.weight.sum()
-    return found.anchor.values(found.mean[0]), np.sqrt(variance) * found.anchor.unit
+def _mean_and_scale(table: Table) -> tuple[Floats, Floats]:
+    """Return the mean (d,) and the standard deviation (d,) of each column."""
+    moments = read_moments(table, detail="diagonal")
+    variance = moments.pooled / moments.weight.sum()
+    return moments.anchor.values(moments.mean[0]), np.sqrt(variance) * moments.anchor.unit
 
 
-def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: Any) -> Floats:
-    """(m, d) cluster means of the rows by k-means, the best of ten starts."""
+def _find_centres(table: Table, count: int, mean: Floats, scale: Floats, seed: Any) -> Floats:
+    """Return the cluster means (m, d) found by k-means, the best of ten starts."""
     import warnings
 
     from sklearn.cluster import KMeans
@@ -317,58 +311,61 @@ def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: 
     if count > len(table):
         raise BasisError.more_centres(count, len(table))
     random = check_random_state(seed)
-    rows, most = np.arange(len(table)), max(_SAMPLE, _EACH * count)
-    if len(rows) > most:
-        rows = np.sort(random.choice(len(table), most, replace=False))
-    unit = np.ldexp(1.0, np.frexp(spread.max() or 1.0)[1])
+    rows, size = np.arange(len(table)), max(_SAMPLE, _ROWS_PER_CENTRE * count)
+    if len(rows) > size:
+        rows = np.sort(random.choice(len(table), size, replace=False))
+    unit = np.ldexp(1.0, np.frexp(scale.max() or 1.0)[1])
     offsets = (dense(table.features[rows]).astype(np.float64) - mean) / unit
-    # One thread: so few rows are not worth two, which wait long for each other on a busy machine.
+    # Use one thread: for so few rows, a second one mostly waits, above all on a busy machine.
     with warnings.catch_warnings(), threadpool_limits(1):  # duplicate clusters raise an error below
         warnings.simplefilter("ignore")
-        found = KMeans(count, n_init=10, random_state=random).fit(offsets)
-    distinct = len(np.unique(found.labels_))
+        clusters = KMeans(count, n_init=10, random_state=random).fit(offsets)
+    distinct = len(np.unique(clusters.labels_))
     if distinct < count:
         raise BasisError.more_centres(count, len(table), distinct=distinct)
-    centres = found.cluster_centers_ * unit + mean
-    return np.asarray(
-        centres[np.lexsort(centres.T[::-1])]
-    )  # sorted, so that the order does not depend on the seed
+    centres = clusters.cluster_centers_ * unit + mean
+    # Sorted, so that the order does not depend on the seed.
+    return np.asarray(centres[np.lexsort(centres.T[::-1])])
 
 
 def _given_centres(centres: Any, schema: Schema) -> Floats:
     features, _ = as_features(centres, match=schema)
-    found = np.array(dense(features[:]), dtype=np.float64)
-    if found.shape[1] != len(schema.features) or not len(found):
-        raise BasisError.of_centres(found.shape, len(schema.features))
-    if not np.isfinite(found).all():
-        raise BasisError.centre_not_finite(int(np.argmin(np.isfinite(found).all(axis=1))))
-    return found
+    points = np.array(dense(features[:]), dtype=np.float64)
+    if points.shape[1] != len(schema.features) or not len(points):
+        raise BasisError.of_centres(points.shape, len(schema.features))
+    finite = np.isfinite(points).all(axis=1)
+    if not finite.all():
+        raise BasisError.centre_not_finite(int(np.argmin(finite)))
+    return points
 
 
-def _typical_width(centres: Floats, mean: Floats, spread: Floats) -> float:
-    """Median distance between two centres, or of the rows from a single one."""
+def _typical_width(centres: Floats, mean: Floats, scale: Floats) -> float:
+    """Return the median distance between two centres.
+
+    For a single centre, return the root mean square distance of the rows from the centre.
+    """
     from scipy.spatial.distance import pdist
 
-    unit = np.ldexp(1.0, np.frexp(max(spread.max(), np.ptp(centres, axis=0).max()) or 1.0)[1])
-    apart = pdist(centres / unit)
-    apart = apart[apart > 0]
-    if not len(apart):
-        away = np.linalg.norm(np.append(spread, mean - centres[0]) / unit)
-        apart = np.array([away]) if away > 0 else apart
-    if not len(apart):
+    unit = np.ldexp(1.0, np.frexp(max(scale.max(), np.ptp(centres, axis=0).max()) or 1.0)[1])
+    distances = pdist(centres / unit)
+    distances = distances[distances > 0]
+    if not len(distances):
+        distance = np.linalg.norm(np.append(scale, mean - centres[0]) / unit)
+        distances = np.array([distance]) if distance > 0 else distances
+    if not len(distances):
         raise BasisError.no_width(len(centres))
-    return float(np.median(apart) * unit)
+    return float(np.median(distances) * unit)
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    """Raise if a feature has the name of a power of another."""
+    """Raise if a feature has the same name as a power of another feature."""
     if len(set(names)) == len(names):
         return
-    twice = next(name for i, name in enumerate(names) if name in names[:i])
-    raise ColumnNamesError.of_duplicates(
-        twice, [i for i, name in enumerate(names) if name == twice]
-    )
+    duplicate = next(name for i, name in enumerate(names) if name in names[:i])
+    places = [i for i, name in enumerate(names) if name == duplicate]
+    raise ColumnNamesError.of_duplicates(duplicate, places)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+def _is_positive_int(value: Any) -> bool:
+    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    return whole and int(value) >= 1

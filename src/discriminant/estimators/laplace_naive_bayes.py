@@ -1,13 +1,13 @@
-"""LaplaceNB: naive Bayes with Laplace-distributed features, robust to outliers.
+"""Naive Bayes with Laplace-distributed features, robust to outliers.
 
     log p(x | k) = - sum_j  log(2 s_kj) + |x_j - median_kj| / s_kj
 
-with s_kj the mean absolute deviation from the median (`models.naive_bayes`).
+where s_kj is the mean absolute deviation from the median (`models.laplace_naive_bayes`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,34 +20,22 @@ from discriminant.table.blocks import Floats
 
 
 class LaplaceNB(MomentClassifier):
-    """Naive Bayes with Laplace densities: medians and mean absolute deviations of each class.
+    """Naive Bayes with Laplace densities, estimated by medians and mean absolute deviations.
 
     Outliers move a median less than a mean, and a Laplace density has heavier tails than a Gaussian
-    one, so that outliers hardly affect this classifier. Medians do not add as moments do: the
-    fitted model stores the rows, updates exactly by `partial_fit` and `forget`, and grows with
-    every row. `fit_moments` needs `moments(X, y, detail="rows")`.
-
-    Parameters
-    ----------
-    prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+    one, so that outliers hardly affect this classifier. Unlike moments, medians are not additive,
+    so the fitted model stores the rows: `partial_fit` and `forget` are exact, and the model grows
+    with every row. `fit_moments` needs `moments(X, y, detail="rows")`.
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    prior_ : array of shape (K,)
-        Class priors.
     medians_ : array of shape (K, d)
         Class medians.
     scales_ : array of shape (K, d)
-        Mean absolute deviations from the medians; infinite for a constant column, which is ignored.
-    means_ : array of shape (K, d)
-        Class means.
+        Mean absolute deviations from the medians. The scale of a constant column is infinite, so
+        that the column is ignored.
     moments_ : ClassRows
         The rows of each class.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -65,45 +53,45 @@ class LaplaceNB(MomentClassifier):
 
     @property
     def detail(self) -> Detail:
-        """Detail that the moments must contain: medians need the rows."""
+        """Level of detail of the moments: 'rows', because medians need the rows."""
         return "rows"
 
     def rule_from(self, moments: ClassRows) -> LaplaceRule:
-        """Return the rule fitted to stored rows; nothing else is stored."""
+        """Return the rule fitted to stored rows, without changing the model."""
         return fit_laplace(moments, prior=self.prior_from(moments))
 
     @property
     def medians_(self) -> Floats:
-        """(K, d) class medians."""
-        rule = self._laplace()
+        """Class medians (K, d)."""
+        rule = self._laplace_rule()
         return rule.anchor.values(rule.median)
 
     @property
     def scales_(self) -> Floats:
-        """(K, d) mean absolute deviations from the median; infinite for a constant column."""
-        rule = self._laplace()
+        """Mean absolute deviations from the medians (K, d); infinite for a constant column."""
+        rule = self._laplace_rule()
         return np.asarray(rule.scale * rule.anchor.unit)
 
     def log_density(self, X: Any, by_class: bool = False) -> Floats:
-        """(n,) log density log p(x) of rows; with `by_class` (n, K) log p(x | class)."""
-        rule = self._laplace()
+        """Return the log density log p(x) of rows (n,).
+
+        With `by_class`, return log p(x | class) for each class (n, K).
+        """
+        rule = self._laplace_rule()
         units = float(np.log(rule.anchor.unit).sum())
-        inside = self._score_rows(rule.log_densities, X) - units
+        densities = self._score_rows(rule.log_densities, X) - units
         if by_class:
-            return np.asarray(inside)
-        joint = inside + rule.log_prior
-        return np.asarray(np.logaddexp.reduce(joint, axis=1))
+            return np.asarray(densities)
+        return np.asarray(np.logaddexp.reduce(densities + rule.log_prior, axis=1))
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
         """Draw n random rows and their labels from the fitted model."""
         rng = np.random.default_rng(seed)
-        rule = self._laplace()
+        rule = self._laplace_rule()
         codes = rng.choice(len(rule.labels), size=n, p=np.exp(rule.log_prior))
         scale = np.where(np.isfinite(rule.scale), rule.scale, 0.0)[codes]
         offsets = rule.median[codes] + scale * rng.laplace(size=scale.shape)
         return rule.anchor.values(offsets), rule.labels[codes]
 
-    def _laplace(self) -> LaplaceRule:
-        rule = self.rule_
-        assert isinstance(rule, LaplaceRule)
-        return rule
+    def _laplace_rule(self) -> LaplaceRule:
+        return cast(LaplaceRule, self.rule_)

@@ -1,12 +1,12 @@
-"""Wrappers around the methods of every estimator: copies of mutable options, underflow ignored.
+"""Wrappers of estimator methods: they copy mutable options and ignore underflow.
 
-Options: scikit-learn's contract is that a constructor stores its arguments unchanged. The caller's
-own array stays the value of the option, and a change to it must not change a fitted model:
-each fit copies mutable options (arrays, lists, dicts), and the model uses the copy as long as the
-option is the same object. An option that is replaced, by `set_params` or assignment, is copied when
-it is first used.
+Options: scikit-learn requires that a constructor stores its arguments unchanged, so an option may
+be the caller's own array. A later change of that array must not change a fitted model. Therefore
+each fit copies mutable options (arrays, lists, dicts), and the fitted model uses the copies. If an
+option is replaced after the fit, by `set_params` or assignment, the new object is copied when it is
+first used.
 
-Underflow: a posterior of exp(-800) is zero, whatever the caller chose with
+Underflow: a posterior of exp(-800) is rounded to zero, even if the caller set
 `np.seterr(under="raise")`. Public methods and properties therefore ignore underflow; overflow,
 division by zero and invalid operations follow the caller's settings.
 """
@@ -25,18 +25,18 @@ _FITS = ("fit", "fit_moments", "partial_fit", "forget")
 
 
 class OptionCopies:
-    """Mixin that protects a fitted model from changes to the objects given as options."""
+    """Mixin: a fitted model is not affected by later changes to the objects given as options."""
 
-    _copied: dict[str, tuple[Any, Any]]  # by option: the object that was given, and its copy
+    _copied: dict[str, tuple[Any, Any]]  # option name -> the object that was given, and its copy
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in _FITS:
             if isfunction(vars(cls).get(name)):
-                setattr(cls, name, _copying_first(vars(cls)[name]))
+                setattr(cls, name, _copy_options_first(vars(cls)[name]))
 
     def options_in_effect(self) -> dict[str, Any]:
-        """All options by name, with the copies of mutable ones."""
+        """Return all options by name; mutable ones are replaced by their copies."""
         kind: Any = type(self)
         copied = self.__dict__.get("_copied", {})
         options = {name: getattr(self, name) for name in _option_names(kind)}
@@ -46,7 +46,7 @@ class OptionCopies:
         return options
 
     def _option(self, name: str) -> Any:
-        """An option that is read after the fit; a replaced one is copied now."""
+        """Return an option that is used after the fit; if it was replaced, it is copied first."""
         given = getattr(self, name)
         if not _is_mutable(given):
             return given
@@ -56,7 +56,7 @@ class OptionCopies:
         return copied[name][1]
 
     def _copy_options(self) -> None:
-        """Copy mutable options in one go, so that shared objects stay shared."""
+        """Copy all mutable options together: an object shared by two options is copied once."""
         self.__dict__.pop("_copied", None)
         options = self.options_in_effect().items()
         given = {name: value for name, value in options if _is_mutable(value)}
@@ -65,7 +65,7 @@ class OptionCopies:
             self._copied = {name: (given[name], copies[name]) for name in given}
 
 
-def _copying_first(fit: Callable[..., Any]) -> Callable[..., Any]:
+def _copy_options_first(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def run(self: OptionCopies, *args: Any, **options: Any) -> Any:
         self._copy_options()
@@ -80,23 +80,23 @@ def _option_names(kind: Any) -> tuple[str, ...]:
 
 
 def _is_mutable(value: Any) -> bool:
-    """Whether a value can change in place; estimators and functions do not count."""
+    """Return whether a value can be changed in place; estimators and functions do not count."""
     if isinstance(value, list | tuple | dict | set | np.ndarray):
         return True
     return hasattr(value, "shape") or hasattr(value, "__array__")  # frames, series, sparse matrices
 
 
 def _models_within(value: Any) -> dict[int, Any]:
-    """Estimators and functions within lists, such as those of `Fusion`, which are not copied."""
+    """Return the estimators and functions within lists, as in `Fusion`, which are not copied."""
     models: dict[int, Any] = {}
-    waiting, seen = [value], set()
-    while waiting:
-        item = waiting.pop()
+    items, visited = [value], set()
+    while items:
+        item = items.pop()
         if hasattr(item, "fit") or callable(item):
             models[id(item)] = item
-        elif isinstance(item, list | tuple) and id(item) not in seen:
-            seen.add(id(item))
-            waiting.extend(item)
+        elif isinstance(item, list | tuple) and id(item) not in visited:
+            visited.add(id(item))
+            items.extend(item)
     return models
 
 
@@ -104,7 +104,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def ignore_underflow(function: F) -> F:
-    """Wrap a function to run with underflow ignored."""
+    """Return a function that runs with underflow ignored."""
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def ignore_underflow(function: F) -> F:
 
 
 class IgnoresUnderflow:
-    """Mixin whose public methods and properties ignore underflow."""
+    """Mixin: public methods and properties ignore underflow."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -1,12 +1,13 @@
-"""Where the features of a row come from: columns of a table, by name.
+"""Feature columns of an export: how each feature is computed from a named column of a table.
 
     number, boolean, date   the cell as a number; a date is days since 1970-01-01
     text                    a number for each category: 1 and 0 for an indicator, its rank for an
                             ordered category
     missing                 1 where the cell is missing, else 0
 
-A missing cell or an unknown category has a number of its own, or none: then nothing is predicted
-for the row. This is `table.encoding`, written out cell by cell.
+A missing cell or an unknown category is replaced by a number of its own. If there is no such
+number, nothing is predicted for the row. This is the encoding of `table.encoding`, written out cell
+by cell.
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ Kind = Literal["number", "boolean", "date", "text", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class FeatureSource:
-    """What one number of a row is made from."""
+    """Source of one feature: a column, and the numbers that its cells stand for."""
 
     feature: str
     column: str
     kind: Kind = "number"
-    fill: float | None = None  # of a missing cell
-    values: tuple[tuple[str, float], ...] = ()  # of each category, in all its spellings
-    other: float | None = None  # of a category that was not seen
-    signs: tuple[str, str, str] | None = None  # group, decimal, unit of a number that may be text
-    missing: tuple[str, ...] = ()  # texts that mean missing, of such a number
+    fill: float | None = None  # number that replaces a missing cell
+    # number of each category; a category may have several spellings
+    values: tuple[tuple[str, float], ...] = ()
+    other: float | None = None  # number that replaces a category not seen during fitting
+    # group sign, decimal sign and unit sign of numbers that may be stored as text
+    signs: tuple[str, str, str] | None = None
+    missing: tuple[str, ...] = ()  # texts that stand for a missing number
 
     def groups(self) -> list[tuple[float, list[str]]]:
-        """Categories by their number; those that are as unseen ones are left out."""
+        """Return the categories grouped by their number, except those whose number is `other`."""
         levels_by_number: dict[float, list[str]] = {}
         for level, value in self.values:
             if value != self.other:
@@ -49,82 +52,87 @@ class FeatureSource:
 
 @dataclass(frozen=True, slots=True)
 class FeatureSources:
-    """What all features of a row are made from."""
+    """Sources of all features of a row."""
 
-    features: tuple[FeatureSource, ...]  # d
+    features: tuple[FeatureSource, ...]  # d sources
     named: bool  # whether columns have names of their own
-    checks: tuple[FeatureSource, ...] = ()  # that must be known, though no feature
-    unseen: tuple[FeatureSource, ...] = ()  # 1 where a row has a category that is to be rejected
+    # columns whose categories must be known, although they are not features
+    checks: tuple[FeatureSource, ...] = ()
+    # indicators: 1 where a row has an unseen category, which is then rejected
+    unseen: tuple[FeatureSource, ...] = ()
 
-    def as_step(self) -> Expression:
-        """The features, and after them what says that a row is to be rejected."""
-        every = (*self.features, *self.unseen)
-        names = tuple(source.feature for source in every)
-        return Expression("features", (), len(every), name="x", components=names)
+    def as_expression(self) -> Expression:
+        """Return the features, followed by the indicators of categories to be rejected."""
+        names = tuple(source.feature for source in (*self.features, *self.unseen))
+        return Expression("features", (), len(names), name="x", components=names)
 
 
 def number_columns(names: Sequence[str], *, named: bool) -> FeatureSources:
-    """Columns of numbers, none of them missing."""
+    """Return the sources of numeric columns without missing cells."""
     return FeatureSources(tuple(FeatureSource(name, name) for name in names), named)
 
 
 def encoding_sources(encoding: Encoding) -> FeatureSources:
-    """What an encoding does, cell by cell."""
+    """Return the sources of the features of an encoding."""
     if encoding.missing == "marginal":
         raise ExportError.of_part(
             "missing='marginal'",
             "a row with missing cells has a covariance of its own",
             "Fit with missing='mean' or 'indicator'.",
         )
-    features = [one for column in encoding.used for one in _of_column(column, encoding)]
-    texts = [column for column in encoding.used if column.kind in ("ordered", "category")]
-    filled = 0.0 if encoding.missing in ("mean", "indicator") else None
+    filled = encoding.missing in ("mean", "indicator")
+    features = [s for column in encoding.used for s in _column_sources(column, encoding, filled)]
     checks, unseen = [], []
-    for column in texts:
-        levels = tuple((text, 0.0) for texts in _spelled(column).values() for text in texts)
+    for column in encoding.used:
+        if column.kind not in ("ordered", "category"):
+            continue
+        name = column.name
+        levels = tuple((text, 0.0) for texts in _spellings(column).values() for text in texts)
         if encoding.unseen == "error":
-            checks.append(
-                FeatureSource(f"known {column.name}", column.name, "text", filled, levels)
-            )
+            fill = 0.0 if filled else None
+            checks.append(FeatureSource(f"known {name}", name, "text", fill, levels))
         if encoding.unseen == "reject":
-            name = f"unseen {column.name}"
-            unseen.append(FeatureSource(name, column.name, "text", 0.0, levels, 1.0))
+            unseen.append(FeatureSource(f"unseen {name}", name, "text", 0.0, levels, 1.0))
     return FeatureSources(tuple(features), encoding.named, tuple(checks), tuple(unseen))
 
 
-def _of_column(column: Column, encoding: Encoding) -> Iterator[FeatureSource]:
-    filled = encoding.missing in ("mean", "indicator")
+def _column_sources(column: Column, encoding: Encoding, filled: bool) -> Iterator[FeatureSource]:
     fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
     signs = _signs(column, encoding)
-    absent = MISSING_TEXTS if encoding.missing_texts is None else encoding.missing_texts
-    gone = () if signs is None else absent
+    missing_texts: tuple[str, ...] = ()
+    if signs is not None:
+        given = encoding.missing_texts
+        missing_texts = MISSING_TEXTS if given is None else given
     if column.kind == "category":
-        spelled = _spelled(column)
+        spellings = _spellings(column)
         for name, level, value in zip(column.features, column.indicator_levels, fill, strict=False):
-            texts = tuple((text, 1.0) for text in spelled[level])
+            texts = tuple((text, 1.0) for text in spellings[level])
             yield FeatureSource(name, column.name, "text", value, texts, 0.0)
     elif column.kind == "ordered":
         top = max(len(column.levels) - 1, 1)
         values = tuple(
             (text, place / top)
-            for place, texts in enumerate(_spelled(column).values())
+            for place, texts in enumerate(_spellings(column).values())
             for text in texts
         )
         other = column.fill[0] if column.fill else 0.0
         yield FeatureSource(column.features[0], column.name, "text", fill[0], values, other)
     else:
-        kind: Kind = "number"
-        if column.kind in ("boolean", "date"):
-            kind = "boolean" if column.kind == "boolean" else "date"
+        kinds: dict[str, Kind] = {"boolean": "boolean", "date": "date"}
+        kind = kinds.get(column.kind, "number")
         yield FeatureSource(
-            column.features[0], column.name, kind, fill[0], signs=signs, missing=gone
+            column.features[0], column.name, kind, fill[0], signs=signs, missing=missing_texts
         )
     if column.indicator:
-        yield FeatureSource(column.features[-1], column.name, "missing", signs=signs, missing=gone)
+        name = column.features[-1]
+        yield FeatureSource(name, column.name, "missing", signs=signs, missing=missing_texts)
 
 
 def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:
-    """How a number is written where a database has the text of the file; None: as SQL writes it."""
+    """Return group, decimal and unit sign of numbers stored as text.
+
+    None if the numbers are written as in SQL.
+    """
     if column.kind != "number":
         return None
     if column.written:
@@ -132,8 +140,8 @@ def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:
     return ("", ",", "") if encoding.decimal == "," else None
 
 
-def _spelled(column: Column) -> dict[str, list[str]]:
-    """Every level of a column, in every way that it may be written."""
+def _spellings(column: Column) -> dict[str, list[str]]:
+    """Return all spellings of each level of a column."""
     spellings = {level: [level] for level in column.levels}
     for text, level in other_spellings(column.levels).items():
         spellings[level].append(text)

@@ -1,10 +1,10 @@
-"""Plan of an export: where features come from, their expressions, and the outputs.
+"""Plan of an export: the sources of the features, the expressions, and the outputs.
 
-    encode      columns to features                        `export.features`
+    encode      columns to features                        `export.feature_columns`
     affine      (x - origin) / unit, then W u + b          `Rule.expression`
     quadratic   sums of squares of affine forms            `Rule.expression`
     link        a score to two log probabilities           `models.expressions`
-    normalise   exp(log - largest) over its sum            `export.models`
+    normalise   exp(log - largest) over its sum            `export.model_expressions`
     choose      the largest; the least expected cost; reject; outlier
 
 Outputs of a classifier: score, log_odds (of the second of two classes), log_p, p, label; of a
@@ -14,7 +14,7 @@ Outputs of a classifier: score, log_odds (of the second of two classes), log_p, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ from discriminant.models.expressions import (
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import numbered_names
 
+Number = tuple[Expression, int]  # an expression, and the index of one of its numbers
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
@@ -54,23 +56,23 @@ class Output:
 
     name: str
     expression: Expression
-    components: tuple[str, ...] = ()  # names of its numbers, if several
-    choices: tuple[Any, ...] = ()  # its possible values, if the expression is an index into them
+    components: tuple[str, ...] = ()  # names of the numbers, if there are several
+    choices: tuple[Any, ...] = ()  # possible values, if the expression is an index into them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportPlan:
-    """Features, expressions and outputs of a model, for any target."""
+    """Features, expressions and outputs of a model, for export to any language."""
 
     title: str
-    sources: tuple[FeatureSource, ...]  # of the numbers of `x`
-    checks: tuple[FeatureSource, ...]  # categories that must be known
+    sources: tuple[FeatureSource, ...]  # sources of the numbers in `x`
+    checks: tuple[FeatureSource, ...]  # columns whose categories must be known
     x: Expression  # the features
     named: bool  # whether the columns have names of their own
     outputs: tuple[Output, ...]
 
     def steps(self) -> list[Expression]:
-        """All expressions, each after its operands."""
+        """Return all expressions in an order in which each comes after its operands."""
         return topological_order([output.expression for output in self.outputs])
 
     def __getitem__(self, name: str) -> Output:
@@ -80,30 +82,62 @@ class ExportPlan:
         return any(output.name == name for output in self.outputs)
 
 
+def number_at(step: Expression, index: int) -> Number:
+    """Return where a number of an expression is computed: the expression and the index there.
+
+    Expressions that only pick or stack numbers are followed to their operands. An expression of
+    width one has the same number at every index.
+    """
+    index = 0 if step.width == 1 else index
+    while step.op in ("pick", "stack"):
+        if step.op == "pick":
+            step, index = step.operands[0], int(step.constants[0][index])
+        else:
+            for part in step.operands:
+                if index < part.width:
+                    break
+                index -= part.width
+            step = part
+        index = 0 if step.width == 1 else index
+    return step, index
+
+
 def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
-    """Plan of a fitted model with these outputs; None is all that it has."""
+    """Return the plan of a fitted model with these outputs; by default all that the model has.
+
+    Raises
+    ------
+    ExportError
+        If the model is not fitted, has no formula or lacks an output, or a number is not finite.
+    """
     if hasattr(model, "__sklearn_is_fitted__") and not model.__sklearn_is_fitted__():
         raise ExportError.not_fitted(class_name(model))
     sources = _sources(model)
-    x = sources.as_step()
+    x = sources.as_expression()
     if is_regressor(model):
-        found = _of_regression(model, x)
+        value = regressor_expression(model, x)  # one number, or one number for each response
+        responses = tuple(map(str, range(value.width))) if value.width > 1 else ()
+        available = [Output("value", value, responses)]
     else:
-        found = _of_classifier(model, x, sources, outputs)
-    chosen = _chosen(found, outputs)
-    steps = share_subexpressions([x, *(output.expression for output in chosen)])
-    made = tuple(
-        Output(output.name, step, output.components, output.choices)
-        for output, step in zip(chosen, steps[1:], strict=True)
+        available = _classifier_outputs(model, x, sources, outputs)
+    selected = _select(available, outputs)
+    steps = share_subexpressions([x, *(output.expression for output in selected)])
+    plan = ExportPlan(
+        model_title(model),
+        (*sources.features, *sources.unseen),
+        sources.checks,
+        steps[0],
+        sources.named,
+        tuple(replace(o, expression=s) for o, s in zip(selected, steps[1:], strict=True)),
     )
-    every = (*sources.features, *sources.unseen)
-    plan = ExportPlan(model_title(model), every, sources.checks, steps[0], sources.named, made)
-    _check_finite(plan)
+    for step in plan.steps():
+        if not all(np.isfinite(constant).all() for constant in step.constants):
+            raise ExportError.not_finite(f"The step '{step.name or step.op}' of {plan.title}")
     return plan
 
 
 def _sources(model: Any) -> FeatureSources:
-    """Sources of the features: the encoding inside the model, or its columns."""
+    """Return the sources of the features: from the encoding in the model, or its columns."""
     inside = model
     while inside is not None:
         if hasattr(inside, "encoding_"):
@@ -117,67 +151,67 @@ def _sources(model: Any) -> FeatureSources:
     return number_columns([str(name) for name in names], named=True)
 
 
-def _chosen(found: list[Output], outputs: Sequence[str] | None) -> list[Output]:
+def _select(available: list[Output], outputs: Sequence[str] | None) -> list[Output]:
     if outputs is None:
-        return found
-    known = {output.name: output for output in found}
+        return available
+    known = {output.name: output for output in available}
     for name in outputs:
         if name not in known:
             raise ExportError.of_output(name, tuple(known))
     return [known[name] for name in dict.fromkeys(outputs)]
 
 
-def _check_finite(plan: ExportPlan) -> None:
-    for step in plan.steps():
-        if not all(np.isfinite(one).all() for one in step.constants):
-            raise ExportError.not_finite(f"The step '{step.name or step.op}' of {plan.title}")
-
-
 # --- classifiers ---------------------------------------------------------------------------------
 
 
-def _of_classifier(
-    model: Any, x: Expression, sources: FeatureSources, asked: Sequence[str] | None
+def _classifier_outputs(
+    model: Any, x: Expression, sources: FeatureSources, requested: Sequence[str] | None
 ) -> list[Output]:
     features = x.pick(np.arange(len(sources.features)))
-    found = classifier_expressions(model, features)
-    if found.why_no_probabilities is not None and (
-        asked is None or {"p", "log_p", "log_odds"} & set(asked)
+    classifier = classifier_expressions(model, features)
+    if classifier.why_no_probabilities is not None and (
+        requested is None or {"p", "log_p", "log_odds"} & set(requested)
     ):
-        raise ExportError.of_probabilities(*found.why_no_probabilities, left=("score", "label"))
-    outputs = [] if found.score is None else [_output("score", found.score, found)]
-    if found.logs is not None and found.shares is None and len(found.labels) == 2:
-        outputs.append(Output("log_odds", (found.logs[1] - found.logs[0]).with_name("log_odds")))
-    if found.has_probabilities:
-        log_p, p = found.posterior()
-        if log_p is not None:
-            outputs.append(_output("log_p", log_p, found))
-        outputs.append(_output("p", p, found))
-    for label in found.labels:
+        reason = classifier.why_no_probabilities
+        raise ExportError.of_probabilities(*reason, left=("score", "label"))
+    steps, logs = {"score": classifier.score}, classifier.logs
+    if logs is not None and classifier.shares is None and len(classifier.labels) == 2:
+        steps["log_odds"] = (logs[1] - logs[0]).with_name("log_odds")
+    if classifier.has_probabilities:
+        steps["log_p"], steps["p"] = classifier.posterior()
+    outputs = [
+        Output(name, step, classifier.class_names if step.width > 1 else ())
+        for name, step in steps.items()
+        if step is not None
+    ]
+    for label in classifier.labels:
         if not isinstance(label, str | int | float):
             raise ExportError.of_label(label)
-    outputs.append(Output("label", found.code, choices=found.labels))
-    return [*outputs, *_actions(model, x, sources, found, features)]
+    outputs.append(Output("label", classifier.code, choices=classifier.labels))
+    return [*outputs, *_action_outputs(model, x, sources, classifier, features)]
 
 
-def _actions(
+def _action_outputs(
     model: Any,
     x: Expression,
     sources: FeatureSources,
-    found: ClassifierExpressions,
+    classifier: ClassifierExpressions,
     features: Expression,
 ) -> list[Output]:
-    """Outputs of a decision: costs and the action, unless that is just the label."""
-    deciding = model
-    while class_name(deciding) in ("Encoded", "FrozenEstimator"):
-        deciding = getattr(deciding, "estimator_", None) or deciding.estimator
-    decides = class_name(deciding) == "Decision"
+    """Return the outputs for costs and action of a decision.
+
+    There are none if the action is always the label.
+    """
+    inner = model
+    while class_name(inner) in ("Encoded", "FrozenEstimator"):
+        inner = getattr(inner, "estimator_", None) or inner.estimator
+    decides = class_name(inner) == "Decision"
     if not decides and not (sources.unseen and hasattr(model, "decide")):
         return []
     if decides:
-        outputs = _decision(deciding, features, found)
+        outputs = _decision_outputs(inner, features, classifier)
     else:
-        outputs = [Output("action", found.code, choices=found.labels)]
+        outputs = [Output("action", classifier.code, choices=classifier.labels)]
     action = outputs.pop()
     actions, code = action.choices, action.expression
     if sources.unseen:
@@ -185,24 +219,27 @@ def _actions(
         unseen = x.pick(np.arange(first, x.width)).sum().with_name("unseen")
         code = greater(unseen, 0.5, float(len(actions)), code).with_name("choice")
     used = {
-        REJECT.name: (decides and deciding.reject is not None) or bool(sources.unseen),
-        OUTLIER.name: decides and bool(deciding.outlier),
+        REJECT.name: (decides and inner.reject is not None) or bool(sources.unseen),
+        OUTLIER.name: decides and bool(inner.outlier),
     }
-    return [*outputs, Output("action", code, choices=(*actions, *_verdicts(actions, used)))]
+    for name, is_used in used.items():
+        if is_used and name in label_texts(actions):
+            raise ExportError.reserved_class(name)
+    verdicts = tuple(used) if any(used.values()) else ()  # for rows without a decision
+    return [*outputs, Output("action", code, choices=(*actions, *verdicts))]
 
 
-def _output(name: str, step: Expression, found: ClassifierExpressions) -> Output:
-    return Output(name, step, found.class_names if step.width > 1 else ())
+def _decision_outputs(model: Any, x: Expression, classifier: ClassifierExpressions) -> list[Output]:
+    """Return the expected costs and the action.
 
-
-def _decision(model: Any, x: Expression, found: ClassifierExpressions) -> list[Output]:
-    """Expected costs, and the action: least cost, then reject, then outlier."""
+    The action has the least cost; then rows are rejected, then marked as outliers.
+    """
     costs = model.costs()
-    log_p, p = found.posterior()
+    log_p, p = classifier.posterior()
     outputs = []
     largest = p.max().with_name("p_largest")
     if costs is None:
-        actions: tuple[Any, ...] = found.labels
+        actions: tuple[Any, ...] = classifier.labels
         code = (p if log_p is None else log_p).first_max()
         least = (largest * -1.0) + 1.0
     else:
@@ -210,42 +247,36 @@ def _decision(model: Any, x: Expression, found: ClassifierExpressions) -> list[O
         cost = expected_costs(p, costs.cost).with_name("cost", label_texts(actions))
         outputs.append(Output("cost", cost, label_texts(actions)))
         code, least = argmin_cost(cost), (cost * -1.0).max() * -1.0
-    places = float(len(actions)), float(len(actions) + 1)
+    reject_code, outlier_code = float(len(actions)), float(len(actions) + 1)
     code = code.with_name("choice")
     if model.reject is not None:
-        code = _rejected(
-            code, least.with_name("least_cost"), largest, Reject.of(model.reject), places[0]
-        )
+        least = least.with_name("least_cost")
+        code = _with_reject(code, least, largest, Reject.of(model.reject), reject_code)
     if model.outlier:
-        code = _outlying(code, model, x, found.class_names, places[1])
+        code = _with_outliers(code, model, x, classifier.class_names, outlier_code)
     return [*outputs, Output("action", code, choices=actions)]
 
 
-def _verdicts(actions: tuple[Any, ...], used: dict[str, bool]) -> tuple[str, ...]:
-    """Names of the verdicts on undecided rows; raise if a class has such a name."""
-    for name, asked in used.items():
-        if asked and name in label_texts(actions):
-            raise ExportError.reserved_class(name)
-    return tuple(used) if any(used.values()) else ()
-
-
-def _rejected(
-    code: Expression, least: Expression, largest: Expression, reject: Reject, place: float
+def _with_reject(
+    code: Expression, least: Expression, largest: Expression, reject: Reject, reject_code: float
 ) -> Expression:
     if reject.cost == 0.0:
-        return greater(largest, -1.0, place, code).with_name("choice")
+        return greater(largest, -1.0, reject_code, code).with_name("choice")
     if np.isfinite(reject.cost):
-        code = greater(least, reject.cost * (1.0 + TIE), place, code)
+        code = greater(least, reject.cost * (1.0 + TIE), reject_code, code)
     if reject.threshold > 0.0:
         bound = (1.0 - reject.threshold) * (1.0 + TIE)
-        code = greater((largest * -1.0) + 1.0, bound, place, code)
+        code = greater((largest * -1.0) + 1.0, bound, reject_code, code)
     return code.with_name("choice")
 
 
-def _outlying(
-    code: Expression, model: Any, x: Expression, parts: Sequence[str], place: float
+def _with_outliers(
+    code: Expression, model: Any, x: Expression, class_names: Sequence[str], outlier_code: float
 ) -> Expression:
-    """Mark rows as outliers where every squared distance exceeds the limit of its p-value."""
+    """Return the action with outliers marked.
+
+    A row is an outlier if its squared distance to every class exceeds the limit of its p-value.
+    """
     from scipy.stats import f
 
     moments, rule, width = model.gaussian_classes()
@@ -253,18 +284,9 @@ def _outlying(
         why = "its distances are those of other columns than the classifier has"
         raise ExportError.of_part("outlier", why, "Leave it out.")
     degrees = float(moments.weight.sum()) - len(moments.labels)
-    below = degrees - width + 1
-    scale = moments.weight / (moments.weight + 1.0) * below / (width * degrees)
-    limit = f.isf(float(model.outlier), width, below) / scale
-    within = rule.distance_expression(x, parts) * -1.0 + limit
+    df2 = degrees - width + 1
+    scale = moments.weight / (moments.weight + 1.0) * df2 / (width * degrees)
+    limit = f.isf(float(model.outlier), width, df2) / scale
+    within = rule.distance_expression(x, class_names) * -1.0 + limit
     nearest = within.max().with_name("within_limit")
-    return greater(0.0, nearest, place, code).with_name("choice")
-
-
-# --- regressions ---------------------------------------------------------------------------------
-
-
-def _of_regression(model: Any, x: Expression) -> list[Output]:
-    """One number, or one for each response."""
-    value = regressor_expression(model, x)
-    return [Output("value", value, tuple(map(str, range(value.width))) * (value.width > 1))]
+    return greater(0.0, nearest, outlier_code, code).with_name("choice")

@@ -1,8 +1,9 @@
-"""Export to one Python file that needs only the standard library.
+"""Python export: one file that needs only the standard library.
 
-The file has `predict(row)`, which takes a dict of columns and returns the label and the probability
-of each class (for a regression, the number), and `answer(row)`, which returns all outputs.
-Expressions are lines with the names they have in the plan; matrices are tuples above them.
+The file defines `predict(row)` and `answer(row)`; `row` is a dict of columns. `predict` returns the
+label and the probability of each class (for a regression, the number); `answer` returns all
+outputs. Each expression is a line with its name in the plan; matrices are tuples above the
+functions.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from discriminant.export.feature_columns import FeatureSource
-from discriminant.export.plan import ExportPlan, Output, make_plan
-from discriminant.models.expressions import Expression, stored_ids
+from discriminant.export.plan import ExportPlan, Output, make_plan, number_at
+from discriminant.models.expressions import ELEMENTWISE, Expression, stored_ids
 
 _FUNCTIONS = {"exp": "math.exp", "log": "math.log", "abs": "abs", "sqrt": "math.sqrt"}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
@@ -89,40 +90,46 @@ def _missing(row, column):
 
 
 def to_python(model: Any, *, outputs: Sequence[str] | None = None) -> str:
-    """The model as the text of a file of Python.
+    """Return the model as the text of a Python file.
 
     Parameters
     ----------
-    model
+    model : estimator
         A fitted model.
-    outputs
+    outputs : sequence of str, optional
         As in `to_sql`.
+
+    Returns
+    -------
+    str
+        The text of the file.
     """
     return _PythonWriter(make_plan(model, outputs)).file()
 
 
 class _PythonWriter:
-    """The text of one file, as it grows."""
+    """Builder of one file."""
 
     def __init__(self, plan: ExportPlan) -> None:
         self.plan = plan
-        self.kept = stored_ids(plan.steps())
-        self.taken = {"math", "row", "predict", "answer", "x", *keyword.kwlist}
-        self.taken |= {"max", "min", "sum", "abs", "zip", "range", "float", "dict", "str"}
+        self.stored = stored_ids(plan.steps())
+        self.used = {"math", "row", "predict", "answer", "x", *keyword.kwlist}
+        self.used |= {"max", "min", "sum", "abs", "zip", "range", "float", "dict", "str"}
         self.names: dict[int, str] = {id(plan.x): "x"}
-        self.constants: dict[str, str] = {}  # text to name
-        self.within = ""  # the line being written
+        self.constants: dict[str, str] = {}  # from the text of a constant to its name
+        self.assigned = ""  # variable that the current line assigns
         self.lines: list[str] = []
 
     def file(self) -> str:
-        """The text."""
+        """Return the text."""
         for step in self.plan.steps():
-            if id(step) in self.kept and step.op != "features":
-                self._line(step)
-        returned = [self._returned(output) for output in self.plan.outputs]
+            if id(step) in self.stored and step.op != "features":
+                name = self.assigned = self.names[id(step)] = self._unique(step.name or step.op)
+                self.lines.append(f"    {name} = {self._formula(step, name)}")
+        entries = [self._entry(output) for output in self.plan.outputs]
         checks = [f"    {self._cell(source)}" for source in self.plan.checks]
-        cells = [f"    x = [{self._cells()}]", *checks]
-        body = [*cells, *self.lines, "    return {", *returned, "    }"]
+        cells = ", ".join(self._cell(source) for source in self.plan.sources)
+        body = [f"    x = [{cells}]", *checks, *self.lines, "    return {", *entries, "    }"]
         kinds = {source.kind for source in (*self.plan.sources, *self.plan.checks)}
         pieces = [
             self._head(),
@@ -142,26 +149,25 @@ class _PythonWriter:
         shown = ", ".join(ascii(name) for name in columns[:8]) + (", ..." if columns[8:] else "")
         names = ", ".join(output.name for output in self.plan.outputs)
         pair = "the label, and a dict with the probability of each class"
-        alone = pair if "p" in self.plan else "what it says"
-        what = f"{len(self.plan.sources)} features"
         text = _HEAD.format(
-            title=self.plan.title, what=what, predicts=alone, names=names, columns="{}"
+            title=self.plan.title,
+            what=f"{len(self.plan.sources)} features",
+            predicts=pair if "p" in self.plan else "what it says",
+            names=names,
+            columns="{}",
         )
         return text.replace("{}", shown.replace("\\", "\\\\").replace('"""', '\\"\\"\\"'))
 
     def _predict(self) -> str:
         names = [output.name for output in self.plan.outputs]
         first = next(name for name in ("label", "value", *names) if name in names)
-        told = f'found["{first}"]' + (', found["p"]' if "p" in names else "")
+        values = f'found["{first}"]' + (', found["p"]' if "p" in names else "")
         return (
             f'\n\ndef predict(row):\n    """What the model says of a row."""\n'
-            f"    found = answer(row)\n    return {told}\n"
+            f"    found = answer(row)\n    return {values}\n"
         )
 
-    # --- what goes in, what comes out -------------------------------------------------------------
-
-    def _cells(self) -> str:
-        return ", ".join(self._cell(source) for source in self.plan.sources)
+    # --- inputs and outputs -----------------------------------------------------------------------
 
     def _cell(self, source: FeatureSource) -> str:
         column = ascii(source.column)
@@ -173,14 +179,17 @@ class _PythonWriter:
             return f"_missing(row, {column})"
         return f"{'_days' if source.kind == 'date' else '_number'}(row, {column}{fill})"
 
-    def _returned(self, output: Output) -> str:
+    def _entry(self, output: Output) -> str:
+        """Return the entry for an output in the dictionary that `answer` returns."""
+        step = output.expression
         if output.choices:
-            listed = self._constant(f"{output.name}s", [ascii(choice) for choice in output.choices])
-            return f'        "{output.name}": {listed}[int({self._scalar(output.expression)})],'
-        if not output.components:
-            return f'        "{output.name}": {self._scalar(output.expression)},'
-        keys = self._keys(output)
-        return f'        "{output.name}": dict(zip({keys}, {self._vector(output.expression)})),'
+            choices = self._constant(f"{output.name}s", [ascii(c) for c in output.choices])
+            value = f"{choices}[int({self._at(step, 0)})]"
+        elif output.components:
+            value = f"dict(zip({self._keys(output)}, {self._vector(step)}))"
+        else:
+            value = self._at(step, 0)
+        return f'        "{output.name}": {value},'
 
     def _keys(self, output: Output) -> str:
         labels = self.plan["label"].choices if "label" in self.plan else ()
@@ -189,130 +198,107 @@ class _PythonWriter:
             keys = self.plan["action"].choices[: len(output.components)]
         return self._constant("labels", [ascii(key) for key in keys])
 
-    # --- steps ------------------------------------------------------------------------------------
-
-    def _line(self, step: Expression) -> None:
-        name = self.within = self.names[id(step)] = self._name(step.name or step.op)
-        self.lines.append(f"    {name} = {self._formula(step, name)}")
+    # --- expressions ------------------------------------------------------------------------------
 
     def _formula(self, step: Expression, name: str) -> str:
         if step.op == "affine":
             return self._affine(step, name)
         if step.op in ("squares", "sum", "max", "first_max"):
-            of = self._vector(step.operands[0])
+            vector = self._vector(step.operands[0])
             return {
-                "squares": f"sum(one * one for one in {of})",
-                "sum": f"sum({of})",
-                "max": f"max({of})",
-                "first_max": f"max(range({step.operands[0].width}), key=({of}).__getitem__)",
+                "squares": f"sum(one * one for one in {vector})",
+                "sum": f"sum({vector})",
+                "max": f"max({vector})",
+                "first_max": f"max(range({step.operands[0].width}), key=({vector}).__getitem__)",
             }[step.op]
+        vectors: dict[int, tuple[str, Expression]] = {}
+        text = self._elementwise(step, vectors)
         if step.width == 1:
-            return self._plain(step, {})
-        names: dict[int, tuple[str, Expression]] = {}
-        text = self._plain(step, names)
-        pairs = list(names.values())
-        if len(pairs) == 1:
-            return f"[{text} for {pairs[0][0]} in {self._vector(pairs[0][1])}]"
-        letters = ", ".join(letter for letter, _ in pairs)
-        return f"[{text} for {letters} in zip({', '.join(self._vector(s) for _, s in pairs)})]"
+            return text
+        variables = ", ".join(variable for variable, _ in vectors.values())
+        values = ", ".join(self._vector(vector) for _, vector in vectors.values())
+        return f"[{text} for {variables} in {values if len(vectors) == 1 else f'zip({values})'}]"
 
-    def _plain(self, step: Expression, leaves: dict[int, tuple[str, Expression]]) -> str:
-        """A formula of one number of each vector in it."""
-        given = [self._leaf(one, leaves) for one in step.operands]
+    def _elementwise(self, step: Expression, vectors: dict[int, tuple[str, Expression]]) -> str:
+        """Return the formula of one number of an elementwise expression.
+
+        Each vector in the formula is replaced by a loop variable.
+        """
+        terms = [self._operand(operand, vectors) for operand in step.operands]
         if step.op in _SIGNS:
-            return f"({given[0]} {_SIGNS[step.op]} {given[1]})"
+            return f"({terms[0]} {_SIGNS[step.op]} {terms[1]})"
         if step.op in ("larger", "smaller"):
-            return f"{'max' if step.op == 'larger' else 'min'}({given[0]}, {given[1]})"
+            return f"{'max' if step.op == 'larger' else 'min'}({terms[0]}, {terms[1]})"
         if step.op == "sign":
-            return f"(({given[0]} > 0.0) - ({given[0]} < 0.0))"
+            return f"(({terms[0]} > 0.0) - ({terms[0]} < 0.0))"
         if step.op == "greater":
-            return f"({given[2]} if {given[0]} > {given[1]} else {given[3]})"
-        return f"{_FUNCTIONS[step.op]}({given[0]})"
+            return f"({terms[2]} if {terms[0]} > {terms[1]} else {terms[3]})"
+        return f"{_FUNCTIONS[step.op]}({terms[0]})"
 
-    def _leaf(self, step: Expression, leaves: dict[int, tuple[str, Expression]]) -> str:
-        inline = id(step) not in self.kept and step.op not in (
-            "constant",
-            "pick",
-            "stack",
-            "features",
-        )
-        if inline:
-            return self._plain(step, leaves)
+    def _operand(self, step: Expression, vectors: dict[int, tuple[str, Expression]]) -> str:
+        if id(step) not in self.stored and step.op in ELEMENTWISE:
+            return self._elementwise(step, vectors)
         if step.width == 1:
-            return self._scalar(step)
-        if id(step) not in leaves:
-            leaves[id(step)] = f"v{len(leaves)}", step
-        return leaves[id(step)][0]
+            return self._at(step, 0)
+        return vectors.setdefault(id(step), (f"v{len(vectors)}", step))[0]
 
     def _affine(self, step: Expression, name: str) -> str:
         coef, intercept = step.constants
-        of = self._vector(step.operands[0])
+        vector = self._vector(step.operands[0])
         rows = [_tuple([repr(float(v)) for v in row]) for row in coef]
         if step.width == 1:
             slopes = self._constant(f"{name} slopes", rows[0])
-            return f"_dot({slopes}, {of}) + {float(intercept[0])!r}"
+            return f"_dot({slopes}, {vector}) + {float(intercept[0])!r}"
         slopes = self._constant(f"{name} slopes", rows)
         starts = self._constant(f"{name} intercepts", [repr(float(v)) for v in intercept])
-        return f"[_dot(slope, {of}) + start for slope, start in zip({slopes}, {starts})]"
+        return f"[_dot(slope, {vector}) + start for slope, start in zip({slopes}, {starts})]"
 
-    def _scalar(self, step: Expression) -> str:
+    def _at(self, step: Expression, index: int) -> str:
+        """Return the code for one number of an expression."""
+        step, index = number_at(step, index)
         if step.op == "constant":
-            return repr(float(step.constants[0][0]))
-        if step.op == "pick":
-            return self._at(step.operands[0], int(step.constants[0][0]))
-        if step.op == "features":
-            return "x[0]"
-        return self.names[id(step)]
-
-    def _at(self, step: Expression, place: int) -> str:
-        if step.op == "stack":
-            for part in step.operands:
-                if place < part.width:
-                    return self._at(part, place)
-                place -= part.width
-        if step.op == "pick":
-            return self._at(step.operands[0], int(step.constants[0][place]))
-        if step.op == "constant":
-            return repr(float(step.constants[0][place]))
+            return repr(float(step.constants[0][index]))
         name = self.names[id(step)]
-        return name if step.width == 1 and step.op != "features" else f"{name}[{place}]"
+        return name if step.width == 1 and step.op != "features" else f"{name}[{index}]"
 
     def _vector(self, step: Expression) -> str:
+        """Return the code for all numbers of an expression, as a sequence."""
         if step.op == "constant":
-            return self._constant(
-                f"{self.within} numbers", [repr(float(v)) for v in step.constants[0]]
-            )
+            values = [repr(float(v)) for v in step.constants[0]]
+            return self._constant(f"{self.assigned} numbers", values)
         if step.op == "pick":
-            places = range(step.width)
-            return f"[{', '.join(self._at(step, place) for place in places)}]"
+            return f"[{', '.join(self._at(step, i) for i in range(step.width))}]"
         if step.op == "stack":
-            return f"[{', '.join(self._spread(part) for part in step.operands)}]"
+            parts = (
+                self._at(part, 0) if part.width == 1 else f"*{self._vector(part)}"
+                for part in step.operands
+            )
+            return f"[{', '.join(parts)}]"
         name = self.names[id(step)]
         return f"[{name}]" if step.width == 1 and step.op != "features" else name
 
-    def _spread(self, part: Expression) -> str:
-        return self._scalar(part) if part.width == 1 else f"*{self._vector(part)}"
-
     # --- names and constants ----------------------------------------------------------------------
 
-    def _name(self, wanted: str) -> str:
+    def _unique(self, wanted: str) -> str:
+        """Return an identifier that is not used yet, similar to the wanted one."""
         plain = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
         plain = plain if re.match(r"[A-Za-z]", plain) else f"s_{plain}"
         name, number = plain, 1
-        while name in self.taken:
+        while name in self.used:
             number += 1
             name = f"{plain}_{number}"
-        self.taken.add(name)
+        self.used.add(name)
         return name
 
     def _constant(self, wanted: str, values: list[str] | str) -> str:
+        """Return the name of a constant above the functions; equal constants share one name."""
         text = values if isinstance(values, str) else _tuple(values)
         if text not in self.constants:
-            self.constants[text] = self._name(wanted.upper())
+            self.constants[text] = self._unique(wanted.upper())
         return self.constants[text]
 
 
 def _tuple(values: Sequence[str]) -> str:
     if sum(map(len, values)) < 88:
         return "(" + ", ".join(values) + ("," if len(values) == 1 else "") + ")"
-    return "(\n    " + ",\n    ".join(one.replace("\n", "\n    ") for one in values) + ",\n)"
+    return "(\n    " + ",\n    ".join(v.replace("\n", "\n    ") for v in values) + ",\n)"

@@ -1,18 +1,19 @@
-"""Files of sparse rows for label trees: read them, predict them, assess a model on them.
+"""Files of sparse rows for label trees: reading, predicting and assessing a model on them.
 
-A file is XMC text or svmlight. Features in XMC text are numbered from 0; whether those of svmlight
-are numbered from 0 or from 1 is stored in the model as `first_feature_`, or else inferred from the
+A file is XMC text or svmlight. Features in XMC text are numbered from 0; those in svmlight from 0
+or from 1. Which of the two is stored in the model as `first_feature_`, or else inferred from the
 file. Rows are read, scored and written in blocks of a few megabytes. Predictions have one line per
 row, with the columns
 
     label_1, score_1, label_2, score_2, ..
 
-best first and empty beyond the last label that the row reaches. The output file is replaced
-atomically.
+The best label comes first. The columns beyond the last label that a row reaches are empty. The
+output file is replaced atomically.
 
 To assess a model, the k best labels of each block are added to a `TopK`. PSP@k, PSnDCG@k and the
 means by label frequency use the label counts of the training rows, which the model stores. A label
-unknown to the model cannot be predicted; if such labels are counted, each is a miss for its row.
+that is unknown to the model cannot be predicted. Such a label raises an error, or on request counts
+as a miss.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from discriminant.table.files.svmlight import (
 )
 
 Ints = npt.NDArray[np.int64]
-Progress = Callable[[int, int], object]  # rows done, rows in all
+Progress = Callable[[int, int], object]  # called with the rows done and the total number of rows
 
 EDGES = (0, 1, 2, 5, 20, 100, 500, 2000, 10_000, 100_000)
 _ARROW = (".parquet", ".arrow", ".feather")
 
 
 class LabelRanker(Protocol):
-    """A fitted model that ranks labels, such as a `LabelTree`."""
+    """Interface of a fitted model that ranks labels, such as a `LabelTree`."""
 
     classes_: Any
     kind_: Any
@@ -78,12 +79,15 @@ def read_labelled_rows(source: Any, *, first: FirstFeature = "auto") -> Labelled
 
 
 def is_xmc(path: Any) -> bool:
-    """Whether a file begins with the header of XMC text."""
+    """Return whether a file begins with the header of XMC text."""
     return xmc_header(path) is not None
 
 
 def xmc_header(path: Any) -> tuple[int, ...] | None:
-    """Return rows, features and labels from the header of XMC text; None for other files."""
+    """Return the numbers of rows, features and labels in the header of XMC text.
+
+    Return None for other files.
+    """
     for piece in line_blocks(path):
         words = piece.split(b"\n", 1)[0].split()
         is_header = len(words) == 3 and all(word.isdigit() for word in words)
@@ -113,7 +117,7 @@ def write_predictions(
     -------
     rows : int
     counts : dict
-        How often each label is ranked first.
+        Number of rows for which each label is ranked first.
     columns : tuple of str
         Columns written.
     """
@@ -129,7 +133,8 @@ def write_predictions(
             writer = _CsvLabelWriter(file, names, safe)
         for block, total in read_blocks(model, single_file(source)):
             codes, scores = model.predict_topk(block.features, k=k)
-            writer.add(texts[codes], scores)  # code -1 selects the last text: no label
+            # code -1, for no label, selects the last text, which is empty
+            writer.add(texts[codes], scores)
             counts.update(texts[codes[:, 0]].tolist())
             rows += len(codes)
             progress(rows, total)
@@ -148,7 +153,7 @@ def single_file(source: Any) -> Any:
 
 
 def read_blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, int]]:
-    """Yield blocks of labelled rows with the model's features, and the rows in all."""
+    """Yield blocks of labelled rows with the model's features, each with the total row count."""
     empty = True
     for block, total in _blocks(model, path):
         if len(block):
@@ -159,14 +164,14 @@ def read_blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, i
 
 
 def _blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, int]]:
-    d, head = model.n_features_in_, xmc_header(path)
-    if head is None:
+    d, header = model.n_features_in_, xmc_header(path)
+    if header is None:
         yield from svmlight_blocks(path, features=d, first=_first_feature(model), more="drop")
         return
     for block in xmc_blocks(path):
         if block.features.shape[1] != d:
             raise SparseFileError.of_width(os.fspath(path), block.features.shape[1], d)
-        yield block, head[0]
+        yield block, header[0]
 
 
 def _first_feature(model: LabelRanker) -> FirstFeature:
@@ -177,7 +182,7 @@ def _first_feature(model: LabelRanker) -> FirstFeature:
 
 
 class _CsvLabelWriter:
-    """Write labels and scores as CSV in UTF-8."""
+    """Writer of labels and scores as CSV in UTF-8."""
 
     def __init__(self, file: Any, names: list[str], safe: bool) -> None:
         self.safe = safe
@@ -198,7 +203,7 @@ class _CsvLabelWriter:
 
 
 class _ArrowLabelWriter:
-    """Write labels and scores as Parquet or Arrow IPC."""
+    """Writer of labels and scores as Parquet or Arrow IPC."""
 
     def __init__(self, writer: ArrowWriter, names: list[str]) -> None:
         self.writer, self.names = writer, names
@@ -222,17 +227,18 @@ class FileAssessment:
     """Accuracy of a label tree on a file of labelled rows."""
 
     top_k: TopK
-    bins: tuple[FrequencyBin, ...] | None  # bins with labels; None if the model has no counts
-    pairs: int  # (row, label) pairs
-    unknown: int  # pairs whose label is unknown to the model
-    seconds: float  # time spent in the search
+    # bins that contain labels; None if the model has no label counts
+    bins: tuple[FrequencyBin, ...] | None
+    pairs: int  # number of (row, label) pairs
+    unknown: int  # number of pairs whose label is unknown to the model
+    seconds: float  # duration of the search
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers by name."""
+        """Return the assessment as a dict of plain numbers."""
         measures = self.top_k.to_dict() | {"labels_a_row": self.pairs / max(self.top_k.rows, 1)}
         measures |= {"unknown": self.unknown, "seconds": self.seconds}
         if self.bins is not None:
-            measures["by_frequency"] = [asdict(one) for one in self.bins]
+            measures["by_frequency"] = [asdict(group) for group in self.bins]
         return measures
 
     def __str__(self) -> str:
@@ -241,9 +247,9 @@ class FileAssessment:
             lines += ["", "Means over labels, by number of training rows:"]
             lines.append(f"{'rows':>16}{'labels':>10}{'recall':>9}{'precision':>11}{'F1':>8}")
             lines += [
-                f"{count_range(one.least, one.most):>16}{whole(one.labels):>10}"
-                f"{percent(one.recall):>9}{percent(one.precision):>11}{percent(one.f1):>8}"
-                for one in self.bins
+                f"{count_range(group.least, group.most):>16}{whole(group.labels):>10}"
+                f"{percent(group.recall):>9}{percent(group.precision):>11}{percent(group.f1):>8}"
+                for group in self.bins
             ]
         if self.unknown:
             lines += ["", f"{self.unknown:,} labels are unknown to the model and count as misses"]
@@ -269,9 +275,9 @@ def assess_file(
     k : int, default=5
         Number of labels predicted for each row.
     unknown : {'error', 'count'}, default='error'
-        How to treat labels unknown to the model: raise, or count them as misses.
+        Treatment of labels that are unknown to the model: raise an error, or count them as misses.
     progress : callable, optional
-        Called with the rows done and the rows in all.
+        Called with the number of rows done and the total number of rows.
 
     Returns
     -------
@@ -283,7 +289,8 @@ def assess_file(
     for block, n_rows in read_blocks(model, single_file(source)):
         truth, n_unknown = _encode_truth(model, block.labels, unknown)
         if total is None:
-            model.predict_topk(block.features[:1], k=k)  # load the kernels before timing
+            # compile or load the kernels before the time is taken
+            model.predict_topk(block.features[:1], k=k)
         start = time.perf_counter()
         codes, _ = model.predict_topk(block.features, k=k)
         seconds += time.perf_counter() - start
@@ -299,17 +306,17 @@ def assess_file(
     bins = None
     if frequency is not None:
         counts = _pad_counts(frequency, len(total.label_rows))
-        bins = tuple(one for one in total.by_frequency(counts, EDGES) if one.labels)
+        bins = tuple(group for group in total.by_frequency(counts, EDGES) if group.labels)
     return FileAssessment(total, bins, pairs, unknown_pairs, seconds)
 
 
 def _pad_counts(frequency: Any, width: int) -> Any:
-    """Training rows of the model's labels, and 0 for each label unknown to it."""
+    """Return the number of training rows of each label; 0 for labels unknown to the model."""
     return np.concatenate([frequency, np.zeros(width - len(frequency), dtype=np.int64)])
 
 
 def _encode_truth(model: LabelRanker, labels: Any, unknown: str) -> tuple[Any, int]:
-    """Encode label numbers as the model's codes, those unknown to it as codes from L on."""
+    """Return label numbers as codes of the model; unknown labels get codes from L on."""
     L, code_of = len(model.classes_), _codes_of_numbers(model, labels.shape[1])
     codes = code_of[labels.indices]
     is_unknown = codes >= L
@@ -323,7 +330,7 @@ def _encode_truth(model: LabelRanker, labels: Any, unknown: str) -> tuple[Any, i
 
 
 def _codes_of_numbers(model: LabelRanker, width: int) -> Ints:
-    """(width,) code of each label number."""
+    """Return the code of each label number (width,); unknown labels get codes from L on."""
     numbers, L = np.arange(width), len(model.classes_)
     codes = np.full(width, -1)
     if model.kind_ == "indicator":

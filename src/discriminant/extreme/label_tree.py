@@ -1,7 +1,7 @@
-"""LabelTree: extreme classification by a tree over the labels with linear classifiers in its nodes.
+"""Label tree estimator for extreme classification, with linear classifiers in the nodes.
 
-The estimator checks its options and inputs, builds the trees from rows and label sets
-(`extreme.model`), and answers queries by beam search: the k best labels of a row, or probabilities.
+`LabelTree` validates its options and inputs, and builds the trees from rows and label sets
+(`extreme.model`). It predicts the k best labels of a row, or probabilities, by beam search.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
-from discriminant.estimators.base import RowEstimator, as_partitioned, to_memory
+from discriminant.estimators.base import RowEstimator, partitioned_or_none, to_memory
 from discriminant.extreme.inputs import (
     LabelKind,
     LabelSets,
@@ -45,7 +45,15 @@ from discriminant.extreme.inputs import (
     column_scale,
     warn_long_rows,
 )
-from discriminant.extreme.model.layer_store import make_folder
+from discriminant.extreme.model.fitted_tree import (
+    Forest,
+    LabelPartition,
+    Layer,
+    Tree,
+    forest_statistics,
+    invalid_model,
+)
+from discriminant.extreme.model.layer_store import HEADER_FILE
 from discriminant.extreme.model.partition import (
     balanced_partition,
     hierarchy_partition,
@@ -64,17 +72,10 @@ from discriminant.extreme.model.train import (
     estimate_tree,
     train_tree,
 )
-from discriminant.extreme.model.fitted_tree import (
-    Forest,
-    LabelPartition,
-    Layer,
-    Tree,
-    forest_statistics,
-    invalid_model,
-)
 from discriminant.extreme.summary import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels, Schema, numbered_names
+from discriminant.table.files.checkpoint_folder import create_folder
 from discriminant.table.memory import as_features, as_table
 
 TREES = ("balanced", "wide", "huffman", "one-vs-rest", "moments")
@@ -109,12 +110,15 @@ def check_options(model: Any) -> None:
 
 
 def uses_moments(model: Any) -> bool:
-    """Whether the tree is computed from class moments."""
+    """Return whether the tree is computed from class moments."""
     return isinstance(model.tree, str) and model.tree == "moments"
 
 
 def check_integer(name: str, value: Any, minimum: int, *, optional: bool = False) -> None:
-    """Raise `OptionError` unless the value is an integer of at least `minimum`."""
+    """Raise `OptionError` unless the value is an integer of at least `minimum`.
+
+    With `optional`, None is accepted too.
+    """
     if optional and value is None:
         return
     if not _is_integer(value) or value < minimum:
@@ -132,7 +136,7 @@ def as_seed(state: Any) -> int:
 
 
 def _is_integer(value: Any) -> bool:
-    if type(value) is int:  # the fast path, for single rows
+    if type(value) is int:  # fast path for single rows
         return True
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -145,9 +149,10 @@ def _check_number(name: str, value: Any, *, zero: bool) -> None:
 
 Codes = npt.NDArray[np.int32]
 
-_MAX_CELLS = 1 << 28  # cells of a dense matrix of probabilities
-_MAX_LABELS = 1000  # labels of a row that get a probability
-_THRESHOLD = {"hinge": -1.0, "logistic": np.log(0.5)}  # path term of a margin of 0
+_MAX_CELLS = 1 << 28  # largest number of cells in a dense matrix of probabilities
+_MAX_LABELS = 1000  # largest number of labels of a row that get a probability
+# term that a margin of 0 adds to the score of a path
+_THRESHOLD = {"hinge": -1.0, "logistic": np.log(0.5)}
 
 
 class LabelTreePredictor(RowEstimator):
@@ -169,11 +174,12 @@ class LabelTreePredictor(RowEstimator):
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows to predict.
         k : int, default=5
-            Number of labels per row. Several trees are combined from the max(k, beam, 20) best
-            labels of each, so a larger k can change the order of labels with nearly equal scores.
+            Number of labels per row. With several trees, the scores are combined from the
+            max(k, beam, 20) best labels of each tree, so that a larger k can change the order of
+            labels with nearly equal scores.
         beam : int, optional
-            Nodes followed at each level, instead of the option of the model. With as many as there
-            are labels the search is exhaustive.
+            Number of nodes kept at each level, instead of the option `beam` of the model. If it is
+            the number of labels, the search is exhaustive.
 
         Returns
         -------
@@ -198,9 +204,10 @@ class LabelTreePredictor(RowEstimator):
         Returns
         -------
         ndarray of shape (n,), sparse matrix or list
-            The best label of each row if y was a vector. Otherwise, in the form of y (a sparse
-            (n, L) indicator, or a list of lists of labels, best first), every label whose score is
-            at least that of a single margin of 0: with path='logistic', a probability of 1/2.
+            If y was a vector, the best label of each row. Otherwise label sets in the form of y: a
+            sparse indicator (n, L), or a list of lists of labels, best first. A set contains every
+            label whose score is at least the term of a margin of 0; with path='logistic' this is a
+            probability of at least 1/2.
         """
         if self._kind() == "one":
             codes, _ = self._search(self._validate_rows(X), 1, self.beam)
@@ -215,8 +222,8 @@ class LabelTreePredictor(RowEstimator):
         """Return the probability of each label.
 
         With one label per row, the probabilities of the labels reached sum to one; with label sets
-        they do not. They are estimates of probabilities only with loss='logistic' or
-        tree='moments'; choose the cost by the log loss on held-out rows.
+        they do not. They estimate probabilities only if loss='logistic' or tree='moments'; choose
+        `cost` by the log loss on held-out rows.
 
         Parameters
         ----------
@@ -237,33 +244,34 @@ class LabelTreePredictor(RowEstimator):
         return self._to_sparse(codes, np.exp(scores), codes >= 0)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the log probability (n, L) of each label, -inf for labels not reached."""
-        return self._to_dense(
-            *self._log_probabilities(self._check_dense_size(self._validate_rows(X))), -np.inf
-        )
+        """Return the log probability of each label (n, L); -inf for labels that are not reached."""
+        rows = self._check_dense_size(self._validate_rows(X))
+        return self._to_dense(*self._log_probabilities(rows), -np.inf)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return scores (n, L), -inf for labels not reached; with two classes, their difference."""
-        found = self._to_dense(
-            *self._search_all(self._check_dense_size(self._validate_rows(X))), -np.inf
-        )
-        if len(self.classes_) == 2 and self.kind_ == "one":
-            return np.asarray(found[:, 1] - found[:, 0])
-        return found
+        """Return scores (n, L), -inf for labels that are not reached.
 
-    # --- inside -----------------------------------------------------------------------------------
+        With two classes, return the difference of the scores (n,).
+        """
+        rows = self._check_dense_size(self._validate_rows(X))
+        scores = self._to_dense(*self._search_all(rows), -np.inf)
+        if len(self.classes_) == 2 and self.kind_ == "one":
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores
+
+    # --- private ----------------------------------------------------------------------------------
 
     def _kind(self) -> LabelKind:
         self._check_is_fitted()
         return self.kind_
 
     def _dtype(self) -> Any:
-        """Precision of the rows in a search: that of the weights."""
+        """Floating-point type of the rows in a search: that of the weights."""
         double = self.forest_.trees[0].layers[0].weight.dtype == np.float64
         return np.float64 if double else np.float32
 
     def _validate_rows(self, X: Any) -> Any:
-        """Check rows against those of the fit and convert them to CSR arrays."""
+        """Validate rows against the features of the fit, and convert them to CSR arrays."""
         self._check_is_fitted()
         names = getattr(self, "feature_names_in_", None)
         if type(X) in (sparse.csr_matrix, sparse.csr_array) and names is None:
@@ -290,18 +298,21 @@ class LabelTreePredictor(RowEstimator):
         return search_top_k(self.forest_, rows, k=k, beam=beam, threads=threads)
 
     def _search_all(self, rows: Any) -> tuple[Codes, Floats]:
-        """All labels that each row reaches, up to 1000."""
+        """Search for all labels that each row reaches, at most 1000."""
         return self._search(rows, min(len(self.classes_), _MAX_LABELS), self.beam)
 
     def _log_probabilities(self, rows: Any) -> tuple[Codes, Floats]:
-        """As `_search_all`, normalised to sum to one where each row has one label."""
+        """Search as `_search_all` does.
+
+        If each row has one label, normalise the scores to log probabilities.
+        """
         codes, scores = self._search_all(rows)
         if self.kind_ == "one":
             scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
         return codes, scores
 
     def _check_dense_size(self, rows: Any) -> Any:
-        """Return the rows, or raise if a dense (n, L) matrix would be too large."""
+        """Return the rows; raise if a dense matrix (n, L) would be too large."""
         if rows.shape[0] * len(self.classes_) > _MAX_CELLS:
             raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _MAX_CELLS)
         return rows
@@ -324,7 +335,8 @@ def train_trees(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[T
     """Train the trees of a `LabelTree`."""
     threads, seed = model.threads or available_threads(), as_seed(model.random_state)
     if model.checkpoint is not None:
-        make_folder(Path(model.checkpoint) / "tree0")  # fail before the work if it cannot be made
+        # create the folder first, so that an error is raised before the work
+        create_folder(Path(model.checkpoint) / "tree0", HEADER_FILE)
     means, members = label_means(rows, sets.members), _weighted_members(model, sets)
     count, trees = n_trees(model), []
     for t in range(count):
@@ -344,7 +356,10 @@ def train_trees(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[T
 def estimate_trees(
     model: Any, rows: sparse.csr_matrix, sets: LabelSets
 ) -> tuple[TreeEstimate, int]:
-    """Estimate the size of one tree; also return the entries of the mean rows of the labels."""
+    """Estimate the size of one tree.
+
+    Also return the number of entries of the label means.
+    """
     threads, seed = model.threads or available_threads(), as_seed(model.random_state)
     means, members = label_means(rows, sets.members), _weighted_members(model, sets)
     partition = _partition(model, means, sets, seed, threads)
@@ -352,7 +367,7 @@ def estimate_trees(
 
 
 def n_trees(model: Any) -> int:
-    """Number of trees: 1 for trees that do not depend on the seed."""
+    """Return the number of trees; it is 1 if the tree does not depend on the seed."""
     seedless = ("one-vs-rest", "huffman", "moments")
     return int(model.trees) if isinstance(model.tree, str) and model.tree not in seedless else 1
 
@@ -373,39 +388,33 @@ def _partition(
     model: Any, means: sparse.csr_matrix, sets: LabelSets, seed: int, threads: int
 ) -> LabelPartition:
     frequency = np.bincount(sets.members.indices, minlength=len(sets.labels))
-    partition = _unsorted_partition(model, means, sets, frequency, seed, threads)
-    return sort_by_frequency(partition, frequency)
-
-
-def _unsorted_partition(
-    model: Any, means: sparse.csr_matrix, sets: LabelSets, frequency: Any, seed: int, threads: int
-) -> LabelPartition:
+    arity = model.arity or (100 if isinstance(model.tree, str) and model.tree == "wide" else 16)
     if not isinstance(model.tree, str):
-        return hierarchy_partition(model.tree, sets.labels.tolist())
-    if model.tree == "one-vs-rest":
-        return one_vs_rest_partition(len(sets.labels))
-    if model.tree == "huffman":
-        return huffman_partition(frequency, arity=model.arity or 16)
-    if model.tree == "wide":
-        return wide_partition(
-            means, arity=model.arity or 100, leaf=model.leaf, seed=seed, threads=threads
-        )
-    return balanced_partition(
-        means, arity=model.arity or 16, leaf=model.leaf, seed=seed, threads=threads
-    )
+        partition = hierarchy_partition(model.tree, sets.labels.tolist())
+    elif model.tree == "one-vs-rest":
+        partition = one_vs_rest_partition(len(sets.labels))
+    elif model.tree == "huffman":
+        partition = huffman_partition(frequency, arity=arity)
+    else:
+        divide = wide_partition if model.tree == "wide" else balanced_partition
+        partition = divide(means, arity=arity, leaf=model.leaf, seed=seed, threads=threads)
+    return sort_by_frequency(partition, frequency)
 
 
 def _progress(
     progress: Callable[[int, int], object] | None, tree: int, trees: int
 ) -> Callable[[int, int], object] | None:
-    """Callback for one tree that reports the progress of all trees."""
+    """Return a callback for one tree that reports the progress of all trees."""
     if progress is None:
         return None
     return lambda done, total: progress(tree * total + done, trees * total)
 
 
 def _weighted_members(model: Any, sets: LabelSets) -> sparse.csr_matrix:
-    """The label matrix, its entries 1 / propensity with weighting='propensity', else 1."""
+    """Return the label matrix.
+
+    With weighting='propensity', its entries are 1 / propensity.
+    """
     members = sets.members
     if model.weighting != "propensity":
         return members
@@ -428,23 +437,23 @@ def _half(layer: Layer) -> Layer:
 
 
 class SizeEstimate(NamedTuple):
-    """Estimated size of a label tree and cost of its fit, within a factor of two."""
+    """Estimated size of a label tree and cost of its fit, accurate within a factor of two."""
 
     rows: int
     labels: int
-    weights: int  # in all trees
-    model_bytes: int  # in memory and on disk
-    training_bytes: int  # memory during the fit, besides the rows
-    seconds: float  # training time of one thread
+    weights: int  # number of weights in all trees
+    model_bytes: int  # size in bytes, in memory and on disk
+    training_bytes: int  # bytes of memory during the fit, besides the rows
+    seconds: float  # training time with one thread
 
 
 class LabelTree(ClassifierMixin, LabelTreePredictor):
     """Classifier for very many classes or labels: a tree of linear classifiers.
 
-    Labels with similar rows are grouped recursively into a tree. In every node, a linear classifier
-    for each child separates it from its siblings; it is trained on the rows that reach the node. A
-    row is predicted by beam search from the root. Time and memory grow slowly with the number of
-    labels; a million labels are feasible.
+    Labels with similar rows are grouped recursively into a tree. In every node, each child has a
+    linear classifier that separates it from its siblings and is trained on the rows that reach the
+    node. The labels of a row are predicted by beam search from the root. Time and memory grow
+    slowly with the number of labels; a million labels are feasible.
 
     Rows have one label each, as in any classifier, or sets of labels. Sparse features of similar
     row lengths, such as TF-IDF of texts, work best.
@@ -468,11 +477,11 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         - a hierarchy whose leaves are the labels: nested mappings and lists, or (child, parent)
           pairs.
     arity : int, optional
-        Children of a node above the leaves (default: 16, for 'wide' 100).
+        Number of children of a node that is not a last node (default: 16; for 'wide' 100).
     leaf : int, default=100
-        Largest number of labels in a last node.
+        Largest number of labels below a last node.
     loss : {'squared_hinge', 'logistic'}, default='squared_hinge'
-        Loss of the classifiers; with 'logistic' scores are log probabilities.
+        Loss of the classifiers. With 'logistic', scores are log probabilities.
     cost : float, default=1.0
         C, the weight of the loss relative to the squared length of the coefficients.
     tolerance : float, default=0.1
@@ -495,21 +504,22 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     precision : {'float32', 'float16', 'float64'}, default='float32'
         Precision of the stored weights; files with 'float16' are about a third smaller.
     beam : int, default=10
-        Number of nodes that a row follows at each level.
+        Number of nodes that the search keeps for a row at each level.
     threads : int, optional
         Number of threads (default: all cores). Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the trees and of the order of rows.
     checkpoint : path-like, optional
-        Folder for intermediate results: repeat the same fit to resume it after an interruption.
+        Folder for intermediate results. After an interruption, repeat the same fit to resume it.
         Large models then also need less memory. Keep the folder until the model is saved.
     progress : callable, optional
-        Called during the fit with the work done and the work in all.
+        Called during the fit with the work done and the total work.
 
     Attributes
     ----------
     classes_ : ndarray of shape (L,)
-        Labels; codes are indices into it. For a matrix y, its column numbers.
+        Labels; a label code is an index into this array. If y is a matrix, the labels are its
+        column numbers.
     forest_ : Forest
         Fitted trees (`extreme.model.tree.Forest`).
     kind_ : {'one', 'indicator', 'sets'}
@@ -521,7 +531,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     n_weights_ : int
         Number of weights stored in all trees.
     scale_ : ndarray of shape (2, d) or None
-        Offsets subtracted from the columns, and the scales that they are then divided by.
+        Offset that is subtracted from each column, and scale that the column is then divided by.
     unit_rows_ : bool
         Whether rows are scaled to unit length.
     label_rows_ : ndarray of shape (L,)
@@ -663,13 +673,13 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         if not isinstance(moments, ClassMoments):
             allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
             raise OptionError.of("moments", type(moments).__name__, allowed)
-        if not moments.holds("pooled"):
+        if not moments.has("pooled"):
             raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
         with merge_warnings():
             tree, centre = tree_from_moments(moments)
-        named = moments.features != numbered_names(len(moments.features))
-        scale = np.array([centre, np.ones_like(centre)])
-        self._set_state((tree,), len(moments.features), moments.features if named else None, scale)
+        d = len(moments.features)
+        names = moments.features if moments.features != numbered_names(d) else None
+        self._set_state((tree,), d, names, np.array([centre, np.ones_like(centre)]))
         self.classes_, self.kind_ = moments.labels, "one"
         self._set_label_counts(moments.rows, int(moments.rows.sum()))
         return self
@@ -698,25 +708,24 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         safe : bool, default=True
             Escape labels that a spreadsheet would read as formulas.
         progress : callable, optional
-            Called with the rows done and the rows in all.
+            Called with the number of rows done and the total number of rows.
 
         Returns
         -------
         rows : int
         counts : dict
-            How often each label is ranked first.
+            Number of rows for which each label is ranked first.
         columns : tuple of str
             Columns written.
         """
         from discriminant.extreme.files import write_predictions
 
-        return write_predictions(
-            self, source, out, k=k, safe=safe, progress=progress or _no_progress
-        )
+        report = progress or (lambda done, total: None)
+        return write_predictions(self, source, out, k=k, safe=safe, progress=report)
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes cannot form a label tree, or None."""
+        """Return why these fitted attributes cannot form a label tree, or None if they can."""
         return invalid_model(parts)
 
     @property
@@ -726,7 +735,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         return sum(len(layer.weight) for tree in self.forest_.trees for layer in tree.layers)
 
     def summary(self) -> ForestSummary:
-        """Return the shape of the trees, level by level: nodes, weights and bytes; `print` it."""
+        """Return the shape of the trees, to be printed: nodes, weights and bytes of each level."""
         self._check_is_fitted()
         forest, rows = self.forest_, getattr(self, "label_rows_", None)
         return ForestSummary(
@@ -748,33 +757,35 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         if uses_moments(self):
             (N, d), L = rows.shape, len(sets.labels)
             weights = 2 * d * (L - 1)
-            return SizeEstimate(
-                N, L, weights, 14 * weights, 8 * d * (L + 3 * d) + 28 * weights, 0.0
-            )
-        one, n_means = estimate_trees(self, rows, sets)
+            training = 8 * d * (L + 3 * d) + 28 * weights
+            return SizeEstimate(N, L, weights, 14 * weights, training, 0.0)
+        tree, n_means = estimate_trees(self, rows, sets)
         count = n_trees(self)
-        training = 8 * n_means + 12 * sets.members.nnz + count * one.size
+        training = 8 * n_means + 12 * sets.members.nnz + count * tree.size
         if self.precision == "float16":
-            one = replace(one, size=one.size - 2 * one.weights)
-        model = count * (one.size + 4 * len(sets.labels))
-        seconds = count * one.seconds
-        return SizeEstimate(*sets.members.shape, count * one.weights, model, training, seconds)
+            tree = replace(tree, size=tree.size - 2 * tree.weights)
+        model = count * (tree.size + 4 * len(sets.labels))
+        seconds = count * tree.seconds
+        return SizeEstimate(*sets.members.shape, count * tree.weights, model, training, seconds)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; for label sets, the share of rows whose set is predicted exactly."""
+        """Return the accuracy.
+
+        For label sets, it is the share of rows whose set is predicted exactly.
+        """
         if self._kind() != "sets":
             return float(super().score(X, y, sample_weight))
         predicted = self.predict(X)
         if len(y) != len(predicted):
             raise ShapeError.of_lengths("y", len(y), len(predicted))
-        right = [set(one) == set(own) for one, own in zip(predicted, y, strict=True)]
-        return float(np.average(right, weights=sample_weight))
+        exact = [set(labels) == set(true) for labels, true in zip(predicted, y, strict=True)]
+        return float(np.average(exact, weights=sample_weight))
 
-    # --- inside -----------------------------------------------------------------------------------
+    # --- private ----------------------------------------------------------------------------------
 
     def _fit_rows_to_moments(self, X: Any, y: Any) -> Self:
         """Read the class moments of the rows and compute the tree from them."""
-        table: AnyTable | None = as_partitioned(X, y, None)
+        table: AnyTable | None = partitioned_or_none(X, y, None)
         if table is None:
             if as_label_sets(y, name=type(self).__name__).kind != "one":
                 raise LabelTreeError.moments_of_sets()
@@ -793,7 +804,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         scale: Floats | None = None,
     ) -> None:
         self.n_features_in_, self.scale_, self.unit_rows_ = d, scale, bool(self.unit_rows)
-        for name in ("feature_names_in_", "first_feature_"):  # left by an earlier fit
+        for name in ("feature_names_in_", "first_feature_"):  # remove attributes of an earlier fit
             self.__dict__.pop(name, None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -820,9 +831,8 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         if sets.kind == "one" and N == 1:
             raise TooFewRowsError.of_one_row(type(self).__name__, 2)
         if len(sets.labels) < 2:
-            label = sets.labels[0]
-            one = sets.kind == "one"
-            raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
+            error = LabelError.one_class if sets.kind == "one" else LabelSetError.one_label
+            raise error(sets.labels[0])
         scale = column_scale(features) if self.standardize else None
         kind: Any = np.float64 if self.precision == "float64" else np.float32
         unit = bool(self.unit_rows)
@@ -837,9 +847,5 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @property
     def probabilistic(self) -> bool:
-        """Whether `predict_proba` gives probabilities: with the logistic loss or from moments."""
+        """Whether `predict_proba` estimates probabilities: logistic loss, or from moments."""
         return bool(self.loss == "logistic" or uses_moments(self))
-
-
-def _no_progress(rows: int, of: int) -> None:
-    """Report nothing."""

@@ -1,7 +1,7 @@
-"""Accuracy of ranked labels: P@k, recall@k, nDCG@k and their propensity-scored forms.
+"""Ranking measures for label lists: P@k, recall@k, nDCG@k and their propensity-scored forms.
 
-Row i has the labels Y_i; its list has a label at each rank r = 1 .. K; hit_r is 1 if that label is
-in Y_i, and d_r = 1 / log2(r + 1):
+Row i has the true labels Y_i and a predicted list with one label at each rank r = 1 .. K. hit_r is
+1 if the label at rank r is in Y_i, else 0, and d_r = 1 / log2(r + 1):
 
     P@k         mean of      sum_{r <= k} hit_r / k
     recall@k    mean of      sum_{r <= k} hit_r / |Y_i|
@@ -10,14 +10,15 @@ in Y_i, and d_r = 1 / log2(r + 1):
     PSnDCG@k    sum over i   sum_{r <= k} hit_r d_r / p_r / sum_{r <= min(k, |Y_i|)} d_r
                                                                over the same for the best list
 
-p is the propensity of a label (`extreme.model.propensity`); the best list consists of the row's own
-labels, those of lowest propensity first. The sums over all rows are divided, not row by row, as in
-napkinXC 0.7.2, `psprecision_at_k` and `psndcg_at_k` (its `psdcg_at_k` is PSnDCG@k without the last
-sum, so that rows with few labels count more). A row without labels is always wrong: P@k counts it;
-recall and nDCG, which are 0/0 there, leave it out.
+p_r is the propensity of the label at rank r (`extreme.model.propensity`). The best list of a row
+consists of its true labels, those of lowest propensity first. PSP@k and PSnDCG@k are ratios of sums
+over all rows, not means of ratios, as `psprecision_at_k` and `psndcg_at_k` of napkinXC 0.7.2.
+(`psdcg_at_k` of napkinXC is PSnDCG@k without the sum over d_r at the end, so that rows with few
+labels have less weight in it.) A row without true labels is included in P@k, where all its
+predictions are wrong. Recall and nDCG are 0/0 for such a row and leave it out.
 
-Rare labels hardly affect such means. So hits, predictions and rows of every label are summed too,
-and `by_frequency` averages recall, precision and F1 over labels of similar frequency.
+Rare labels hardly affect means over rows. Therefore hits, predictions and rows are also counted for
+every label, and `by_frequency` averages recall, precision and F1 over labels of similar frequency.
 
 The true labels are converted to one sparse matrix of codes:
 
@@ -26,7 +27,7 @@ The true labels are converted to one sparse matrix of codes:
     names        (n,) label of each row, or a set of labels per row, with `classes`: the code of a
                  label is its index there
 
-A name that is not among the classes raises an error: no list of codes could contain it.
+A name that is not in `classes` raises an error, because it could never be predicted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SETS = (set, frozenset, list, tuple, np.ndarray)
 
 
 def label_indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> Any:
-    """Return the true labels as an (n, L) CSR matrix, sorted and without zero entries.
+    """Return the true labels as a CSR matrix (n, L) with sorted columns and no stored zeros.
 
     >>> label_indicator([{"a", "c"}, set()], classes=["a", "b", "c"]).toarray().astype(int).tolist()
     [[1, 0, 1], [0, 0, 0]]
@@ -77,13 +78,13 @@ def label_indicator(truth: Any, *, labels: int | None = None, classes: Any = Non
 
 
 def _looks_like_indicator(rows: Any, labels: int) -> bool:
-    """Whether lists may be meant as rows of an indicator: L numbers each, all 0 or 1."""
+    """Return whether lists may be meant as an indicator: each has L numbers, all 0 or 1."""
     plain = all(isinstance(own, list | tuple) and len(own) == labels for own in rows)
     return labels > 1 and plain and set(chain.from_iterable(rows)) <= {0, 1}
 
 
 def _from_table(table: Any, known: Labels) -> Any:
-    """From an indicator, or from a table with the label names of each row."""
+    """Convert a table that is an indicator, or that has the label names of each row."""
     if table.dtype.kind in "OUST":
         return _from_names(table.ravel(), np.arange(0, table.size + 1, table.shape[1]), known)
     if not np.isin(table, (0, 1)).all():
@@ -92,7 +93,7 @@ def _from_table(table: Any, known: Labels) -> Any:
 
 
 def _from_names(names: Any, ends: Any, known: Labels) -> Any:
-    """From the names of all rows, concatenated; those of row i end at ends[i + 1]."""
+    """Convert the concatenated names of all rows; those of row i end at ends[i + 1]."""
     code_of = {label: code for code, label in enumerate(known.tolist())}
     if len(code_of) < len(known):
         raise LabelError.duplicate_classes(known.tolist())
@@ -107,10 +108,10 @@ def _from_names(names: Any, ends: Any, known: Labels) -> Any:
 
 
 def _from_codes(truth: Any, labels: int | None) -> Any:
-    """From one code for each row, or from a dense indicator."""
+    """Convert codes, one for each row, or a dense indicator."""
     try:
         codes = np.asarray(truth)
-    except ValueError:  # lists of different lengths
+    except ValueError:  # the lists have different lengths
         raise RankedLabelsError.of_names() from None
     if codes.dtype.kind in "OUST":
         raise RankedLabelsError.of_names()
@@ -141,17 +142,17 @@ _LABEL_SUMS = ("label_hits", "label_lists", "label_rows")
 
 @dataclass(frozen=True, slots=True)
 class FrequencyBin:
-    """Means over the labels with `least` to `most` training rows.
+    """Mean measures over the labels that have `least` to `most` training rows.
 
     Attributes
     ----------
     least : int
     most : float
-        A count, infinite in the last bin.
+        Largest number of training rows; infinite in the last bin.
     labels : int
-        Number of these labels that occur in the assessed rows.
+        Number of labels in the bin that occur in the assessed rows.
     recall, precision, f1 : float
-        Means over labels; the precision of a label that is never predicted is 0.
+        Means over these labels. The precision of a label that is never predicted counts as 0.
     """
 
     least: int
@@ -164,23 +165,26 @@ class FrequencyBin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopK:
-    """Accuracy of lists of K ranked labels out of L, as sums over rows that can be added.
+    """Accuracy of lists of K ranked labels out of L, stored as sums over rows.
 
-    Create it with `TopK.of`, add parts with `+` or `sum`, then read the properties `precision`,
-    `recall`, `ndcg`, `ps_precision` and `ps_ndcg`, each of shape (K,).
+    Create it with `TopK.of`. Results for different rows can be added with `+` or `sum`. The
+    measures are the properties `precision`, `recall`, `ndcg`, `ps_precision` and `ps_ndcg`, each of
+    shape (K,).
 
     Attributes
     ----------
     rows : int
         Number of rows.
     weight, labelled, ps_weight : float
-        Weight of all rows, of the rows with labels, and of the rows with propensities.
+        Total weight of all rows, of the rows that have labels, and of the rows that were added with
+        propensities.
     hits, recalled, gained : ndarray of shape (K,)
         Weighted sums of hits at each rank, of recall@k and of nDCG@k.
     ps_hits, ps_best, ps_gained, ps_ideal : ndarray of shape (K,)
         Numerators and denominators of PSP@k and PSnDCG@k.
     label_hits, label_lists, label_rows : ndarray of shape (L,)
-        Weight of the rows with a label predicted correctly, predicted, and true.
+        For each label, the total weight of the rows for which it is predicted and true, predicted,
+        and true.
 
     See Also
     --------
@@ -204,16 +208,16 @@ class TopK:
     ps_best: Floats  # (K,) the same for the best list
     ps_gained: Floats  # (K,) sum of w (sum over r <= k of hit_r d_r / p_r) / that of d_r
     ps_ideal: Floats  # (K,) the same for the best list
-    label_hits: Floats  # (L,) weight of the rows with the label predicted and true
-    label_lists: Floats  # (L,) weight of the rows with it predicted
-    label_rows: Floats  # (L,) weight of the rows with it true
+    label_hits: Floats  # (L,) weight of the rows for which the label is predicted and true
+    label_lists: Floats  # (L,) weight of the rows for which it is predicted
+    label_rows: Floats  # (L,) weight of the rows for which it is true
 
     @classmethod
     def empty(cls, *, labels: int, k: int = 5) -> Self:
-        """Return sums over no rows, the identity of `+`."""
-        ranked, each = (np.zeros(k) for _ in range(7)), (np.zeros(labels) for _ in range(3))
-        hits, recalled, gained, *scored = ranked
-        return cls(0, 0.0, 0.0, hits, recalled, gained, 0.0, *scored, *each)
+        """Return the sums over no rows, which change nothing when added."""
+        hits, recalled, gained, *by_propensity = (np.zeros(k) for _ in range(7))
+        by_label = (np.zeros(labels) for _ in range(3))
+        return cls(0, 0.0, 0.0, hits, recalled, gained, 0.0, *by_propensity, *by_label)
 
     @classmethod
     def of(
@@ -231,14 +235,14 @@ class TopK:
         Parameters
         ----------
         lists : array-like of shape (n, K)
-            Label codes, best first; -1 where a list is shorter.
+            Predicted label codes, best first. A list of fewer than K labels is filled up with -1.
         truth : array-like or sparse matrix
-            (n, L) indicator; or (n,) codes, one label per row, with `labels`; or labels by name,
-            one or a set of them per row, with `classes`.
+            True labels: an indicator (n, L); or codes (n,), one per row, together with `labels`; or
+            names, one or a set of them per row, together with `classes`.
         labels : int, optional
             Number of labels L.
         classes : array-like of shape (L,), optional
-            Name of each code: `model.classes_`.
+            Name of the label of each code, as in `model.classes_`.
         inverse_propensity : array-like of shape (L,), optional
             1 / p of each label (default: PSP@k and PSnDCG@k are not computed).
         weight : array-like of shape (n,), optional
@@ -289,8 +293,8 @@ class TopK:
         )
 
     def __add__(self, other: TopK) -> Self:
-        """Return the sums over the rows of both."""
-        mine, theirs = ((len(one.hits), len(one.label_rows)) for one in (self, other))
+        """Return the sums over the rows of both operands."""
+        mine, theirs = ((len(sums.hits), len(sums.label_rows)) for sums in (self, other))
         if mine != theirs:
             raise RankedLabelsError.of_sizes(mine, theirs)
         sums = {name: getattr(self, name) + getattr(other, name) for name in (*_SUMS, *_LABEL_SUMS)}
@@ -304,27 +308,27 @@ class TopK:
 
     @property
     def precision(self) -> Floats:
-        """(K,) P@1 .. P@K."""
+        """Array (K,) of P@1 .. P@K."""
         return _ratio(np.cumsum(self.hits), self.weight * (np.arange(len(self.hits)) + 1.0))
 
     @property
     def recall(self) -> Floats:
-        """(K,) recall@1 .. recall@K over the rows with labels."""
+        """Array (K,) of recall@1 .. recall@K, over the rows with labels."""
         return _ratio(self.recalled, self.labelled)
 
     @property
     def ndcg(self) -> Floats:
-        """(K,) nDCG@1 .. nDCG@K over the rows with labels."""
+        """Array (K,) of nDCG@1 .. nDCG@K, over the rows with labels."""
         return _ratio(self.gained, self.labelled)
 
     @property
     def ps_precision(self) -> Floats:
-        """(K,) PSP@1 .. PSP@K; NaN unless all rows were added with propensities."""
+        """Array (K,) of PSP@1 .. PSP@K; NaN unless all rows were added with propensities."""
         return self._ps_ratio(np.cumsum(self.ps_hits), np.cumsum(self.ps_best))
 
     @property
     def ps_ndcg(self) -> Floats:
-        """(K,) PSnDCG@1 .. PSnDCG@K; NaN unless all rows were added with propensities."""
+        """Array (K,) of PSnDCG@1 .. PSnDCG@K; NaN unless all rows were added with propensities."""
         return self._ps_ratio(self.ps_gained, self.ps_ideal)
 
     def _ps_ratio(self, gained: Floats, best: Floats) -> Floats:
@@ -344,9 +348,10 @@ class TopK:
         Parameters
         ----------
         frequency : array-like of shape (L,)
-            Number of training rows of each label: `model.label_rows_`.
+            Number of training rows of each label, as in `model.label_rows_`.
         edges : sequence of int, default=(1, 2, 5, 20, 100)
-            Lowest frequency of each bin, increasing. Rarer labels are left out.
+            Smallest frequency of each bin, in increasing order. Labels rarer than the first are
+            left out.
 
         Returns
         -------
@@ -364,37 +369,40 @@ class TopK:
         inside = (count >= least) & (count <= most) & (self.label_rows > 0)
         hits, lists, rows = (getattr(self, name)[inside] for name in _LABEL_SUMS)
         precision = np.divide(hits, lists, out=np.zeros_like(hits), where=lists > 0)
-        means = (_mean(each) for each in (hits / rows, precision, 2 * hits / (lists + rows)))
+        f1 = 2 * hits / (lists + rows)
+        means = (_mean(values) for values in (hits / rows, precision, f1))
         return FrequencyBin(least, most, int(inside.sum()), *means)
 
     # --- as text ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers by name: 'P@1', 'nDCG@5'."""
+        """Return the measures as a dict of plain numbers, with names such as 'P@1' and 'nDCG@5'."""
         named = {"P": self.precision, "nDCG": self.ndcg, "recall": self.recall}
         if self.ps_weight == self.weight:
             named |= {"PSP": self.ps_precision, "PSnDCG": self.ps_ndcg}
-        each = {
-            f"{name}@{k}": v for name, at in named.items() for k, v in enumerate(at.tolist(), 1)
+        measures = {
+            f"{name}@{k}": value
+            for name, values in named.items()
+            for k, value in enumerate(values.tolist(), 1)
         }
-        return {"rows": self.rows, **each}
+        return {"rows": self.rows, **measures}
 
     def __str__(self) -> str:
         facts = self.to_dict()
         names = list(dict.fromkeys(name.partition("@")[0] for name in facts if "@" in name))
-        at = range(1, len(self.hits) + 1)
-        lines = [f"{'':8}" + "".join(f"{f'@{k}':>8}" for k in at)]
-        lines += [f"{n:8}" + "".join(f"{facts[f'{n}@{k}']:8.4f}" for k in at) for n in names]
+        ranks = range(1, len(self.hits) + 1)
+        lines = [f"{'':8}" + "".join(f"{f'@{k}':>8}" for k in ranks)]
+        lines += [f"{n:8}" + "".join(f"{facts[f'{n}@{k}']:8.4f}" for k in ranks) for n in names]
         return "\n".join([*lines, f"{self.rows} rows"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RankedRows:
-    """Validated ranked and true labels of n rows of positive weight."""
+    """Validated predicted and true labels of n rows of positive weight."""
 
-    lists: Ints  # (n, K)
-    truth: Any  # (n, L) CSR, indices rising
-    weight: Floats  # (n,) positive
+    lists: Ints  # (n, K) predicted codes
+    truth: Any  # (n, L) CSR with sorted columns
+    weight: Floats  # (n,) row weights, all positive
 
     @classmethod
     def of(cls, lists: Any, truth: Any, labels: int | None, classes: Any, weight: Any) -> Self:
@@ -415,7 +423,7 @@ class _RankedRows:
         return cls(codes[positive], own[positive], w[positive])
 
     def hit(self) -> Floats:
-        """(n, K) 1 where the label at that rank is one of the row's."""
+        """Array (n, K): 1 where the label at that rank is one of the true labels of the row."""
         L = max(self.truth.shape[1], 1)
         row = np.repeat(np.arange(len(self.lists)), np.diff(self.truth.indptr))
         own = row * L + self.truth.indices
@@ -427,12 +435,15 @@ class _RankedRows:
         return hit.astype(np.float64)
 
     def ideal(self, discount: Floats) -> Floats:
-        """(n, K) sum of the discounts of the best list; one label if a row has none."""
+        """Return sums (n, K) of the discounts of the best list.
+
+        A row without labels is treated as if it had one.
+        """
         own = np.maximum(np.diff(self.truth.indptr), 1)[:, None]
         return np.asarray(np.cumsum(discount)[np.minimum(own, np.arange(len(discount)) + 1) - 1])
 
     def best(self, value: Floats) -> Floats:
-        """(n, K) the r-th largest value among the row's labels, 0 beyond the last."""
+        """Return (n, K): the r-th largest value among the true labels of a row, or 0."""
         ends, own_value = self.truth.indptr, value[self.truth.indices]
         row = np.repeat(np.arange(len(self.lists)), np.diff(ends))
         order = np.lexsort((-own_value, row))
@@ -451,19 +462,20 @@ class _RankedRows:
             (self.lists[listed], weight[listed]),
             (self.truth.indices, self.weight[row]),
         )
-        totals = (np.bincount(label, each, minlength=L) for label, each in sums)
-        return dict(
-            zip(_LABEL_SUMS, (np.asarray(t, dtype=np.float64) for t in totals), strict=True)
+        totals = (
+            np.asarray(np.bincount(label, values, minlength=L), dtype=np.float64)
+            for label, values in sums
         )
+        return dict(zip(_LABEL_SUMS, totals, strict=True))
 
 
 def _check_lists(codes: Ints, L: int) -> None:
     if codes.size and not -1 <= codes.min() <= codes.max() < L:
         raise RankedLabelsError.of_code(int(codes.min()), int(codes.max()), L)
     ordered = np.sort(codes, axis=1)
-    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    if twice.any():
-        row, place = (int(at[0]) for at in np.nonzero(twice))
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if repeated.any():
+        row, place = (int(indices[0]) for indices in np.nonzero(repeated))
         raise RankedLabelsError.duplicate_label(row, int(ordered[row, place]))
 
 
@@ -478,7 +490,7 @@ def _check_inverse_propensity(values: Any, L: int) -> Floats:
 
 
 def _ratio(sums: Any, by: Any) -> Floats:
-    """The quotient, NaN for 0/0."""
+    """Return the quotient; NaN for 0/0, without a warning."""
     by = np.broadcast_to(np.asarray(by, dtype=np.float64), np.shape(sums))
     return np.asarray(np.divide(sums, by, out=np.full(np.shape(sums), np.nan), where=by > 0))
 

@@ -1,14 +1,15 @@
 """Report page of a label tree, as HTML and as Markdown.
 
-The page has the sections Data, Tree, Accuracy on the test file, and Using the model. Facts are
-collected first, as plain dictionaries (`label_page_facts`), and then rendered (`render_labels`,
-`labels_to_markdown`). The chart of label frequencies shows at most 120 labels, at ranks about
-evenly spaced on a log scale.
+The page has the sections Data, Tree, Accuracy on the test file, and Using the model. First the
+facts are collected as plain dictionaries (`label_page_facts`); then they are rendered as HTML
+(`render_labels`) or Markdown (`labels_to_markdown`). The chart of label frequencies shows at most
+120 labels, whose ranks are about evenly spaced on a log scale.
 """
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -22,7 +23,7 @@ from discriminant.extreme.files import FileAssessment
 from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.summary import ForestSummary, level_rows
 from discriminant.redaction import redact_facts
-from discriminant.report.fact_types import Made, UseFacts, plain
+from discriminant.report.fact_types import Provenance, UseFacts, plain
 from discriminant.report.format import (
     count_range,
     count_with_noun,
@@ -49,37 +50,37 @@ from discriminant.report.svg.elements import (
 )
 from discriminant.study.report import versions, write_text
 
-_MAX_POINTS = 120  # labels in the chart of frequencies
-_MAX_NAMES = 10  # rows in the table of the most frequent labels
+_MAX_POINTS = 120  # largest number of labels in the chart of frequencies
+_MAX_NAMES = 10  # number of labels in the table of the most frequent ones
 
 
 class LabelDataFacts(TypedDict):
-    """Section "Data": the training rows, as far as the model stores them."""
+    """Facts of the section "Data": the training rows, as far as the model stores them."""
 
     source: str
     features: int
     labels: int
-    rows: int | None  # None if the model was saved without it
-    pairs: int | None  # (row, label) pairs
-    unseen: int | None  # labels without rows
+    rows: int | None  # None if the model does not store the label counts
+    pairs: int | None  # number of (row, label) pairs
+    unseen: int | None  # number of labels without rows
     median: float | None  # median number of rows per label
     half: int | None  # number of most frequent labels that account for half of the pairs
-    ranks: list[int]  # from 1, of the labels in the chart
-    counts: list[int]  # their rows
-    most: list[dict[str, Any]]  # label and rows
+    ranks: list[int]  # frequency ranks, from 1, of the labels in the chart
+    counts: list[int]  # number of rows of each of these labels
+    most: list[dict[str, Any]]  # most frequent labels, each with its number of rows
 
 
 class ShapeFacts(TypedDict):
-    """Trees of equal shape."""
+    """Facts about trees of equal shape."""
 
-    trees: list[int]  # from 1
+    trees: list[int]  # numbers of the trees, from 1
     levels: list[dict[str, Any]]
     depth: dict[str, Any]
     leaf: dict[str, Any]
 
 
 class TreeFacts(TypedDict):
-    """Section "Tree": shape and options of the trees."""
+    """Facts of the section "Tree": shape and options of the trees."""
 
     trees: int
     kind: str
@@ -91,18 +92,18 @@ class TreeFacts(TypedDict):
     met: float
     classifiers: int
     shapes: list[ShapeFacts]
-    options: list[list[str]]  # those that differ from the defaults
+    options: list[list[str]]  # options that differ from the defaults
 
 
 class MeasuredFacts(TypedDict):
-    """Section "Accuracy on the test file"."""
+    """Facts of the section "Accuracy on the test file"."""
 
     source: str
     rows: int
     labels_a_row: float
     unknown: int
     seconds: float
-    at: dict[str, list[float | None]]  # (k,) P, nDCG, recall, and PSP, PSnDCG
+    at: dict[str, list[float | None]]  # (k,) values of P, nDCG, recall, PSP and PSnDCG
     bins: list[dict[str, Any]] | None
 
 
@@ -110,19 +111,22 @@ class LabelPageFacts(TypedDict):
     """Facts of the whole page."""
 
     title: str
-    made: Made
+    made: Provenance
     read: LabelDataFacts
     tree: TreeFacts
     measured: NotRequired[MeasuredFacts]
-    seconds: dict[str, float]  # by step
+    seconds: dict[str, float]  # step -> duration
     use: NotRequired[UseFacts]
 
 
 def data_section(
     source: str, summary: ForestSummary, label_rows: Any, labels: Any
 ) -> LabelDataFacts:
-    """Facts of the section "Data"; `label_rows` (L,) may be None."""
-    found = LabelDataFacts(
+    """Return the facts of the section "Data".
+
+    `label_rows` (L,), the number of rows of each label, may be None.
+    """
+    facts = LabelDataFacts(
         source=source,
         features=summary.features,
         labels=summary.labels,
@@ -136,38 +140,39 @@ def data_section(
         most=[],
     )
     if label_rows is None or not len(label_rows):
-        return found
+        return facts
     order = np.argsort(-np.asarray(label_rows), kind="stable")
     count = np.asarray(label_rows, dtype=np.int64)[order]
-    ranks = _ranks(int((count > 0).sum()))
-    found["median"] = float(np.median(count))
-    found["half"] = int(np.searchsorted(np.cumsum(count), count.sum() / 2)) + 1
-    found["ranks"], found["counts"] = ranks.tolist(), count[ranks - 1].tolist()
-    named = order[: min(_MAX_NAMES, int((count > 0).sum()))]
-    found["most"] = [{"label": str(labels[k]), "rows": int(label_rows[k])} for k in named]
-    return found
+    n_seen = int((count > 0).sum())
+    ranks = _log_spaced_ranks(n_seen)
+    facts["median"] = float(np.median(count))
+    facts["half"] = int(np.searchsorted(np.cumsum(count), count.sum() / 2)) + 1
+    facts["ranks"], facts["counts"] = ranks.tolist(), count[ranks - 1].tolist()
+    most_frequent = order[: min(_MAX_NAMES, n_seen)]
+    facts["most"] = [{"label": str(labels[k]), "rows": int(label_rows[k])} for k in most_frequent]
+    return facts
 
 
-def _ranks(labels: int) -> npt.NDArray[np.int64]:
-    """Ranks from 1 to `labels`, about evenly spaced on a log scale.
+def _log_spaced_ranks(labels: int) -> npt.NDArray[np.int64]:
+    """Return ranks from 1 to `labels`, about evenly spaced on a log scale.
 
-    >>> _ranks(4).tolist()
+    >>> _log_spaced_ranks(4).tolist()
     [1, 2, 3, 4]
     """
     if labels == 0:
         return np.zeros(0, dtype=np.int64)
-    found = np.geomspace(1, labels, min(labels * 8, _MAX_POINTS))
-    return np.unique(np.rint(found).astype(np.int64))
+    ranks = np.geomspace(1, labels, min(labels * 8, _MAX_POINTS))
+    return np.unique(np.rint(ranks).astype(np.int64))
 
 
 def tree_section(summary: ForestSummary, *, kind: str, options: Mapping[str, object]) -> TreeFacts:
-    """Facts of the section "Tree"."""
+    """Return the facts of the section "Tree"."""
     shapes = []
-    for places in summary.tree_groups:
-        trees = [summary.trees[place] for place in places]
+    for indices in summary.tree_groups:
+        trees = [summary.trees[index] for index in indices]
         shapes.append(
             ShapeFacts(
-                trees=[place + 1 for place in places],
+                trees=[index + 1 for index in indices],
                 levels=level_rows(trees, summary.features),
                 depth=trees[0].depth._asdict(),
                 leaf=trees[0].leaf._asdict(),
@@ -189,7 +194,7 @@ def tree_section(summary: ForestSummary, *, kind: str, options: Mapping[str, obj
 
 
 def measured_section(source: str, measures: Mapping[str, Any]) -> MeasuredFacts:
-    """Facts of the section "Accuracy on the test file", from `FileAssessment.to_dict`."""
+    """Return the facts of "Accuracy on the test file"; see `FileAssessment.to_dict`."""
     at: dict[str, list[float | None]] = {}
     for name, value in measures.items():
         if "@" in name:
@@ -205,32 +210,13 @@ def measured_section(source: str, measures: Mapping[str, Any]) -> MeasuredFacts:
     )
 
 
-def assemble_facts(
-    title: str,
-    *,
-    made: Made,
-    read: LabelDataFacts,
-    tree: TreeFacts,
-    measured: MeasuredFacts | None = None,
-    seconds: Mapping[str, float],
-    use: UseFacts | None = None,
-) -> LabelPageFacts:
-    """Combine the sections and convert every value to plain Python types."""
-    sections: dict[str, Any] = {"title": title, "made": made, "read": read, "tree": tree}
-    sections |= {"seconds": dict(seconds)}
-    optional = {"measured": measured, "use": use}
-    sections |= {name: facts for name, facts in optional.items() if facts is not None}
-    facts: LabelPageFacts = plain(sections)
-    return facts
-
-
 _LEFT, _TOP, _RIGHT, _FOOT = 78.0, 12.0, WIDTH - 14.0, 290.0
 _ROW = 46.0
 _BAR = 15.0
 
 
 def draw_frequencies(read: LabelDataFacts) -> Svg:
-    """Chart of the rows of each label against its rank, both on log scales."""
+    """Draw the number of rows of each label against its rank, both on log scales."""
     across = _log_scale(1, read["ranks"][-1], _LEFT, _RIGHT)
     up = _log_scale(min(read["counts"]), read["counts"][0], _FOOT, _TOP)
     parts = []
@@ -242,94 +228,89 @@ def draw_frequencies(read: LabelDataFacts) -> Svg:
         y = up(math.log10(value))
         parts.append(line((_LEFT, y), (_RIGHT, y), "grid"))
         parts.append(text((_LEFT - 6, y + 4.5), whole(value), "end"))
-    places = [
+    points = [
         (across(math.log10(rank)), up(math.log10(count)))
         for rank, count in zip(read["ranks"], read["counts"], strict=True)
     ]
-    area = [(places[0][0], _FOOT), *places, (places[-1][0], _FOOT)]
-    parts += [path(area, "under", closed=True), path(places, "curve")]
-    parts += [element("circle", cx=x, cy=y, r=3.0, class_="dot taken") for x, y in _ends(places)]
-    turned = f"translate(14 {(_FOOT + _TOP) / 2:.0f}) rotate(-90)"
+    area = [(points[0][0], _FOOT), *points, (points[-1][0], _FOOT)]
+    parts += [path(area, "under", closed=True), path(points, "curve")]
+    marked = points if len(points) <= 12 else points[:1]
+    parts += [element("circle", cx=x, cy=y, r=3.0, class_="dot taken") for x, y in marked]
+    transform = f"translate(14 {(_FOOT + _TOP) / 2:.0f}) rotate(-90)"
     parts += [
         text(((_LEFT + _RIGHT) / 2, _FOOT + 40), "rank of the label by frequency", "middle"),
-        element("text", "number of rows", text_anchor="middle", transform=turned),
+        element("text", "number of rows", text_anchor="middle", transform=transform),
     ]
     return figure("frequencies", _FOOT + 50, *parts, title="Label frequencies")
 
 
 def draw_shape(shape: ShapeFacts) -> Svg:
-    """Chart with two bars per level: its classifiers, centred, and its weights."""
+    """Draw two bars per level: the number of its classifiers, and that of its weights."""
     levels = shape["levels"]
-    most = max(math.log1p(level["classifiers"]) for level in levels)
-    heavy = max(max(level["weights"] for level in levels), 1)
-    middle, half, start, wide = 116.0, 106.0, 252.0, WIDTH - 266.0
+    max_classifiers = max(math.log1p(level["classifiers"]) for level in levels)
+    max_weights = max(max(level["weights"] for level in levels), 1)
+    middle, half, start, width = 116.0, 106.0, 252.0, WIDTH - 266.0
     parts = [text((middle, 16), "classifiers", "middle"), text((start, 16), "weights")]
-    for place, level in enumerate(levels):
-        top = 28.0 + _ROW * place
-        size = max(half * math.log1p(level["classifiers"]) / most, 2.0)
-        heft = max(wide * level["weights"] / heavy, 2.0)
+    for row, level in enumerate(levels):
+        top = 28.0 + _ROW * row
+        size = max(half * math.log1p(level["classifiers"]) / max_classifiers, 2.0)
+        length = max(width * level["weights"] / max_weights, 2.0)
         parts += [
             _bar(middle - size, top + 20, 2 * size, 0),
             text((middle, top + 15), whole(level["classifiers"]), "middle", "label"),
-            _bar(start, top + 20, heft, 2),
+            _bar(start, top + 20, length, 2),
             text((start, top + 15), whole(level["weights"]), "start", "label"),
         ]
-    title = (
-        f"Classifiers and weights of {count_with_noun(len(levels), 'level')}, from the root down"
-    )
+    n_levels = count_with_noun(len(levels), "level")
+    title = f"Classifiers and weights of {n_levels}, from the root down"
     return figure("shape", 32.0 + _ROW * len(levels), *parts, title=title)
 
 
 def draw_bins(bins: list[dict[str, Any]]) -> Svg:
-    """Chart of mean recall and precision by the number of training rows of a label."""
+    """Draw mean recall and precision by the number of training rows of a label."""
     scale = Scale(0.0, 1.0, 10.0, WIDTH - 22.0)
     height = 62.0
     foot = height * len(bins) + 6.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
-    for place, one in enumerate(bins):
-        top = height * place
-        name = f"{training_rows_text(one)} · {count_with_noun(one['labels'], 'label')}"
-        values = f"{percent(one['recall'])} · {percent(one['precision'])}"
+    for row, group in enumerate(bins):
+        top = height * row
+        name = f"{training_rows_text(group)} · {count_with_noun(group['labels'], 'label')}"
+        values = f"{percent(group['recall'])} · {percent(group['precision'])}"
         parts += [
             text((10, top + 18), name, "start", "label"),
             text((WIDTH - 22, top + 18), values, "end", "label"),
-            _bar(10.0, top + 25, scale(one["recall"] or 0.0) - 10, 0),
-            _bar(10.0, top + 25 + _BAR, scale(one["precision"] or 0.0) - 10, 1),
+            _bar(10.0, top + 25, scale(group["recall"] or 0.0) - 10, 0),
+            _bar(10.0, top + 25 + _BAR, scale(group["precision"] or 0.0) - 10, 1),
         ]
     title = "Mean recall and precision by number of training rows"
     return figure("bins", foot + 24, *parts, title=title)
 
 
-def training_rows_text(one: dict[str, Any]) -> str:
-    """Range of training rows of the labels of a bin, as text.
+def training_rows_text(group: dict[str, Any]) -> str:
+    """Return the range of training rows of the labels in a bin, as text.
 
     >>> training_rows_text({"least": 5, "most": 19}), training_rows_text({"least": 0, "most": 0})
     ('5 to 19 rows', 'no rows')
     """
-    least, most = one["least"], one["most"]
+    least, most = group["least"], group["most"]
     if most == 0:
         return "no rows"
     return f"{count_range(least, most)} {'row' if least == most == 1 else 'rows'}"
 
 
 def _bar(x: float, y: float, width: float, code: int) -> Svg:
-    sign = f"big k{code}"
-    return element("rect", x=x, y=y, width=max(width, 0.0), height=_BAR - 2, rx=2, class_=sign)
-
-
-def _ends(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points to mark: all if they are few, else the first."""
-    return places if len(places) <= 12 else places[:1]
+    shape = {"width": max(width, 0.0), "height": _BAR - 2, "rx": 2}
+    return element("rect", x=x, y=y, **shape, class_=f"big k{code}")
 
 
 def _log_scale(low: float, high: float, start: float, stop: float) -> Scale:
-    """Scale for logs to base 10, widened if the range is a single number."""
+    """Return a scale for base-10 logs; a range of a single number is widened."""
     first, last = math.log10(low), math.log10(high)
     return Scale(first, last if last > first else first + 0.3, start, stop)
 
 
 def _round_numbers(scale: Scale) -> list[float]:
-    """Tick values of a log scale: powers of ten, with 2 and 5 in between on a short scale.
+    """Return the ticks of a log scale: powers of ten, and on a short scale 2 and 5 times them.
 
     >>> _round_numbers(Scale(0.0, 4.0, 0.0, 1.0))
     [1, 10, 100, 1000, 10000]
@@ -362,7 +343,7 @@ def render_labels(facts: LabelPageFacts) -> str:
     Parameters
     ----------
     facts
-        Result of `label_page_facts`, or the same read from JSON.
+        Result of `label_page_facts`, possibly saved as JSON and read again.
     """
     measured = facts.get("measured")
     return framed(
@@ -381,29 +362,29 @@ def render_labels(facts: LabelPageFacts) -> str:
 
 
 def _figures(facts: LabelPageFacts) -> dict[str, Any]:
-    """Charts for the facts that are present."""
-    found: dict[str, Svg | list[Svg]] = {"shapes": [draw_shape(s) for s in facts["tree"]["shapes"]]}
+    """Return the charts for which there are facts."""
+    charts: dict[str, Svg | list[Svg]] = {
+        "shapes": [draw_shape(s) for s in facts["tree"]["shapes"]]
+    }
     if len(set(facts["read"]["counts"])) > 1:
-        found["frequencies"] = draw_frequencies(facts["read"])
+        charts["frequencies"] = draw_frequencies(facts["read"])
     bins = facts["measured"]["bins"] if "measured" in facts else None
     if bins:
-        found["bins"] = draw_bins(bins)
-    return found
+        charts["bins"] = draw_bins(bins)
+    return charts
 
 
-def table_ranks(found: MeasuredFacts) -> list[int]:
-    """The ranks k shown in the table: selected ones and the last."""
-    k = len(found["at"]["P"])
+def table_ranks(measured: MeasuredFacts) -> list[int]:
+    """Return the ranks k that the table shows: round numbers and the last rank."""
+    k = len(measured["at"]["P"])
     return sorted({rank for rank in _RANKS if rank <= k} | {k})
 
 
 def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
-    """Key figures at the top of the page."""
+    """Return the key figures at the top of the page."""
     read, tree = facts["read"], facts["tree"]
-    found = []
-    if "measured" in facts:
-        found = _measured_tiles(facts["measured"])
-    found.append(
+    tiles = _measured_tiles(facts["measured"]) if "measured" in facts else []
+    tiles.append(
         {
             "value": _brief(read["labels"]),
             "name": "labels",
@@ -414,49 +395,50 @@ def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
         labels_per_row = (read["pairs"] or 0) / max(read["rows"], 1)
         features = count_with_noun(read["features"], "feature")
         note = f"{features}, {labels_per_row:.1f} labels per row"
-        found.append({"value": _brief(read["rows"]), "name": "training rows", "note": note})
+        tiles.append({"value": _brief(read["rows"]), "name": "training rows", "note": note})
     if "training" in facts["seconds"]:
-        took = duration(facts["seconds"]["training"])
+        seconds = duration(facts["seconds"]["training"])
         note = f"{count_with_noun(tree['trees'], 'tree')}, {whole(tree['weights'])} weights"
-        found.append({"value": took, "name": "training time", "note": note})
-    return found
+        tiles.append({"value": seconds, "name": "training time", "note": note})
+    return tiles
 
 
-def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
-    at, k = found["at"], len(found["at"]["P"])
-    speed = found["rows"] / max(found["seconds"], 1e-9)
+def _measured_tiles(measured: MeasuredFacts) -> list[dict[str, str]]:
+    at, k = measured["at"], len(measured["at"]["P"])
+    rows = count_with_noun(measured["rows"], "row")
+    speed = measured["rows"] / max(measured["seconds"], 1e-9)
     return [
         {
             "value": percent(at["P"][0]),
             "name": "precision of the first label (P@1)",
-            "note": f"on {count_with_noun(found['rows'], 'row')} of {quoted(found['source'], 30)}",
+            "note": f"on {rows} of {quoted(measured['source'], 30)}",
         },
         {
             "value": percent(at["recall"][-1]),
             "name": f"recall@{k}",
-            "note": f"{found['labels_a_row']:.1f} labels per row on average",
+            "note": f"{measured['labels_a_row']:.1f} labels per row on average",
         },
         {"value": _brief(round(speed)), "name": "predictions per second", "note": "in one batch"},
     ]
 
 
 def describe_tree(tree: TreeFacts) -> str:
-    """Description of the tree, a sentence without its full stop."""
+    """Describe the tree in one sentence, without the final full stop."""
     if tree["kind"] in ("balanced", "wide") and all(len(s["levels"]) == 1 for s in tree["shapes"]):
         return _FEW
     return _KINDS.get(tree["kind"], _KINDS["given"])
 
 
 def summary_sentences(facts: LabelPageFacts) -> list[str]:
-    """Sentences at the top of the page."""
+    """Return the sentences at the top of the page."""
     read, tree = facts["read"], facts["tree"]
     lines = []
     if "measured" in facts:
-        found = facts["measured"]
-        rows = f"{count_with_noun(found['rows'], 'row')} of {quoted(found['source'], 60)}"
-        first = percent(found["at"]["P"][0])
+        measured = facts["measured"]
+        rows = f"{count_with_noun(measured['rows'], 'row')} of {quoted(measured['source'], 60)}"
+        first = percent(measured["at"]["P"][0])
         lines.append(f"The first label is correct for {first} of the {rows}.")
-        lines += _rare(found["bins"] or [])
+        lines += _compare_rare_labels(measured["bins"] or [])
     lines.append(f"A prediction evaluates {_evaluated_classifiers(tree)}.")
     if read["unseen"]:
         lines.append(
@@ -467,27 +449,29 @@ def summary_sentences(facts: LabelPageFacts) -> list[str]:
 
 
 def _evaluated_classifiers(tree: TreeFacts) -> str:
-    met, all_of = tree["met"], tree["classifiers"]
-    of = f"classifiers in {count_with_noun(tree['trees'], 'tree')}"
-    if met >= all_of:
-        return f"all {whole(all_of)} {of}"
-    return f"about {whole(round(met))} of the {whole(all_of)} {of} ({percent(met / all_of)})"
+    evaluated, total = tree["met"], tree["classifiers"]
+    noun = f"classifiers in {count_with_noun(tree['trees'], 'tree')}"
+    if evaluated >= total:
+        return f"all {whole(total)} {noun}"
+    share = percent(evaluated / total)
+    return f"about {whole(round(evaluated))} of the {whole(total)} {noun} ({share})"
 
 
-def _rare(bins: list[dict[str, Any]]) -> list[str]:
-    """Compare the recall of the rarest and of the most frequent labels."""
-    some = [one for one in bins if one["least"] > 0 and one["recall"] is not None]
-    if len(some) < 2:
+def _compare_rare_labels(bins: list[dict[str, Any]]) -> list[str]:
+    """Return a sentence that compares the recall of the rarest and the most frequent labels."""
+    trained = [group for group in bins if group["least"] > 0 and group["recall"] is not None]
+    if len(trained) < 2:
         return []
-    rare, often = some[0], some[-1]
+    rare, frequent = trained[0], trained[-1]
     return [
         f"Mean recall is {percent(rare['recall'])} for labels with {training_rows_text(rare)} in "
-        f"training and {percent(often['recall'])} for labels with {training_rows_text(often)}."
+        f"training and {percent(frequent['recall'])} for labels with "
+        f"{training_rows_text(frequent)}."
     ]
 
 
 def _brief(count: int) -> str:
-    """Abbreviate a count; the exact one is further down on the page.
+    """Return a count in abbreviated form; the page shows the exact number further down.
 
     >>> _brief(37_872), _brief(123_604), _brief(1_305_265)
     ('37,872', '124k', '1.31M')
@@ -497,19 +481,19 @@ def _brief(count: int) -> str:
     return f"{count / 1e3:.0f}k" if count < 999_500 else f"{count / 1e6:,.3g}M"
 
 
-def describe_counts(found: dict[str, Any]) -> str:
-    """Range and median of some counts, in words.
+def describe_counts(counts: dict[str, Any]) -> str:
+    """Return the range and the median of counts as text.
 
     >>> describe_counts({"least": 2, "median": 3.0, "most": 14, "of": 42})
     '2 to 14 (median 3)'
     """
-    if found["least"] == found["most"]:
-        return whole(found["most"])
-    ends = f"{whole(found['least'])} to {whole(found['most'])}"
-    return f"{ends} (median {whole(found['median'])})"
+    if counts["least"] == counts["most"]:
+        return whole(counts["most"])
+    ends = f"{whole(counts['least'])} to {whole(counts['most'])}"
+    return f"{ends} (median {whole(counts['median'])})"
 
 
-_OF_ALL = " Nodes and classifiers are per tree; weights are totals over all {}."
+_SEVERAL_TREES = " Nodes and classifiers are per tree; weights are totals over all {}."
 _MEASURES = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
 
@@ -519,38 +503,38 @@ def labels_to_markdown(facts: LabelPageFacts) -> str:
         f"# {escape_name(facts['title'])}",
         *(escape_sentence(line) for line in summary_sentences(facts)),
     ]
-    parts += _read(facts["read"]) + _tree(facts["tree"])
+    parts += _data_markdown(facts["read"]) + _tree_markdown(facts["tree"])
     if "measured" in facts:
-        parts += _measured(facts["measured"])
-    took = ", ".join(f"{what} {duration(each)}" for what, each in facts["seconds"].items())
-    parts.append(f"Time: {took}." if took else "")
+        parts += _measured_markdown(facts["measured"])
+    times = ", ".join(f"{step} {duration(each)}" for step, each in facts["seconds"].items())
+    parts.append(f"Time: {times}." if times else "")
     return join_parts(parts, facts["made"], facts.get("use"))
 
 
-def _read(read: LabelDataFacts) -> list[str]:
-    rows, found = read["rows"], count_with_noun(read["labels"], "label")
-    parts = ["## Data", f"Rows with {count_with_noun(read['features'], 'feature')}, {found}."]
-    if rows is not None:
-        of = f"{count_with_noun(rows, 'row')} of {escape_name(read['source'], 90)}"
-        parts[1] = f"{of}, {count_with_noun(read['features'], 'feature')}, {found}."
-        most = [
-            [escape_name(row["label"], 40), whole(row["rows"]), percent(row["rows"] / rows)]
-            for row in read["most"]
-        ]
-        parts.append(table(["Label", "Rows", "Share of rows"], most) if most else "")
-    return parts
+def _data_markdown(read: LabelDataFacts) -> list[str]:
+    rows, labels = read["rows"], count_with_noun(read["labels"], "label")
+    columns = f"{count_with_noun(read['features'], 'feature')}, {labels}."
+    if rows is None:
+        return ["## Data", f"Rows with {columns}"]
+    source = f"{count_with_noun(rows, 'row')} of {escape_name(read['source'], 90)}"
+    most = [
+        [escape_name(row["label"], 40), whole(row["rows"]), percent(row["rows"] / rows)]
+        for row in read["most"]
+    ]
+    frequent = table(["Label", "Rows", "Share of rows"], most) if most else ""
+    return ["## Data", f"{source}, {columns}", frequent]
 
 
-def _tree(tree: TreeFacts) -> list[str]:
-    held = f"{whole(tree['weights'])} weights in {format_bytes(tree['bytes'])}"
+def _tree_markdown(tree: TreeFacts) -> list[str]:
+    size = f"{whole(tree['weights'])} weights in {format_bytes(tree['bytes'])}"
     title = "## The tree" if tree["trees"] == 1 else "## The trees"
     parts = [
         title,
         f"{escape_sentence(describe_tree(tree))}. "
-        f"{count_with_noun(tree['trees'], 'tree')}, {held}.",
+        f"{count_with_noun(tree['trees'], 'tree')}, {size}.",
     ]
     for shape in tree["shapes"]:
-        parts += _shape(shape)
+        parts += _shape_markdown(shape)
     options = ", ".join(
         f"{escape_name(name)}={escape_name(value)}" for name, value in tree["options"]
     )
@@ -558,13 +542,13 @@ def _tree(tree: TreeFacts) -> list[str]:
     return parts
 
 
-def _shape(shape: ShapeFacts) -> list[str]:
+def _shape_markdown(shape: ShapeFacts) -> list[str]:
     head = ["Level", "Nodes", "Children per node", "Classifiers", "Weights", "Features used"]
     rows = [
         [
             str(level["level"]),
             whole(level["nodes"]),
-            _span(level["children"]),
+            count_range(level["children"]["least"], level["children"]["most"]),
             whole(level["classifiers"]),
             whole(level["weights"]),
             percent(level["features"]),
@@ -577,16 +561,13 @@ def _shape(shape: ShapeFacts) -> list[str]:
     return [
         f"{'Tree' if len(shape['trees']) == 1 else 'Trees'} {which}:",
         table(head, rows),
-        leaf + (_OF_ALL.format(len(shape["trees"])) if len(shape["trees"]) > 1 else ""),
+        leaf + (_SEVERAL_TREES.format(len(shape["trees"])) if len(shape["trees"]) > 1 else ""),
     ]
 
 
-def _span(found: dict[str, Any]) -> str:
-    return count_range(found["least"], found["most"])
-
-
-def _measured(found: MeasuredFacts) -> list[str]:
-    ranks, at = table_ranks(found), found["at"]
+def _measured_markdown(measured: MeasuredFacts) -> list[str]:
+    ranks, at = table_ranks(measured), measured["at"]
+    n_rows, unknown = count_with_noun(measured["rows"], "row"), measured["unknown"]
     rows = [
         [f"{name}\\@k", *(percent(at[name][k - 1]) for k in ranks)]
         for name in _MEASURES
@@ -594,35 +575,28 @@ def _measured(found: MeasuredFacts) -> list[str]:
     ]
     parts = [
         "## Accuracy on the test file",
-        f"{count_with_noun(found['rows'], 'row')} of {escape_name(found['source'], 60)}, with "
-        f"{number(found['labels_a_row'])} labels per row on average. The estimates hold for new "
+        f"{n_rows} of {escape_name(measured['source'], 60)}, with "
+        f"{number(measured['labels_a_row'])} labels per row on average. The estimates hold for new "
         "rows only if the model was not trained on this file.",
         table(["k", *map(str, ranks)], rows),
     ]
-    if found["unknown"]:
-        are = "is" if found["unknown"] == 1 else "are"
-        parts.append(
-            f"{count_with_noun(found['unknown'], 'label')} {are} unknown to the model and "
-            f"{'counts as a miss' if found['unknown'] == 1 else 'count as misses'}."
-        )
-    if found["bins"]:
+    if unknown:
+        are = "is unknown to the model and counts as a miss"
+        if unknown > 1:
+            are = "are unknown to the model and count as misses"
+        parts.append(f"{count_with_noun(unknown, 'label')} {are}.")
+    if measured["bins"]:
         head = ["Training rows", "Labels", "Recall", "Precision", "F1"]
-        parts += [
-            "Means over labels, by number of training rows:",
-            table(head, _bins(found["bins"])),
+        cells = [
+            [
+                count_range(group["least"], group["most"]),
+                whole(group["labels"]),
+                *(percent(group[name]) for name in ("recall", "precision", "f1")),
+            ]
+            for group in measured["bins"]
         ]
+        parts += ["Means over labels, by number of training rows:", table(head, cells)]
     return parts
-
-
-def _bins(bins: list[dict[str, Any]]) -> list[list[str]]:
-    return [
-        [
-            count_range(one["least"], one["most"]),
-            whole(one["labels"]),
-            *(percent(one[name]) for name in ("recall", "precision", "f1")),
-        ]
-        for one in bins
-    ]
 
 
 _NOT_REPORTED = ("progress", "checkpoint", "threads", "random_state", "beam", "trees", "tree")
@@ -654,7 +628,7 @@ def label_page_facts(
     test : str
         Name of the test file.
     seconds : mapping, optional
-        Time of each step.
+        Duration of each step in seconds.
     file : str
         Name of the model file, for the section "Using the model".
     command : str, optional
@@ -662,20 +636,23 @@ def label_page_facts(
     """
     summary = model.summary()
     kind = model.tree if isinstance(model.tree, str) else "given"
-    found = None if measured is None else measured_section(test, measured.to_dict())
-    made = Made(version=versions(), date=date.today().isoformat(), seed=_seed(model))
+    seed = model.random_state if isinstance(model.random_state, int) else None
+    provenance = Provenance(version=versions(), date=date.today().isoformat(), seed=seed)
     if command:
-        made["command"] = command
-    facts = assemble_facts(
-        title or f"{Path(source).name}: {len(model.classes_):,} labels",
-        made=made,
-        read=data_section(source, summary, getattr(model, "label_rows_", None), model.classes_),
-        tree=tree_section(summary, kind=kind, options=_options(model)),
-        measured=found,
-        seconds=seconds or {},
-        use=_use(file) if file else None,
-    )
-    return cast(LabelPageFacts, redact_facts(facts))
+        provenance["command"] = command
+    label_rows = getattr(model, "label_rows_", None)
+    facts: dict[str, Any] = {
+        "title": title or f"{Path(source).name}: {len(model.classes_):,} labels",
+        "made": provenance,
+        "read": data_section(source, summary, label_rows, model.classes_),
+        "tree": tree_section(summary, kind=kind, options=_options(model)),
+        "seconds": dict(seconds or {}),
+    }
+    if measured is not None:
+        facts["measured"] = measured_section(test, measured.to_dict())
+    if file and (use := _use(file)) is not None:
+        facts["use"] = use
+    return cast(LabelPageFacts, redact_facts(plain(facts)))
 
 
 def write_label_page(path: Path, facts: LabelPageFacts) -> None:
@@ -683,12 +660,8 @@ def write_label_page(path: Path, facts: LabelPageFacts) -> None:
     write_text(path, render_labels(facts))
 
 
-def _seed(model: LabelTree) -> int | None:
-    return model.random_state if isinstance(model.random_state, int) else None
-
-
 def _options(model: LabelTree) -> dict[str, object]:
-    """Options that differ from the defaults."""
+    """Return the options that differ from the defaults."""
     defaults = LabelTree().get_params()
     return {
         name: value
@@ -706,11 +679,5 @@ def _use(file: str) -> UseFacts | None:
         "codes, scores = model.predict_topk(rows, k=5)  # best first; -1 where there are no more",
         "model.classes_[codes[0]]                       # the labels of the first row",
     ]
-    command = f"discriminant predict {_quoted(file)} new.txt --top 5 --out labels.csv"
+    command = f"discriminant predict {shlex.quote(file)} new.txt --top 5 --out labels.csv"
     return use_section(file=file, python="\n".join(lines), command=command)
-
-
-def _quoted(file: str) -> str:
-    import shlex
-
-    return shlex.quote(file)

@@ -20,84 +20,83 @@ class ForestSummary(PrintedResult):
     features: int
     labels: int
     path: str  # path score: "hinge" or "logistic"
-    precision: str  # of the weights
+    precision: str  # type of the weights
     beam: int
-    rows: int | None = None  # training rows; None if the model does not store them
-    unseen: int | None = None  # labels without training rows
-    pairs: int | None = None  # (row, label) pairs
+    rows: int | None = None  # number of training rows; None if the model does not store it
+    unseen: int | None = None  # number of labels without training rows
+    pairs: int | None = None  # number of (row, label) pairs
 
     @property
     def weights(self) -> int:
-        """Number of weights of all trees."""
+        """Number of weights in all trees."""
         return sum(tree.weights for tree in self.trees)
 
     @property
     def bytes(self) -> int:
-        """Size of all trees."""
+        """Size of all trees in bytes."""
         return sum(tree.bytes for tree in self.trees)
 
     @property
     def met(self) -> float:
-        """Approximate number of classifiers evaluated for a row."""
+        """Approximate number of classifiers that a search evaluates for a row."""
         return sum(tree.met(self.beam) for tree in self.trees)
 
     @property
     def tree_groups(self) -> tuple[tuple[int, ...], ...]:
         """Indices of the trees, grouped by shape."""
-        found: dict[Any, list[int]] = {}
-        for place, tree in enumerate(self.trees):
-            found.setdefault(tree.shape, []).append(place)
-        return tuple(tuple(places) for places in found.values())
+        groups: dict[Any, list[int]] = {}
+        for index, tree in enumerate(self.trees):
+            groups.setdefault(tree.shape, []).append(index)
+        return tuple(map(tuple, groups.values()))
 
     @property
     def text(self) -> str:
-        """Description of the forest, and a table for the trees of each shape."""
-        several = "1 tree" if len(self.trees) == 1 else f"{len(self.trees)} trees"
+        """Description of the forest, with a table for each group of trees of equal shape."""
+        n_trees = "1 tree" if len(self.trees) == 1 else f"{len(self.trees)} trees"
         lines = [
-            f"Label tree: {several} over {self.labels:,} labels, rows of {self.features:,} "
+            f"Label tree: {n_trees} over {self.labels:,} labels, rows of {self.features:,} "
             "features",
             f"{self.weights:,} weights of {self.precision}, {format_bytes(self.bytes)}; "
             f"path score: {self.path}",
         ]
         if self.rows is not None and self.pairs is not None:
-            each = self.pairs / max(self.rows, 1)
-            lines.append(f"fitted to {self.rows:,} rows with {each:.2f} labels each")
+            per_row = self.pairs / max(self.rows, 1)
+            lines.append(f"fitted to {self.rows:,} rows with {per_row:.2f} labels each")
         if self.unseen:
             lines.append(f"{self.unseen:,} labels had no row, and are hardly ever predicted")
-        asked = sum(tree.classifiers for tree in self.trees)
-        some = "all" if self.met >= asked else f"about {self.met:,.0f} of"
-        met = f"a row meets {some} {asked:,} classifiers"
-        lines.append(f"With a beam of {self.beam}, {met}")
-        for places in self.tree_groups:
-            lines += ["", *_table([self.trees[place] for place in places], places, self.features)]
+        total = sum(tree.classifiers for tree in self.trees)
+        share = "all" if self.met >= total else f"about {self.met:,.0f} of"
+        lines.append(f"With a beam of {self.beam}, a row meets {share} {total:,} classifiers")
+        for group in self.tree_groups:
+            lines += ["", *_table([self.trees[index] for index in group], group, self.features)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, lists and strings."""
+        """Return the summary as a dict of plain numbers, lists and texts."""
         names = ("labels", "features", "rows", "unseen", "path", "precision", "weights", "bytes")
-        found = {name: getattr(self, name) for name in (*names, "beam", "met")}
-        return {**found, "trees": [_plainly(tree) for tree in self.trees]}
+        facts = {name: getattr(self, name) for name in (*names, "beam", "met")}
+        return {**facts, "trees": [_tree_dict(tree) for tree in self.trees]}
 
 
-def format_range(found: CountRange) -> str:
-    """Minimum, median and maximum as text.
+def format_range(counts: CountRange) -> str:
+    """Return minimum, median and maximum as text.
 
     >>> format_range(CountRange(2, 7.5, 16, 20)), format_range(CountRange(3, 3.0, 3, 1))
     ('2-7.5-16', '3')
     """
-    if found.least == found.most:
-        return f"{found.most:,}"
-    return f"{found.least:,}-{found.median:,.10g}-{found.most:,}"
+    if counts.least == counts.most:
+        return f"{counts.most:,}"
+    return f"{counts.least:,}-{counts.median:,.10g}-{counts.most:,}"
 
 
 def level_rows(trees: Sequence[TreeStatistics], features: int) -> list[dict[str, Any]]:
-    """Table rows of trees of equal shape: totals of weights and bytes, other counts per tree."""
-    found = []
+    """Return one table row per level of trees of equal shape; weights and bytes are summed."""
+    rows = []
     for number, levels in enumerate(zip(*(tree.levels for tree in trees), strict=True), 1):
         first: LevelStatistics = levels[0]
         weights = sum(level.weights for level in levels)
         shares = [level.features / features for level in levels]
-        found.append(
+        rows.append(
             {
                 "level": number,
                 "nodes": first.nodes,
@@ -109,16 +108,16 @@ def level_rows(trees: Sequence[TreeStatistics], features: int) -> list[dict[str,
                 "bytes": sum(level.bytes for level in levels),
             }
         )
-    return found
+    return rows
 
 
-def _plainly(tree: TreeStatistics) -> dict[str, Any]:
+def _tree_dict(tree: TreeStatistics) -> dict[str, Any]:
     levels = [{**asdict(level), "children": level.children._asdict()} for level in tree.levels]
-    own = {"depth": tree.depth._asdict(), "leaf": tree.leaf._asdict(), "bytes": tree.bytes}
-    return {"levels": levels, **own, "weights": tree.weights}
+    ranges = {"depth": tree.depth._asdict(), "leaf": tree.leaf._asdict()}
+    return {"levels": levels, **ranges, "bytes": tree.bytes, "weights": tree.weights}
 
 
-def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int) -> list[str]:
+def _table(trees: Sequence[TreeStatistics], indices: Sequence[int], features: int) -> list[str]:
     cells = [
         (
             str(row["level"]),
@@ -132,25 +131,24 @@ def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int
         )
         for row in level_rows(trees, features)
     ]
-    wide = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
-    lines = ["  ".join(map(str.rjust, row, wide)) for row in (_HEAD, *cells)]
+    widths = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
+    lines = ["  ".join(map(str.rjust, row, widths)) for row in (_HEAD, *cells)]
     depth, leaf = trees[0].depth, trees[0].leaf
     return [
-        tree_title(places),
+        tree_title(indices),
         *lines,
         f"{leaf.of:,} last {'node' if leaf.of == 1 else 'nodes'} of {format_range(leaf)} labels; "
-        f"{format_range(depth)} "
-        f"{'level' if depth.most == 1 else 'levels'} to a label",
+        f"{format_range(depth)} {'level' if depth.most == 1 else 'levels'} to a label",
     ]
 
 
-def tree_title(places: Sequence[int]) -> str:
-    """Heading of a table, with the numbers of its trees.
+def tree_title(indices: Sequence[int]) -> str:
+    """Return the heading of a table, with the numbers of the trees that it describes.
 
     >>> tree_title([0]), tree_title([0, 1, 2])
     ('Tree 1', 'Trees 1, 2, 3: of one shape; weights and size of all of them')
     """
-    if len(places) == 1:
-        return f"Tree {places[0] + 1}"
-    numbers = ", ".join(str(place + 1) for place in places)
+    if len(indices) == 1:
+        return f"Tree {indices[0] + 1}"
+    numbers = ", ".join(str(index + 1) for index in indices)
     return f"Trees {numbers}: of one shape; weights and size of all of them"

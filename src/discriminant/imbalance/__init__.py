@@ -1,1 +1,1 @@
-"""What weighting or resampling does: class weights, draws of rows, rows made up between others."""
+"""Imbalanced classes: class weights, random resampling of rows, and SMOTE."""

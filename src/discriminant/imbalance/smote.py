@@ -1,47 +1,47 @@
-"""SMOTE: rows made up on the segments between a row of a class and its near neighbours.
+"""SMOTE: synthetic rows on the segments between a row and its nearest neighbours in the class.
 
-Chawla, Bowyer, Hall and Kegelmeyer (2002): with row i drawn from the n rows of a class, j from its
-k nearest neighbours in the class and u from (0, 1), a synthetic row is
+Chawla, Bowyer, Hall and Kegelmeyer (2002): choose at random a row i of the n rows of a class, one
+of its k nearest neighbours j in the class, and a number u in (0, 1). The synthetic row is
 
     s = x_i + u (x_j - x_i)
 
-As E u = 1/2, E u^2 = 1/3 and E u (1 - u) = 1/6, mean and covariance of s follow without a draw.
-With z = x - mean of the class, c_j = (how many rows have j for a neighbour) / k, a_i the mean of
-the neighbours of row i:
+Since E u = 1/2, E u^2 = 1/3 and E u (1 - u) = 1/6, the mean and covariance of s are known without
+sampling. Let z = x - mean of the class, c_j = (number of rows that have j as a neighbour) / k, and
+a_i the mean of z over the neighbours of row i. With s also measured from the mean of the class:
 
     E s   = (1 / 2n) sum (1 + c_i) z_i
     E ss' = (1 / 6n) sum (2 + 2 c_i) z_i z_i' + z_i a_i' + a_i z_i'
 
-With S the scatter of the class and r synthetic rows beside its n, m = n + r in all, the scatter of
-all about their mean has the mean, over all draws,
+If r synthetic rows are added to n rows with scatter S, the expected scatter of all m = n + r rows
+about their common mean is
 
     S + (1 - 1/m) r E ss' - r (r - 1) / m E s E s'
 
-which is what n rows and r others come to whose covariance is that of s and whose scatter is
-(1 - 1/m) r times it: `expected_moments`. Columns that are categories are not interpolated but voted
-on: `imbalance.nominal`. Who is near whom is found in `imbalance.neighbours`.
+This is the scatter of the n rows merged with r rows whose mean is E s and whose scatter is
+(1 - 1/m) r times the covariance of s. `expected_moments` returns the moments of these r rows.
 
-The nearest other rows of each row of a class.
-
-In few columns a tree finds them (scikit-learn's); in many every pair is looked at, tile by tile.
-With z = x - mean, the order of |z_i - z_j|^2 over j is that of
+Nearest neighbours. With few columns scikit-learn's k-d tree is used; with many columns all pairs
+are compared, one tile of rows at a time. With z = x - mean, sorting the rows j by |z_i - z_j|^2 is
+the same as sorting them by v_ij:
 
     v_ij = |z_j|^2 / 2 - z_i . z_j        |z_i - z_j|^2 = 2 v_ij + |z_i|^2
 
-The k-th smallest of the minima over groups of columns bounds the k-th smallest of all; the few
-pairs below it (and what rounding may add) are measured again as sums of squared differences, and
-only these are sorted. So the answer has the digits of the differences, not of the products.
+The rows j are divided into groups, and the minimum of v_ij over each group is computed. The k-th
+smallest of these minima is an upper bound of the k-th smallest v_ij. For the few pairs below this
+bound (plus a margin for rounding) the distance is computed again as a sum of squared differences,
+and only these pairs are sorted. So the result is as accurate as differences are, although products
+were used.
 
-SMOTE where columns are categories: how far apart rows are, and what category a new row has.
-
-Beside numbers (SMOTE-NC, Chawla et al. 2002, section 6.1) a differing category is as far as the
-median over the numeric columns of their standard deviations in the class. Without numbers
-(SMOTE-N, section 6.2) categories v, w of a column are as far apart as the classes of their rows,
+Categories. If there are numeric columns (SMOTE-NC, Chawla et al. 2002, section 6.1), the distance
+of two different categories is the median of the standard deviations of the numeric columns in the
+class. If there are none (SMOTE-N, section 6.2), the distance of the categories v and w of a column
+compares the class distributions of their rows,
 
     delta(v, w) = sum_c |P(c|v) - P(c|w)|,    distance^2 = sum over columns of delta^2
 
-(the value difference metric of Cost and Salzberg). A synthetic row has the category that most of
-the k neighbours of its row have, and in SMOTE-N the row itself votes too; ties go by chance.
+(the value difference metric of Cost and Salzberg). A synthetic row gets the category of the
+majority of the k neighbours of its row; in SMOTE-N the row itself votes too. Ties are broken at
+random.
 """
 
 from __future__ import annotations
@@ -57,32 +57,34 @@ from discriminant.errors import ResamplingError
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Codes, Features, Floats, Places, is_sparse
 
-_FEW = 15  # columns; a tree is quicker up to here
-_DISTANCE_ROWS = 64  # rows measured against all others at a time
-_GROUP = 16  # columns of a tile whose minimum is taken first
+_FEW = 15  # up to this number of columns a k-d tree is faster
+_DISTANCE_ROWS = 64  # rows of a tile, whose distances to all rows are computed at a time
+_GROUP = 16  # rows of a group, of which only the minimum is used for the bound
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def neighbours_of(features: Features, k: int, label: object, *, threads: int = 1) -> Places:
-    """(n, k) the nearest other rows of each row of one class, the nearest first.
+def nearest_neighbours(features: Features, k: int, label: object, *, threads: int = 1) -> Places:
+    """Return the (n, k) row numbers of the k nearest neighbours of each row, the nearest first.
 
-    Distances are taken about the middle of the rows, so that a far origin costs no digit, and in a
-    unit in which no square overflows or vanishes.
+    All rows belong to the class `label`; a row is not its own neighbour. Dense rows are centred, so
+    that means far from zero cost no accuracy. All rows are scaled, so that no square overflows or
+    underflows.
     """
     n, d = features.shape
     if n <= k:
         raise ResamplingError.of_neighbours(label, int(n), k)
-    features = in_unit(features)
+    features = scale_to_unit(features)
     if not is_sparse(features):
-        features = in_unit(features - features.mean(axis=0))
+        features = scale_to_unit(features - features.mean(axis=0))
     if is_sparse(features) or d <= _FEW:
         from sklearn.neighbors import NearestNeighbors
 
-        # Left to choose, it takes products for few rows, which a row far away blurs.
-        way = "brute" if is_sparse(features) else "kd_tree"
-        search = NearestNeighbors(n_neighbors=k, algorithm=way).fit(features)
+        # algorithm="auto" computes distances of few rows from products, which are inexact if one
+        # row is far from the others.
+        algorithm = "brute" if is_sparse(features) else "kd_tree"
+        search = NearestNeighbors(n_neighbors=k, algorithm=algorithm).fit(features)
         return np.asarray(search.kneighbors(return_distance=False))
-    pairs = _Pairs.of(np.ascontiguousarray(features, dtype=np.float64), k)
+    pairs = _PairSearch.from_rows(np.ascontiguousarray(features, dtype=np.float64), k)
     starts = range(0, n, _DISTANCE_ROWS)
     if threads == 1 or len(starts) == 1:
         return np.concatenate([pairs.nearest(lo) for lo in starts])
@@ -90,64 +92,65 @@ def neighbours_of(features: Features, k: int, label: object, *, threads: int = 1
         return np.concatenate(list(pool.map(pairs.nearest, starts)))
 
 
-def in_unit(features: Features) -> Features:
-    """The same rows in float64 and in a unit such that none is beyond 1: a power of two, so exact.
+def scale_to_unit(features: Features) -> Features:
+    """Return the rows as float64, divided by a power of two so that no absolute value exceeds 1.
 
-    Rows of zeros stay.
+    The division is exact. If all values are zero, they are unchanged.
     """
     cells = features.data if is_sparse(features) else features
-    most = float(np.max(cells, initial=0.0)), -float(np.min(cells, initial=0.0))
-    down = -int(np.frexp(float(max(most)))[1])
+    extremes = float(np.max(cells, initial=0.0)), -float(np.min(cells, initial=0.0))
+    power = -int(np.frexp(float(max(extremes)))[1])
     if not is_sparse(features):
-        return np.ldexp(np.asarray(features, dtype=np.float64), down)
-    found = features.astype(np.float64)
-    found.data = np.ldexp(found.data, down)
-    return found
+        return np.ldexp(np.asarray(features, dtype=np.float64), power)
+    scaled = features.astype(np.float64)
+    scaled.data = np.ldexp(scaled.data, power)
+    return scaled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pairs:
-    """All rows, ready to be measured against one another."""
+class _PairSearch:
+    """Nearest neighbours by comparing all pairs of rows."""
 
-    rows: Floats  # (n, d) about their mean
-    across: Floats  # (d, n)
+    rows: Floats  # (n, d) z, the rows minus their mean
+    transposed: Floats  # (d, n)
     half: Floats  # (n,) |z|^2 / 2
     k: int
 
     @classmethod
-    def of(cls, rows: Floats, k: int) -> _Pairs:
+    def from_rows(cls, rows: Floats, k: int) -> _PairSearch:
         half = 0.5 * np.einsum("ij,ij->i", rows, rows)
         return cls(rows, np.ascontiguousarray(rows.T), half, k)
 
     def nearest(self, lo: int) -> Places:
-        """(t, k) the neighbours of the rows of one tile."""
+        """Return the (t, k) neighbours of the t rows of the tile that starts at row `lo`."""
         hi = min(lo + _DISTANCE_ROWS, len(self.rows))
-        apart = np.dot(self.rows[lo:hi], self.across)
-        np.subtract(self.half, apart, out=apart)
-        place = np.arange(hi - lo)
-        apart[place, lo + place] = np.inf  # no row is its own neighbour
-        near, other = np.divmod(
-            np.flatnonzero(apart <= self._bound(apart, lo, hi)[:, None]), len(self.rows)
-        )
-        exact = np.square(self.rows[lo + near] - self.rows[other]).sum(axis=1)
-        order = np.lexsort((other, exact, near))
-        count = np.bincount(near, minlength=hi - lo)
+        v = np.dot(self.rows[lo:hi], self.transposed)
+        np.subtract(self.half, v, out=v)
+        tile = np.arange(hi - lo)
+        v[tile, lo + tile] = np.inf  # no row is its own neighbour
+        row, other = np.divmod(np.flatnonzero(v <= self._bound(v, lo, hi)[:, None]), len(self.rows))
+        exact = np.square(self.rows[lo + row] - self.rows[other]).sum(axis=1)
+        order = np.lexsort((other, exact, row))
+        count = np.bincount(row, minlength=hi - lo)
         first = np.cumsum(count) - count
         return np.asarray(other[order[first[:, None] + np.arange(self.k)]])
 
-    def _bound(self, apart: Floats, lo: int, hi: int) -> Floats:
-        """(t,) what the k-th smallest of each row is not above, rounding allowed for."""
+    def _bound(self, v: Floats, lo: int, hi: int) -> Floats:
+        """Return for each row of the tile an upper bound of its k-th smallest v, (t,).
+
+        The bound includes a margin for rounding.
+        """
         n, d = self.rows.shape
-        low = apart
+        minima = v
         if n >= 4 * _GROUP * (self.k + 1):
-            wide = n // _GROUP
-            low = apart[:, : wide * _GROUP].reshape(hi - lo, _GROUP, wide).min(axis=1)
-        bound = np.partition(low, self.k - 1, axis=1)[:, self.k - 1]
+            groups = n // _GROUP
+            minima = v[:, : groups * _GROUP].reshape(hi - lo, _GROUP, groups).min(axis=1)
+        bound = np.partition(minima, self.k - 1, axis=1)[:, self.k - 1]
         own = 2.0 * self.half[lo:hi]
         return np.asarray(bound + 8 * (d + 2) * _EPS * (own + np.abs(2.0 * bound + own)))
 
 
-_DISTANCES = 1 << 22  # distances held at a time
+_DISTANCES = 1 << 22  # distances in memory at a time
 
 Nominal = npt.NDArray[np.intp]  # (n, q) category of each row in each nominal column
 
@@ -155,89 +158,105 @@ Nominal = npt.NDArray[np.intp]  # (n, q) category of each row in each nominal co
 def mixed_neighbours(
     numbers: Floats, nominal: Nominal, k: int, label: object, *, threads: int = 1
 ) -> Places:
-    """(n, k) the nearest other rows of each row of one class, by numbers and categories."""
-    numbers = in_unit(numbers)
-    unit = float(np.median(numbers.std(axis=0)))
-    flags = [(column[:, None] == np.unique(column)) * (unit / np.sqrt(2.0)) for column in nominal.T]
-    rows = np.hstack([numbers - numbers.mean(axis=0), *flags])
-    return neighbours_of(rows, k, label, threads=threads)
+    """Return the (n, k) nearest neighbours in one class, by numeric and nominal columns (SMOTE-NC).
+
+    The arguments are those of `nearest_neighbours`, with nominal columns in addition.
+    """
+    numbers = scale_to_unit(numbers)
+    sd = float(np.median(numbers.std(axis=0)))
+    dummies = [(column[:, None] == np.unique(column)) * (sd / np.sqrt(2.0)) for column in nominal.T]
+    rows = np.hstack([numbers - numbers.mean(axis=0), *dummies])
+    return nearest_neighbours(rows, k, label, threads=threads)
 
 
 def value_differences(nominal: Nominal, codes: Codes, classes: int) -> list[Floats]:
-    """Of each column, (C, C) squared difference of its categories, from the rows of all classes."""
-    found = []
+    """Return for each nominal column the (C, C) matrix of delta^2 between its C categories."""
+    differences = []
     for column in nominal.T:
         share = np.zeros((int(column.max()) + 1, classes))
         np.add.at(share, (column, codes), 1.0)
         share /= np.maximum(share.sum(axis=1, keepdims=True), 1.0)
-        apart = np.abs(share[:, None, :] - share[None, :, :]).sum(axis=2)
-        found.append(apart**2)
-    return found
+        delta = np.abs(share[:, None, :] - share[None, :, :]).sum(axis=2)
+        differences.append(delta**2)
+    return differences
 
 
 def nominal_neighbours(
     nominal: Nominal, differences: list[Floats], k: int, label: object
 ) -> Places:
-    """(n, k) the nearest other rows of each row of one class, by categories alone."""
+    """Return the (n, k) nearest neighbours in one class, by nominal columns only (SMOTE-N).
+
+    `differences` are those of `value_differences`.
+    """
     n = len(nominal)
     if n <= k:
         raise ResamplingError.of_neighbours(label, n, k)
-    found = np.empty((n, k), dtype=np.intp)
+    neighbours = np.empty((n, k), dtype=np.intp)
     size = max(_DISTANCES // n, 1)
     for lo in range(0, n, size):
         rows = np.arange(lo, min(lo + size, n))
-        apart = np.zeros((len(rows), n))
-        for column, table in zip(nominal.T, differences, strict=True):
-            apart += table[column[rows]][:, column]
-        apart[np.arange(len(rows)), rows] = np.inf
-        found[rows] = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    return found
+        distances = np.zeros((len(rows), n))
+        for column, difference in zip(nominal.T, differences, strict=True):
+            distances += difference[column[rows]][:, column]
+        distances[np.arange(len(rows)), rows] = np.inf
+        neighbours[rows] = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    return neighbours
 
 
-def voted(
+def vote_categories(
     nominal: Nominal, voters: Places, start: Places, random: np.random.RandomState
 ) -> Nominal:
-    """(m, q) categories of synthetic rows that start at these rows, whose `voters` (n, v) decide.
+    """Return the (m, q) categories of synthetic rows; ties are broken at random.
 
-    Ties go by chance.
+    Parameters
+    ----------
+    nominal
+        (n, q) categories of the rows of the class.
+    voters
+        (n, v) for each row of the class, the rows among which its synthetic rows choose the most
+        frequent category.
+    start
+        (m,) row of the class from which each synthetic row starts.
     """
-    found = np.empty((len(start), nominal.shape[1]), dtype=np.intp)
+    categories = np.empty((len(start), nominal.shape[1]), dtype=np.intp)
     n, rows = len(voters), np.arange(len(voters))[:, None]
     for j, column in enumerate(nominal.T):
         votes = np.zeros((n, int(column.max()) + 1))
         np.add.at(votes, (rows, column[voters]), 1.0)
-        lot = random.uniform(high=0.5, size=(len(start), votes.shape[1]))
-        lot += votes[start]
-        found[:, j] = lot.argmax(axis=1)
-    return found
+        total = random.uniform(high=0.5, size=(len(start), votes.shape[1]))
+        total += votes[start]
+        categories[:, j] = total.argmax(axis=1)
+    return categories
 
 
-_TILE = 1 << 16  # numbers of synthetic rows made at a time, so that they stay in the cache
+_TILE = 1 << 16  # values of synthetic rows computed at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segments:
-    """Where m synthetic rows lie: between two rows of their class."""
+    """Positions of m synthetic rows, each on the segment between two rows of the class."""
 
-    start: Places  # (m,) row of the class
-    end: Places  # (m,) one of its neighbours
-    step: Floats  # (m,) how far from start to end, in [0, 1)
+    start: Places  # (m,) number of a row of the class
+    end: Places  # (m,) number of one of its neighbours
+    step: Floats  # (m,) share of the distance from start to end, in [0, 1)
 
 
 def draw_segments(neighbours: Places, count: int, random: np.random.RandomState) -> Segments:
-    """`count` segments, every pair of a row and a neighbour as likely as any other."""
+    """Sample `count` segments; every pair of a row and one of its neighbours is equally likely."""
     k = neighbours.shape[1]
     pair = random.randint(0, neighbours.size, size=count)
     step = random.uniform(size=count)
     return Segments(pair // k, neighbours.ravel()[pair], step)
 
 
-def along(features: Features, segments: Segments, out: npt.NDArray[Any] | None = None) -> Features:
-    """(m, d) the synthetic rows: into `out`, if given."""
+def interpolate(
+    features: Features, segments: Segments, out: npt.NDArray[Any] | None = None
+) -> Features:
+    """Return the (m, d) synthetic rows. If `out` is given, dense rows are written into it."""
     if is_sparse(features):
         start = features[segments.start]
-        apart = features[segments.end] - start
-        return start + apart.multiply(segments.step[:, None]).tocsr()
+        difference = features[segments.end] - start
+        return start + difference.multiply(segments.step[:, None]).tocsr()
     if out is None:
         out = np.empty((len(segments.step), features.shape[1]), dtype=features.dtype)
     step = segments.step.astype(out.dtype, copy=False)
@@ -245,40 +264,50 @@ def along(features: Features, segments: Segments, out: npt.NDArray[Any] | None =
     for lo in range(0, len(step), size):
         part = slice(lo, lo + size)
         start = features.take(segments.start[part], axis=0)
-        apart = features.take(segments.end[part], axis=0)
-        apart -= start
-        apart *= step[part, None]
-        np.add(start, apart, out=out[part])
+        difference = features.take(segments.end[part], axis=0)
+        difference -= start
+        difference *= step[part, None]
+        np.add(start, difference, out=out[part])
     return out
 
 
 def expected_moments(
     like: ClassMoments, code: int, offsets: Floats, neighbours: Places, count: int
 ) -> ClassMoments:
-    """Moments to add to those of one class for `count` synthetic rows, in the mean over all draws.
+    """Return the expected moments of `count` synthetic rows of one class.
 
-    `like` says of which classes, features, anchor and detail; `offsets` (n, d) are the rows of the
-    class about that anchor.
+    Parameters
+    ----------
+    like
+        Moments with the labels, features, anchor and detail that the result shall have.
+    code
+        Code of the class of the rows.
+    offsets
+        (n, d) offsets of the rows of the class from the anchor of `like`.
+    neighbours
+        (n, k) numbers of the nearest neighbours of each row.
+    count
+        Number of synthetic rows.
     """
     n, k = neighbours.shape
     centre = offsets.mean(axis=0)
     z = offsets - centre
-    chosen = 1.0 + np.bincount(neighbours.ravel(), minlength=n) / k
-    beside = z[neighbours[:, 0]]
+    one_plus_c = 1.0 + np.bincount(neighbours.ravel(), minlength=n) / k
+    a = z[neighbours[:, 0]]
     for column in neighbours.T[1:]:
-        beside += z[column]
-    beside /= k
-    mean = chosen @ z / (2 * n)
-    spread = count * (1.0 - 1.0 / (n + count))
-    found = ClassMoments.empty(like.labels, like.features, detail=like.detail, anchor=like.anchor)
-    found.rows[code], found.weight[code], found.weight2[code] = count, count, count
-    found.mean[code] = centre + mean
+        a += z[column]
+    a /= k
+    mean = one_plus_c @ z / (2 * n)
+    degrees = count * (1.0 - 1.0 / (n + count))
+    moments = ClassMoments.empty(like.labels, like.features, detail=like.detail, anchor=like.anchor)
+    moments.rows[code], moments.weight[code], moments.weight2[code] = count, count, count
+    moments.mean[code] = centre + mean
     if like.detail == "diagonal":
-        square = (2.0 * chosen @ z**2 + 2.0 * np.einsum("ij,ij->j", z, beside)) / (6 * n) - mean**2
-        found.scatter[code] = spread * square
-        return found
-    cross = z.T @ beside
-    square = (2.0 * (z * chosen[:, None]).T @ z + cross + cross.T) / (6 * n)
-    scatter = found.scatter if like.detail == "pooled" else found.scatter[code]
-    scatter[...] = spread * (square - mean[:, None] * mean)
-    return found
+        square = (2.0 * one_plus_c @ z**2 + 2.0 * np.einsum("ij,ij->j", z, a)) / (6 * n) - mean**2
+        moments.scatter[code] = degrees * square
+        return moments
+    cross = z.T @ a
+    square = (2.0 * (z * one_plus_c[:, None]).T @ z + cross + cross.T) / (6 * n)
+    scatter = moments.scatter if like.detail == "pooled" else moments.scatter[code]
+    scatter[...] = degrees * (square - mean[:, None] * mean)
+    return moments

@@ -1,1 +1,1 @@
-"""Sums to rules."""
+"""Models: rules that score classes, fitted from class moments or by passes over the rows."""

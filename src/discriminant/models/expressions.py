@@ -1,25 +1,26 @@
-"""Fitted models as expressions on the numbers of one row, which every export target can write.
+"""Expressions: formulas in the features of one row, in which fitted models are exported.
 
-An expression is a vector of `width` numbers for each row, computed from other expressions. Formulas
-are written as in NumPy, with the numbers of one row where NumPy has columns of many:
+The value of an expression is a vector of `width` numbers for each row, computed from the values of
+other expressions. Formulas are written as in NumPy, for a single row:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
 
 There are no booleans: `greater(a, b, x, y)` is x where a > b and y elsewhere, and a decision is the
-index of a choice. A width of one broadcasts. Rules build their scores with these functions
-(`Rule.expression`); the languages they are written in are in `export`.
+index of the chosen class. An expression of width one broadcasts, as in NumPy. Rules return their
+scores as expressions (`Rule.expression`); `export` writes them in SQL and other languages.
 
-Links of two classes, from a score s to log probabilities:
+Links of two classes, which map a score s to log probabilities:
 
     logit    log p0, log p1 = 0, s                     (up to a common constant)
     probit   log Phi(-t) = -t^2/2 + log(erfcx(t / sqrt 2) / 2),  t = |s|
-    cloglog  log p0 = -r, log p1 = log(1 - e^-r),  r = e^s; for small r the series of the latter
-    cauchit  the smaller one is arctan(1 / t) / pi
+    cloglog  log p0 = -r, log p1 = log(1 - e^-r),  r = e^s; for small r log p1 by its series
+    cauchit  the smaller probability is arctan(1 / t) / pi,  t = |s|
 
-The larger probability follows from the smaller one: log(1 - small). No target has erf or arctan in
-double precision everywhere, so both are written out: erfcx by the rational approximations of Cody
-(1969, Math. Comp. 23, 631-637), arctan by that of Cephes. Both are accurate to a few units in the
-last place; the tests of links compare them with mpmath.
+For probit and cauchit the formula gives the smaller probability, and the log of the larger one is
+log(1 - smaller). Not every export target has erf and arctan in double precision, so both are
+written out: erfcx by the rational approximations of Cody (1969, Math. Comp. 23, 631-637), arctan by
+that of Cephes. Both are accurate to a few units in the last place; the tests of links compare them
+with mpmath.
 """
 
 from __future__ import annotations
@@ -51,136 +52,139 @@ Elementwise = Literal[
 ]
 Op = (
     Literal[
-        "features",  # the numbers of a row, as encoded
+        "features",  # the encoded features of a row
         "constant",
-        "affine",  # numbers = (m, d) slopes and (m,) intercepts
+        "affine",  # constants: (m, d) slopes and (m,) intercepts
         "squares",  # sum of squares
         "sum",
         "max",
-        "first_max",  # place of the largest, the first of equal ones
-        "stack",  # side by side
-        "pick",  # numbers = places
+        "first_max",  # index of the largest number; of equal numbers the first
+        "stack",  # concatenated operands
+        "pick",  # constants: indices of the selected numbers
     ]
     | Elementwise
 )
 ELEMENTWISE: frozenset[str] = frozenset(get_args(Elementwise))
-FLOOR = -700.0  # exp of less is subnormal, and some databases reject it
+FLOOR = -700.0  # smaller numbers may have a subnormal exponential, which some databases reject
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """`width` numbers of a row, computed from `operands` by `op`."""
+    """Vector of `width` numbers for each row, computed from `operands` by `op`."""
 
     op: Op
     operands: tuple[Expression, ...]
     width: int
     constants: tuple[npt.NDArray[Any], ...] = ()
-    name: str = ""  # if empty it is written inside its user where possible
-    components: tuple[str, ...] = ()  # (width,) names of the numbers, or none
+    name: str = ""  # if empty, the expression is written inside the one that uses it, if possible
+    components: tuple[str, ...] = ()  # `width` names, one for each number; or empty
 
     def with_name(self, name: str, parts: Sequence[str] = ()) -> Expression:
-        """The same expression with a readable name; features keep the names of columns."""
+        """Return the same expression with the name `name`, and `parts` as names of its numbers.
+
+        If the expression is the features, it is returned unchanged: it has the column names.
+        """
         if self.op == "features":
             return self
         return replace(self, name=name, components=tuple(parts))
 
-    # --- one number with one number ---------------------------------------------------------------
+    # --- elementwise operations -------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Expression:
-        return _both("add", self, other)
+        return _binary("add", self, other)
 
     def __sub__(self, other: Any) -> Expression:
-        return _both("sub", self, other)
+        return _binary("sub", self, other)
 
     def __mul__(self, other: Any) -> Expression:
-        return _both("mul", self, other)
+        return _binary("mul", self, other)
 
     def __truediv__(self, other: Any) -> Expression:
-        return _both("div", self, other)
+        return _binary("div", self, other)
 
     def larger(self, other: Any) -> Expression:
-        """The larger of two."""
-        return _both("larger", self, other)
+        """Return the elementwise maximum."""
+        return _binary("larger", self, other)
 
     def smaller(self, other: Any) -> Expression:
-        """The smaller of two."""
-        return _both("smaller", self, other)
+        """Return the elementwise minimum."""
+        return _binary("smaller", self, other)
 
     def exp(self) -> Expression:
-        """Exponential, of -700 at least."""
+        """Return the exponential. Numbers below -700 are replaced by -700 first."""
         return Expression("exp", (self.larger(FLOOR),), self.width)
 
     def log(self) -> Expression:
-        """Natural logarithm."""
+        """Return the natural logarithm."""
         return Expression("log", (self,), self.width)
 
     def abs(self) -> Expression:
-        """Absolute value."""
+        """Return the absolute value."""
         return Expression("abs", (self,), self.width)
 
     def sqrt(self) -> Expression:
-        """Square root."""
+        """Return the square root."""
         return Expression("sqrt", (self,), self.width)
 
     def sign(self) -> Expression:
-        """-1, 0 or 1."""
+        """Return the sign of each number: -1, 0 or 1."""
         return Expression("sign", (self,), self.width)
 
-    # --- all numbers of a row ---------------------------------------------------------------------
+    # --- operations on all numbers of a row -------------------------------------------------------
 
     def affine(self, coef: Floats, intercept: Floats) -> Expression:
-        """(m,) coef . self + intercept."""
+        """Return the m numbers coef . x + intercept, where x is the value of this expression."""
         return Expression("affine", (self,), len(coef), (np.asarray(coef), np.asarray(intercept)))
 
     def squares(self) -> Expression:
-        """The sum of squares."""
+        """Return the sum of the squares of the numbers of a row."""
         return Expression("squares", (self,), 1)
 
     def sum(self) -> Expression:
-        """The sum."""
+        """Return the sum of the numbers of a row."""
         return Expression("sum", (self,), 1)
 
     def max(self) -> Expression:
-        """The largest."""
+        """Return the largest of the numbers of a row."""
         return Expression("max", (self,), 1)
 
     def first_max(self) -> Expression:
-        """Index of the largest, the first of equal ones."""
+        """Return the index of the largest number of a row; of equal numbers that of the first."""
         return Expression("first_max", (self,), 1)
 
-    def pick(self, places: Any) -> Expression:
-        """The numbers at these indices."""
-        chosen = np.asarray(places, dtype=np.intp)
-        if np.array_equal(chosen, np.arange(self.width)):
+    def pick(self, indices: Any) -> Expression:
+        """Return the numbers at these indices."""
+        indices = np.asarray(indices, dtype=np.intp)
+        if np.array_equal(indices, np.arange(self.width)):
             return self
-        components = tuple(self.components[place] for place in chosen) if self.components else ()
-        return Expression("pick", (self,), len(chosen), (chosen,), components=components)
+        components = tuple(self.components[i] for i in indices) if self.components else ()
+        return Expression("pick", (self,), len(indices), (indices,), components=components)
 
-    def __getitem__(self, place: int) -> Expression:
-        return self.pick([place])
+    def __getitem__(self, index: int) -> Expression:
+        return self.pick([index])
 
 
 def constant(values: Any) -> Expression:
-    """Numbers that are the same for every row."""
+    """Return an expression whose value is `values` for every row."""
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     return Expression("constant", (), len(numbers), (numbers,))
 
 
 def stack(parts: Sequence[Expression]) -> Expression:
-    """Concatenated expressions."""
+    """Concatenate the values of several expressions."""
     if len(parts) == 1:
         return parts[0]
     return Expression("stack", tuple(parts), sum(part.width for part in parts))
 
 
 def greater(a: Any, b: Any, x: Any, y: Any) -> Expression:
-    """x where a > b, else y."""
-    of = tuple(_lifted(one) for one in (a, b, x, y))
-    return Expression("greater", of, max(one.width for one in of))
+    """Return x where a > b, else y."""
+    operands = tuple(map(_as_expression, (a, b, x, y)))
+    return Expression("greater", operands, max(operand.width for operand in operands))
 
 
-def polynomial(x: Expression, coefs: Sequence[float]) -> Expression:
-    """coefs[0] x^n + coefs[1] x^(n-1) + ..., by Horner."""
+def evaluate_polynomial(x: Expression, coefs: Sequence[float]) -> Expression:
+    """Return coefs[0] x^n + coefs[1] x^(n-1) + ... by Horner's rule."""
     total = x * coefs[0] + coefs[1]
     for coef in coefs[2:]:
         total = total * x + coef
@@ -188,31 +192,31 @@ def polynomial(x: Expression, coefs: Sequence[float]) -> Expression:
 
 
 def share_subexpressions(outputs: Sequence[Expression]) -> list[Expression]:
-    """The same outputs, with common subexpressions computed once."""
+    """Return equivalent outputs in which equal subexpressions are the same object."""
     known: dict[Any, Expression] = {}
     same: dict[int, Expression] = {}
     for step in topological_order(outputs):
         operands = tuple(same[id(below)] for below in step.operands)
-        constants = tuple((one.shape, one.tobytes()) for one in step.constants)
+        constants = tuple((values.shape, values.tobytes()) for values in step.constants)
         key = step.op, tuple(map(id, operands)), step.width, constants, step.name, step.components
         same[id(step)] = known.setdefault(key, replace(step, operands=operands))
     return [same[id(output)] for output in outputs]
 
 
 def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
-    """All expressions that the outputs need, each after its operands."""
+    """Return the outputs and all expressions they depend on, each after its operands."""
     ordered: dict[int, Expression] = {}
 
     def visit(step: Expression) -> None:
-        waiting: list[tuple[Expression, Iterator[Expression]]] = [(step, iter(step.operands))]
-        while waiting:
-            here, rest = waiting[-1]
-            below = next(rest, None)
+        pending: list[tuple[Expression, Iterator[Expression]]] = [(step, iter(step.operands))]
+        while pending:
+            current, operands = pending[-1]
+            below = next(operands, None)
             if below is None:
-                ordered.setdefault(id(here), here)
-                waiting.pop()
+                ordered.setdefault(id(current), current)
+                pending.pop()
             elif id(below) not in ordered:
-                waiting.append((below, iter(below.operands)))
+                pending.append((below, iter(below.operands)))
 
     for output in outputs:
         visit(output)
@@ -220,37 +224,38 @@ def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
 
 
 def stored_ids(steps: Sequence[Expression]) -> set[int]:
-    """Ids of the expressions to compute once and store; others are written inside their only user.
+    """Return the ids of the expressions whose value is computed once and stored in a variable.
 
-    Stored are those with a name, those used more than once, and those that are not elementwise.
+    These are the expressions that have a name, that are used more than once, or that are not
+    elementwise. The others are written inside the only expression that uses them.
     """
     users: dict[int, list[Expression]] = {}
     for step in steps:
         for below in step.operands:
             users.setdefault(id(below), []).append(step)
-    kept = set()
+    stored = set()
     for step in steps:
-        mine = users.get(id(step), [])
-        plain = step.op in ELEMENTWISE and len(mine) == 1 and not step.name
-        alike = plain and mine[0].op in ELEMENTWISE and mine[0].width == step.width
-        if not alike and step.op not in ("constant", "pick", "stack"):
-            kept.add(id(step))
-    return kept
+        own = users.get(id(step), [])
+        single = step.op in ELEMENTWISE and len(own) == 1 and not step.name
+        inline = single and own[0].op in ELEMENTWISE and own[0].width == step.width
+        if not inline and step.op not in ("constant", "pick", "stack"):
+            stored.add(id(step))
+    return stored
 
 
-def _lifted(value: Any) -> Expression:
+def _as_expression(value: Any) -> Expression:
     return value if isinstance(value, Expression) else constant(value)
 
 
-def _both(op: Op, a: Expression, b: Any) -> Expression:
-    other = _lifted(b)
-    if other.op == "constant" and _idle(op, other.constants[0]) and other.width <= a.width:
+def _binary(op: Op, a: Expression, b: Any) -> Expression:
+    other = _as_expression(b)
+    if other.op == "constant" and _is_identity(op, other.constants[0]) and other.width <= a.width:
         return a
     return Expression(op, (a, other), max(a.width, other.width))
 
 
-def _idle(op: str, values: Floats) -> bool:
-    """Whether the operation with these constants changes nothing."""
+def _is_identity(op: str, values: Floats) -> bool:
+    """Return whether the operation leaves every number unchanged: adding 0, or multiplying by 1."""
     if op in ("add", "sub"):
         return not values.any()
     return op in ("mul", "div") and bool((values == 1.0).all())
@@ -260,13 +265,13 @@ def _idle(op: str, values: Floats) -> bool:
 
 
 def offset_expression(x: Expression, anchor: Anchor) -> Expression:
-    """(d,) Offsets u = (x - origin) / unit."""
+    """Return the (d,) offsets u = (x - origin) / unit."""
     offsets = (x - anchor.origin) / anchor.unit
     return offsets if offsets is x else offsets.with_name("u", x.components)
 
 
 def basis_expression(x: Expression, basis: JoinedBasis) -> Expression:
-    """Columns of all parts of a basis, side by side."""
+    """Return the columns of a basis: those of its polynomials and kernels, concatenated."""
     return stack(
         [
             _kernel_expression(x, part)
@@ -291,21 +296,21 @@ def _polynomial_expression(x: Expression, basis: PolynomialBasis) -> Expression:
         names = [name for name, term in zip(basis.names, basis.terms, strict=True)
                  if len(term) == degree]  # fmt: skip
         terms = (left * right).with_name("product", names)
-        below = {term: place for place, term in enumerate(chosen)}
+        below = {term: index for index, term in enumerate(chosen)}
         columns.append(terms)
     return stack(columns)
 
 
 def _kernel_expression(x: Expression, basis: KernelBasis) -> Expression:
-    """exp(-|x - centre|^2 / (2 width^2))."""
-    away = [
+    """Return the kernel exp(-|(x - centre) / spread|^2 / 2) for each centre of the basis."""
+    distances = [
         ((x - centre) / basis.spread)
         .with_name(f"from_{m}", x.components)
         .squares()
         .with_name(f"far_{m}")
         for m, centre in enumerate(basis.centres)
     ]
-    return (stack(away) * -0.5).exp().with_name("kernel", basis.names)
+    return (stack(distances) * -0.5).exp().with_name("kernel", basis.names)
 
 
 # --- links of two classes -----------------------------------------------------------------------
@@ -333,39 +338,38 @@ _R = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.50085579231470
 _S = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
       4.853903996359136964868e2, 1.945506571482613964425e2)  # fmt: skip
 
-_SMALL = 0.01  # rates below this use the series of log(1 - e^-r)
+_SMALL = 0.01  # for a rate r below this, log(1 - e^-r) is computed by its series
 
 
 def logit(score: Expression) -> Expression:
-    """(2,) Log probabilities of two classes by the logit link, up to a common constant."""
+    """Return the (2,) log probabilities of two classes by the logit link, up to a common term."""
     return stack([constant(0.0), score])
 
 
 def probit(score: Expression) -> Expression:
-    """(2,) Log probabilities of two classes by the probit link."""
+    """Return the (2,) log probabilities of two classes by the probit link."""
     away = score.abs().with_name("away")
     small = (_erfcx((away * np.sqrt(0.5)).with_name("erf_at")) * 0.5).log() - away * away * 0.5
-    return _sided(score, small.with_name("log_smaller"))
+    return _both_sides(score, small.with_name("log_smaller"))
 
 
 def cloglog(score: Expression) -> Expression:
-    """(2,) Log probabilities of two classes by the cloglog link."""
+    """Return the (2,) log probabilities of two classes by the cloglog link."""
     rate = score.smaller(700.0).exp().with_name("rate")
     # log((1 - e^-r) / r) = -r/2 + r^2/24 - r^4/2880 + ...
     square = (rate * rate).with_name("rate_squared")
     series = score - rate * 0.5 + square * (1.0 / 24.0) - square * square * (1.0 / 2880.0)
     plain = (constant(1.0) - (constant(0.0) - rate.larger(_SMALL)).exp()).log()
-    one = greater(rate, _SMALL, plain, series)
-    return stack([constant(0.0) - rate, one])
+    return stack([constant(0.0) - rate, greater(rate, _SMALL, plain, series)])
 
 
 def cauchit(score: Expression) -> Expression:
-    """(2,) Log probabilities of two classes by the cauchit link."""
+    """Return the (2,) log probabilities of two classes by the cauchit link."""
     away = score.abs().with_name("away")
-    turned = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
-    angle = (_arctan(turned) * (1.0 / np.pi)).with_name("angle")
+    ratio = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
+    angle = (_arctan(ratio) * (1.0 / np.pi)).with_name("angle")
     small = greater(away, 1.0, angle, constant(0.5) - angle)
-    return _sided(score, small.log().with_name("log_smaller"))
+    return _both_sides(score, small.log().with_name("log_smaller"))
 
 
 LINK_EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
@@ -377,7 +381,7 @@ LINK_EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
 
 
 def mean_expression(score: Expression, link: str) -> Expression:
-    """(1,) Mean of a generalised linear model with this link."""
+    """Return the (1,) mean of a generalised linear model with this link."""
     if link == "identity":
         return score
     if link == "log":
@@ -392,30 +396,37 @@ def mean_expression(score: Expression, link: str) -> Expression:
     return LINK_EXPRESSIONS[link](score)[1].exp()
 
 
-def _sided(score: Expression, small: Expression) -> Expression:
-    """(2,) Log probabilities from the log of the smaller one, the second class's where s < 0."""
+def _both_sides(score: Expression, small: Expression) -> Expression:
+    """Return the (2,) log probabilities, given the log of the smaller probability.
+
+    The smaller probability is that of the first class where the score is positive, else that of
+    the second class.
+    """
     large = (constant(1.0) - small.exp()).log().with_name("log_larger")
     return stack([greater(score, 0.0, small, large), greater(score, 0.0, large, small)])
 
 
 def _erfcx(x: Expression) -> Expression:
-    """exp(x^2) erfc(x) for x >= 0."""
+    """Return exp(x^2) erfc(x) for x >= 0."""
     near = x.smaller(0.46875).with_name("erf_near")
     square = (near * near).with_name("erf_square")
-    erf = near * polynomial(square, _A) / polynomial(square, _B)
+    erf = near * evaluate_polynomial(square, _A) / evaluate_polynomial(square, _B)
     first = (constant(1.0) - erf) * square.exp()
     middle = x.smaller(4.0).larger(0.46875).with_name("erf_middle")
-    second = polynomial(middle, _C) / polynomial(middle, _D)
+    second = evaluate_polynomial(middle, _C) / evaluate_polynomial(middle, _D)
     inverse = (constant(1.0) / x.larger(4.0)).with_name("erf_far")
     far = (inverse * inverse).with_name("erf_far_square")
-    tail = far * polynomial(far, _P) / polynomial(far, _Q)
+    tail = far * evaluate_polynomial(far, _P) / evaluate_polynomial(far, _Q)
     third = (constant(1.0 / np.sqrt(np.pi)) - tail) * inverse
     return greater(x, 4.0, third, greater(x, 0.46875, second, first))
 
 
 def _arctan(x: Expression) -> Expression:
-    """arctan(x) for 0 <= x <= 1; beyond 0.66 relative to arctan(1) = pi/4."""
+    """Return arctan(x) for 0 <= x <= 1.
+
+    For x > 0.66 the result is pi/4 plus the arctangent of (x - 1) / (x + 1).
+    """
     z = greater(x, 0.66, (x - 1.0) / (x + 1.0), x).with_name("arctan_at")
     square = (z * z).with_name("arctan_square")
-    ratio = polynomial(square, _R) / polynomial(square, _S)
+    ratio = evaluate_polynomial(square, _R) / evaluate_polynomial(square, _S)
     return greater(x, 0.66, np.pi / 4.0, 0.0) + z + z * square * ratio

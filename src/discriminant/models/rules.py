@@ -4,19 +4,21 @@
     QuadraticRule  score_k(u) = log prior_k - (logdet_k + distance_k(u)^2) / 2  [- d/2 log 2 pi]
     MeanRule       mean of the posteriors of T linear rules, computed by one product
 
-with u = (x - origin) / unit. Scores are logs up to a term common to all classes; `posterior` turns
-them into log posteriors.
+with u = (x - origin) / unit, the offsets of a row x from an anchor. A score is the log posterior of
+a class up to a term common to all classes; `posterior` normalises scores to log posteriors.
 
-If the scores of a row overflow float64, its offsets are scaled by a power of two and its scores are
-returned relative to the largest, on which alone posteriors depend. A score that is lower by more
-than 1.8e308 is -inf. No finite row has NaN for a score.
+If the scores of a row overflow float64, they are computed from offsets divided by a power of two,
+and returned minus the largest score of the row, which leaves the posteriors unchanged. A score that
+is lower than the largest by more than 1.8e308 is -inf. If a row is finite, none of its scores is
+NaN.
 
-T rules of K classes have T K rows of slopes, all about one origin near the rows; for two classes T
-rows are enough, the second score minus the first:
+A `MeanRule` of T rules and K classes stores T K rows of slopes, all relative to one origin near the
+data. For two classes it stores only T rows, each the second score minus the first:
 
-    f_t(u) = u . w_t + b_t        P(2|x) = mean_t 1 / (1 + exp(-f_t)),  P(1|x) = mean_t of the other
+    f_t(u) = u . w_t + b_t        P(2|x) = mean_t 1 / (1 + exp(-f_t))
+                                  P(1|x) = mean_t 1 / (1 + exp(f_t))
 
-Both sides are computed separately, so that neither loses digits where it is small.
+Both posteriors are computed separately, so that neither loses digits where it is small.
 """
 
 from __future__ import annotations
@@ -29,61 +31,71 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.models.expressions import Expression, offset_expression, stack
-from discriminant.models.gaussian.covariance import Metric, non_finite_reason
+from discriminant.models.gaussian.covariance import Metric, non_finite_message
 from discriminant.moments.anchor import Anchor, Powers
 from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
 _LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache
 _FEW = 8  # up to this many rows, all classes are scored by one product
-_STACKED = 1 << 20  # largest stack of bases stored for that
+_STACKED = 1 << 20  # largest number of values in the bases that are stored for this product
 
 
 class Rule(Protocol):
-    """A fitted model."""
+    """A fitted model that scores K classes."""
 
     @property
     def labels(self) -> Labels:
-        """(K,) classes, in the order of the scores."""
+        """(K,) labels of the classes, in the order of the scores."""
         ...
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) score of each class for rows (n, d)."""
+        """Return the (n, K) scores of the classes for the rows `features` (n, d)."""
         ...
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
-        """(K,) scores as an expression of the features of one row; `names` of the classes."""
+        """Return the (K,) scores as an expression of the features of one row.
+
+        `names` are the names of the classes.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
-    """K linear scores, or for two classes one: the second score minus the first."""
+    """Rule with m linear predictors of the offsets of a row.
+
+    They are the scores of K classes. Two classes may have a single predictor, which is the second
+    score minus the first.
+    """
 
     labels: Labels  # (K,)
     anchor: Anchor
-    coef: Floats  # (K, d) for offsets, or (1, d)
-    intercept: Floats  # (K,), or (1,)
+    coef: Floats  # (m, d) slopes for offsets; m is K, or 1 for two classes
+    intercept: Floats  # (m,)
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) score of each class."""
-        scores = self._lines(features)
+        """Return the (n, m) scores; rows that overflow have scores relative to their largest."""
+        scores = self._predictors(features)
         for rows in overflow_rows(scores):
             scaled, power = self._scaled(features[rows])
-            one = len(self.intercept) == 1
-            scores[rows] = (scale_by_power if one else relative_to_largest)(scaled, power)
+            single = len(self.intercept) == 1
+            scores[rows] = (scale_by_power if single else relative_to_largest)(scaled, power)
         return scores
 
     def values(self, features: Features) -> Floats:
-        """(n, m) linear predictors; infinite on overflow."""
-        values = self._lines(features)
+        """Return the (n, m) linear predictors. Those beyond the range of float64 are infinite."""
+        values = self._predictors(features)
         for rows in overflow_rows(values):
             values[rows] = scale_by_power(*self._scaled(features[rows]))
         return values
 
     def finite_values(self, features: Features) -> Floats:
-        """(n, m) linear predictors; rows that overflow are divided by a power of two."""
-        values = self._lines(features)
+        """Return the (n, m) linear predictors, all finite.
+
+        The predictors of a row that overflows are all divided by the same power of two.
+        """
+        values = self._predictors(features)
         for rows in overflow_rows(values):
             scaled, power = self._scaled(features[rows])
             largest = np.frexp(scaled)[1].max(axis=1)
@@ -91,26 +103,26 @@ class LinearRule:
         return values
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
-        """(n, m) lines divided by 2^power (n,)."""
+        """Return the (n, m) linear predictors, divided by 2^power, and the (n,) powers."""
         offsets, power = self.anchor.scaled_offsets(features)
         return offsets @ self.coef.T + np.ldexp(self.intercept, -power[:, None]), power
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _lines(self, features: Features) -> Floats:
-        """(n, m) coef . u + intercept."""
+    def _predictors(self, features: Features) -> Floats:
+        """Return the (n, m) linear predictors coef . u + intercept, which may overflow."""
         if is_sparse(features) and not self.anchor.origin.any():
-            return self._sparse_scores(features)
-        rows, above = features.shape[0], self.intercept[:, None]
+            return self._sparse_predictors(features)
+        rows, intercept = features.shape[0], self.intercept[:, None]
         if rows <= _ROWS:
-            return np.asarray((self.coef @ self.anchor.offsets(features[:]).T + above).T)
-        values = np.empty((len(above), rows))  # the scores of a class are contiguous
+            return np.asarray((self.coef @ self.anchor.offsets(features[:]).T + intercept).T)
+        values = np.empty((len(intercept), rows))  # the scores of a class are contiguous
         for lo, hi in _spans(rows):
             np.matmul(self.coef, self.anchor.offsets(features[lo:hi]).T, out=values[:, lo:hi])
-        values += above
+        values += intercept
         return values.T
 
-    def _sparse_scores(self, features: Features) -> Floats:
-        """Scores of sparse rows, without making them dense."""
+    def _sparse_predictors(self, features: Features) -> Floats:
+        """Return the linear predictors of sparse rows without making them dense."""
         rows = features
         if not self.anchor.plain:
             rows = features.astype(np.float64)
@@ -120,46 +132,46 @@ class LinearRule:
     def expression(
         self, x: Expression, names: Sequence[str] = (), *, name: str = "score"
     ) -> Expression:
-        """(m,) linear predictors as an expression of the features of one row."""
+        """Return the (m,) linear predictors as an expression of the features of one row."""
         scores = offset_expression(x, self.anchor).affine(self.coef, self.intercept)
         return scores.with_name(name, names if scores.width > 1 else ())
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a linear rule, or None."""
+        """Return why these fields do not form a valid linear rule, or None if they do."""
         coef, d = parts["coef"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
             return f"coef {coef.shape} must be {K} classes by {d} features"
         if parts["intercept"].shape != coef.shape[:1]:
             return f"intercept {parts['intercept'].shape} must have one number per row of coef"
-        return non_finite_reason("coef", coef)
+        return non_finite_message("coef", coef)
 
     def slopes(self) -> tuple[Floats, Floats]:
-        """(K, d) slopes and (K,) intercepts for x itself, in the user's units."""
+        """Return the (m, d) slopes and (m,) intercepts for the features x instead of offsets."""
         slope = self.coef / self.anchor.unit
         return slope, self.intercept - slope @ self.anchor.origin
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticRule:
-    """K Gaussian classes, each with its own metric."""
+    """Rule of K Gaussian classes, each with its own metric (factorised covariance)."""
 
     labels: Labels  # (K,)
     anchor: Anchor
-    mean: Floats  # (K, d) offsets
+    mean: Floats  # (K, d) offsets of the class means
     metrics: tuple[Metric, ...]  # K
     log_prior: Floats  # (K,)
     constant: Floats = field(init=False)  # (K,) log prior - logdet / 2
-    stack: Floats | None = field(init=False)  # (K, d, r) all bases, so that one row is quick
+    stack: Floats | None = field(init=False)  # (K, d, r) bases of all metrics, to score few rows
 
     def __post_init__(self) -> None:
         logdet = np.array([metric.logdet for metric in self.metrics])
         object.__setattr__(self, "constant", self.log_prior - 0.5 * logdet)
-        object.__setattr__(self, "stack", _stacked(self.metrics))
+        object.__setattr__(self, "stack", _stack_bases(self.metrics))
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) score of each class."""
+        """Return the (n, K) scores of the classes."""
         scores = self._distances(features)
         scores *= -0.5
         scores += self.constant
@@ -169,29 +181,32 @@ class QuadraticRule:
         return scores
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
-        """(K,) scores as an expression of the features of one row."""
+        """Return the (K,) scores as an expression of the features of one row."""
         scores = self.distance_expression(x, names) * -0.5 + self.constant
         return scores.with_name("score", names)
 
     def distance_expression(self, x: Expression, names: Sequence[str]) -> Expression:
-        """(K,) squared distances from the class means, as an expression."""
+        """Return the (K,) squared distances of one row from the class means, as an expression."""
         u = offset_expression(x, self.anchor)
-        each = zip(self.mean, self.metrics, names, strict=True)
-        return stack([metric.expression(u - mean, u, name) for mean, metric, name in each])
+        classes = zip(self.mean, self.metrics, names, strict=True)
+        return stack([metric.expression(u - mean, u, name) for mean, metric, name in classes])
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a quadratic rule, or None."""
+        """Return why these fields do not form a valid quadratic rule, or None if they do."""
         mean, metrics, d = parts["mean"], parts["metrics"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if mean.shape != (K, d) or parts["log_prior"].shape != (K,) or len(metrics) != K:
             return f"mean, log_prior and metrics must be of {K} classes and {d} features"
         if any(metric.basis.shape[0] != d for metric in metrics):
             return f"the metrics must be of {d} features"
-        return non_finite_reason("mean", mean)
+        return non_finite_message("mean", mean)
 
     def distances(self, features: Features) -> Floats:
-        """(n, K) squared Mahalanobis distance from each class mean, infinite beyond float64."""
+        """Return the (n, K) squared Mahalanobis distances from the class means.
+
+        A distance beyond the range of float64 is infinite.
+        """
         distances = self._distances(features)
         for rows in overflow_rows(distances):
             scaled, power = self._scaled(features[rows])
@@ -199,21 +214,21 @@ class QuadraticRule:
         return distances
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
-        """(n, K) squared distances divided by 4^power (n,)."""
+        """Return the (n, K) squared distances, divided by 4^power, and the (n,) powers."""
         offsets, power = self.anchor.scaled_offsets(features)
-        each = [
+        distances = [
             metric.squared_distances(offsets - np.ldexp(mean, -power[:, None]))
             for mean, metric in zip(self.mean, self.metrics, strict=True)
         ]
-        return np.column_stack(each), power
+        return np.column_stack(distances), power
 
     @np.errstate(over="ignore", invalid="ignore")
     def _distances(self, features: Features) -> Floats:
         rows = features.shape[0]
         if rows <= _FEW and self.stack is not None:
-            apart = self.anchor.offsets(features[:]) - self.mean[:, None]
-            along = np.matmul(apart, self.stack)
-            return np.asarray(np.vecdot(along, along).T)
+            offsets = self.anchor.offsets(features[:]) - self.mean[:, None]
+            white = np.matmul(offsets, self.stack)
+            return np.asarray(np.vecdot(white, white).T)
         distances = np.empty((len(self.metrics), rows))  # the distances from a class are contiguous
         for lo, hi in _spans(rows):
             offsets = np.ascontiguousarray(self.anchor.offsets(features[lo:hi]).T)  # (d, n)
@@ -225,7 +240,10 @@ class QuadraticRule:
 
 
 def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the indices of the rows of (n, K) whose scores are not all finite, if any."""
+    """Yield the indices of all rows that have a score that is not finite.
+
+    They are yielded as one array; nothing is yielded if all scores (n, K) are finite.
+    """
     finite = np.isfinite(scores)
     if not finite.all():
         yield np.flatnonzero(~finite.all(axis=1))
@@ -233,21 +251,27 @@ def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
 
 @np.errstate(over="ignore", invalid="ignore")
 def scale_by_power(scaled: Floats, power: Powers) -> Floats:
-    """(n, K) numbers times 2^power (n,); infinite beyond float64."""
+    """Return the (n, K) values times 2^power, with `power` (n,); infinite beyond float64."""
     return np.asarray(np.ldexp(scaled, power[:, None]))
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def relative_to_largest(scaled: Floats, power: Powers) -> Floats:
-    """(n, K) scores minus the largest of their row, from scores divided by 2^power (n,)."""
+    """Return the (n, K) scores minus the largest score of each row.
+
+    `scaled` holds the scores divided by 2^power, with `power` (n,).
+    """
     return scale_by_power(scaled - scaled.max(axis=1, keepdims=True), power)
 
 
-def _stacked(metrics: tuple[Metric, ...]) -> Floats | None:
-    """(K, d, r) bases times root gains, if all have one shape and fit in little memory."""
+def _stack_bases(metrics: tuple[Metric, ...]) -> Floats | None:
+    """Return the (K, d, r) bases of the metrics, times the square roots of their gains.
+
+    Return None if the shapes differ, or if the array would be large.
+    """
     shape = metrics[0].basis.shape
-    alike = all(metric.basis.shape == shape and not metric.rest for metric in metrics)
-    if not alike or len(metrics) * shape[0] * shape[1] > _STACKED:
+    stackable = all(metric.basis.shape == shape and not metric.rest for metric in metrics)
+    if not stackable or len(metrics) * shape[0] * shape[1] > _STACKED:
         return None
     return np.stack([metric.basis * np.sqrt(metric.gain) for metric in metrics])
 
@@ -259,30 +283,33 @@ def _spans(rows: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanRule:
-    """T linear rules of the same K classes."""
+    """Rule whose posterior is the mean over T linear rules of the same K classes."""
 
     labels: Labels  # (K,)
-    line: LinearRule  # (T, d) of two classes, else (T K, d): the classes of a rule side by side
+    line: LinearRule  # T predictors for two classes, else T K with the classes of a rule adjacent
 
     @classmethod
     def average(cls, rules: Sequence[LinearRule]) -> MeanRule:
-        """Stack rules, all relative to the origin and in the units of the first."""
+        """Create from rules, all converted to the origin and the units of the first rule."""
         anchor, labels = rules[0].anchor, rules[0].labels
-        parts = [_counted_from(rule, anchor) for rule in rules]
-        coef = np.concatenate([part for part, _ in parts])
-        intercept = np.concatenate([part for _, part in parts])
+        coefs, intercepts = zip(*(_move_origin(rule, anchor) for rule in rules), strict=True)
+        coef, intercept = np.concatenate(coefs), np.concatenate(intercepts)
         return cls(labels, LinearRule(np.arange(len(coef)), anchor, coef, intercept))
 
     def posterior(self, features: Features) -> Floats:
-        """(n, K) mean posteriors; NaN where a score is NaN."""
+        """Return the (n, K) mean posteriors. A row with a score of NaN has posteriors of NaN."""
         scores = self.line.finite_values(features)
-        posterior = _two(scores) if len(self.labels) == 2 else _many(scores, len(self.labels))
+        K = len(self.labels)
+        posterior = _binary_means(scores) if K == 2 else _multiclass_means(scores, K)
         posterior[np.isnan(scores).any(axis=1)] = np.nan
         return posterior
 
 
-def _counted_from(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
-    """Slopes and intercepts about another origin; for two classes second minus first."""
+def _move_origin(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
+    """Return the slopes and intercepts of a rule for offsets from another anchor.
+
+    For two classes with a score each, return only the second score minus the first.
+    """
     coef = rule.coef * (anchor.unit / rule.anchor.unit)
     intercept = rule.intercept - coef @ ((rule.anchor.origin - anchor.origin) / anchor.unit)
     if len(coef) == len(rule.labels) == 2:
@@ -290,8 +317,8 @@ def _counted_from(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
     return coef, intercept
 
 
-def _two(scores: Floats) -> Floats:
-    """(n, 2) mean posteriors from log odds (n, T); one rule at a time fits in the cache."""
+def _binary_means(scores: Floats) -> Floats:
+    """Return the (n, 2) mean posteriors, given the log odds (n, T) of T rules."""
     total = np.zeros((2, len(scores)))
     for odds in scores.T:
         small = np.exp(-np.abs(odds))
@@ -304,9 +331,9 @@ def _two(scores: Floats) -> Floats:
     return total.T
 
 
-def _many(scores: Floats, classes: int) -> Floats:
-    """(n, K) mean posteriors from scores (n, T K)."""
-    each = scores.reshape(len(scores), -1, classes)
-    powers = np.exp(each - each.max(axis=2, keepdims=True))
-    powers /= powers.sum(axis=2, keepdims=True)
-    return np.asarray(powers.mean(axis=1))
+def _multiclass_means(scores: Floats, classes: int) -> Floats:
+    """Return the (n, K) mean posteriors, given the scores (n, T K) of T rules."""
+    scores = scores.reshape(len(scores), -1, classes)
+    posteriors = np.exp(scores - scores.max(axis=2, keepdims=True))
+    posteriors /= posteriors.sum(axis=2, keepdims=True)
+    return np.asarray(posteriors.mean(axis=1))

@@ -1,15 +1,16 @@
 """Compute class moments from blocks of rows, tile by tile while a tile is in the cache.
 
-Rows x are centred at a reference c_k of their class, a guess at its mean from some rows of the
-block, and their sums and products are added up (BLAS, one thread: an engine runs several blocks at
-once). The error of the guess is corrected once, at the end of the block:
+Each row `x` is centred at a reference `c_k` of its class: a guess at the class mean, computed from
+some rows of the block. The sums and products of the centred rows are added up by BLAS in one
+thread, because an engine runs several blocks at once. The error of the guess is corrected once, at
+the end of the block:
 
     z = x - c_k      s_k = sum w z      t_k = s_k / weight_k
     mean_k = c_k + t_k                  scatter = sum w z z'  -  weight_k t_k t_k'
 
-That loses digits only if most of the sum of squares cancels in the correction, that is if c_k was a
-bad guess: then the block is read again about the means just found. So nothing is ever squared far
-from its mean, and no digit is lost to a large mean or to rows that drift.
+The correction loses digits only if most of the sum of squares cancels, which means that `c_k` was a
+bad guess. The block is then read again, with the computed means as references. So no value is
+squared far from its mean, and neither a large mean nor a trend along the rows costs digits.
 
 There are three ways to sum a block, with the same algebra:
 
@@ -17,12 +18,13 @@ There are three ways to sum a block, with the same algebra:
     class, fourth      class by class: codes are sorted once per block, and the rows of a class are
                        gathered in pieces that stay in the cache; a class whose guess was bad is
                        gathered again alone, and third and fourth moments are summed about the mean
-    very many rows     whose columns are separate arrays, as those of a file are: a compiled loop
-                       reads the rows of a tile straight from the columns (`moments.kernels`). It
-                       takes half a second to load, so it is used for very many rows only
+    very many rows     in columns that are separate arrays, as when a file is read: a compiled loop
+                       reads the rows of a tile directly from the columns (`moments.kernels`). The
+                       loop takes half a second to load, so it is used only for very many rows
 
-`np.dot` releases the interpreter lock for a result of any size; `@` holds it below 500 numbers. The
-product of rows with themselves takes half the work: NumPy detects that both are the same.
+`np.dot` releases the interpreter lock for a result of any size; `@` holds the lock if the result
+has fewer than 500 numbers. The product of a matrix with its own transpose takes half the work,
+because NumPy detects that both operands are the same.
 """
 
 from __future__ import annotations
@@ -38,15 +40,19 @@ from scipy import sparse
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.summary_base import split_rows
 from discriminant.table.blocks import Block, Floats, Labels, Places, dense, is_sparse
 
 SLICE, NARROW = 1024, 8  # rows of a slice; tiles of up to this width are summed in slices
-TOLERATED = 0.5  # share of a sum of squares that may cancel before rows are read again
-READINGS = 3  # at most; the third only if rows are so far away that the first is inexact
+TOLERATED = 0.5  # largest share of a sum of squares that may cancel; above it, rows are read again
+READINGS = 3  # most readings of a block; the third is needed only for very distant rows
 
 
 def gram_matrix(rows: Floats, out: Floats | None = None) -> Floats:
-    """Return (d, d) rows' rows; long narrow tiles are summed in slices to limit rounding."""
+    """Return the Gram matrix `rows' rows`, (d, d).
+
+    Long narrow tiles are summed in slices to limit rounding errors.
+    """
     if len(rows) <= SLICE or rows.shape[1] > NARROW:
         return np.asarray(np.dot(rows.T, rows, out=out))
     slices = (rows[lo : lo + SLICE] for lo in range(0, len(rows), SLICE))
@@ -54,19 +60,28 @@ def gram_matrix(rows: Floats, out: Floats | None = None) -> Floats:
 
 
 def column_sums(rows: Floats, weights: Floats) -> Floats:
-    """Return (d,) weighted sums; long narrow tiles are summed pairwise to limit rounding."""
+    """Return the weighted sum of each column, (d,).
+
+    Long narrow tiles are summed pairwise to limit rounding errors.
+    """
     if len(rows) <= SLICE or rows.shape[1] > NARROW:
         return np.asarray(np.dot(weights, rows))
     return np.asarray(np.ascontiguousarray((rows * weights[:, None]).T).sum(axis=1))
 
 
-_BYTES = 1 << 20  # of rows gathered at a time
-_CLASS_GUESS = 64  # rows from which the mean of a class is guessed
-_SMALL_CLASS = 256  # rows up to which all rows of a class are used for the guess
+_BYTES = 1 << 20  # bytes of rows gathered at a time
+_CLASS_GUESS = 64  # number of rows from which the mean of a class is guessed
+_SMALL_CLASS = 256  # in a class of at most this many rows, all rows are used for the guess
 
 
-def gather_classes(moments: ClassMoments, block: Block, *, only: Places | None = None) -> None:
-    """Fill in means and scatters of all classes of a block, or of some; weights are given."""
+def accumulate_class_moments(
+    moments: ClassMoments, block: Block, *, only: Places | None = None
+) -> None:
+    """Compute means and scatters of the classes of a block and store them in `moments`.
+
+    `moments` must already hold the class weights. `only` restricts the computation to these
+    classes.
+    """
     count = np.bincount(block.codes, minlength=len(moments.weight))
     ends = np.cumsum(count)
     order = np.argsort(block.codes, kind="stable")
@@ -81,11 +96,11 @@ def gather_classes(moments: ClassMoments, block: Block, *, only: Places | None =
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ClassGatherer:
-    """Rows of a block to be gathered by class, with buffers for some of them."""
+    """Gathers the rows of a block class by class, in buffers that are reused."""
 
     block: Block
     anchor: Anchor
-    origin: Floats  # (d,) origin of the values; zero if they are offsets already
+    origin: Floats  # (d,) origin of the values; zero if the values are already offsets
     row_major: bool  # rows of the block can be gathered directly
     columnar: bool  # columns of the block can be gathered directly
     buffer: Floats  # (m, d)
@@ -111,7 +126,7 @@ class _ClassGatherer:
         )
 
     def moments_of(self, rows: Places, weight: float) -> tuple[Floats, Floats]:
-        """Return mean, as an offset, and scatter of the rows of one class."""
+        """Return mean (as an offset from the origin) and scatter of the rows of one class."""
         centre = self._guess(rows)
         for attempts_left in reversed(range(READINGS)):
             reference = centre + self.origin  # rounded like the rows, so that differences are exact
@@ -131,7 +146,7 @@ class _ClassGatherer:
         """Return third and fourth moments about the mean."""
         third, fourth = np.zeros((2, len(mean), len(mean)))
         reference = mean + self.origin
-        rounding = (reference - self.origin) - mean  # the rounding
+        rounding = (reference - self.origin) - mean
         for part, weights in self._parts(rows, reference):
             part += rounding
             squares = part**2
@@ -162,7 +177,10 @@ class _ClassGatherer:
         return sums, squares
 
     def _parts(self, rows: Places, reference: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Yield some rows at a time about a reference, with their weights; the buffer is reused."""
+        """Yield pieces of the rows, centred at a reference, with their weights.
+
+        The buffer of a piece is reused for the next one.
+        """
         size, weight = len(self.buffer), self.block.weight
         centre_buffer = self.centre_buffer[: min(size, len(rows))]
         centre_buffer[:] = reference
@@ -174,7 +192,10 @@ class _ClassGatherer:
             yield part, ones[: len(chosen)] if weight is None else weight[chosen]
 
     def _values(self, rows: Places) -> Floats:
-        """Return rows of the block in the buffer: values, or offsets where the unit is not one."""
+        """Copy rows of the block to the buffer and return it.
+
+        The buffer holds the values themselves, or offsets if the unit of a column is not one.
+        """
         features, buffer = self.block.features, self.buffer[: len(rows)]
         if self.row_major:
             return np.asarray(features.take(rows, axis=0, out=buffer, mode="clip"))
@@ -190,20 +211,23 @@ class _ClassGatherer:
         return buffer
 
 
-_MANY = 1 << 29  # numbers in a table above which the compiled loop is worth loading
-_WIDEST = 128  # columns; with more of them BLAS is as fast
+_LARGE = 1 << 29  # size of a table (rows x columns) from which the compiled loop is worth loading
+_MAX_WIDTH = 128  # largest number of columns; with more columns BLAS is as fast
 _COLUMNAR_BYTES = 1 << 20
-_EACH = 64  # mean number of rows per class in a tile, at least
-_COLUMNAR_GUESS = 64  # mean number of rows per class from which its mean is guessed
+_EACH = 64  # smallest mean number of rows per class in a tile
+_COLUMNAR_GUESS = 64  # average number of rows from which a class mean is guessed
 
 
 def is_worth_compiling(rows: int, width: int) -> bool:
-    """Whether a table is so long that the compiled loop saves more time than it takes to load."""
-    return width <= _WIDEST and rows * width >= _MANY
+    """Whether a table is so large that the compiled loop saves more time than its loading takes."""
+    return width <= _MAX_WIDTH and rows * width >= _LARGE
 
 
 def gather_columns(moments: ClassMoments, block: Block) -> None:
-    """Fill in means and scatters of a block of separate columns; weights are given."""
+    """Compute means and scatters of a block whose columns are separate arrays.
+
+    They are stored in `moments`, which must already hold the class weights.
+    """
     origin, present = moments.anchor.origin, moments.weight > 0
     weight = np.where(present, moments.weight, 1.0)[:, None]
     reference = _guess(block, len(weight), origin) + origin  # rounded like the rows
@@ -217,11 +241,14 @@ def gather_columns(moments: ClassMoments, block: Block) -> None:
     moments.scatter[present] = squares[present]
     if bad_guess.any():
         dense_block = replace(block, features=dense(block.features))
-        gather_classes(moments, dense_block, only=np.flatnonzero(bad_guess & present))
+        accumulate_class_moments(moments, dense_block, only=np.flatnonzero(bad_guess & present))
 
 
 def _guess(block: Block, classes: int, origin: Floats) -> Floats:
-    """Return (K, d) offsets near the class means, from rows spread over the block."""
+    """Return approximate class means as offsets, (K, d).
+
+    They are computed from rows spread over the block.
+    """
     rows = np.arange(0, len(block), max(len(block) // (_COLUMNAR_GUESS * classes), 1))
     offsets = np.asarray(block.features[rows], dtype=np.float64) - origin
     codes = block.codes[rows]
@@ -257,26 +284,32 @@ def _about(block: Block, reference: Floats) -> tuple[Floats, Floats]:
 
 
 def _columnar_columns(features: Any) -> list[Floats]:
-    """Return each column as a contiguous float64 array; most are so already."""
+    """Return each column as a contiguous float64 array.
+
+    Columns that already are such arrays are not copied.
+    """
     columns = getattr(features, "columns", None)
     if columns is None:
         columns = dense(features).T
     return [np.ascontiguousarray(column, dtype=np.float64) for column in columns]
 
 
-def has_dense_columns(block: Block) -> bool:
+def is_dense_without_responses(block: Block) -> bool:
     """Whether a block has dense features and no responses."""
     return block.responses is None and not is_sparse(block.features)
 
 
 _TILE_BYTES = 2 << 20  # a tile stays in the cache for several NumPy operations
-_FEW = 64  # classes; summing more of them separately takes too long
-_GUESS = 512  # rows of a block from which class means are guessed, if it has many more
+_FEW = 64  # most classes that are summed separately; with more, this takes too long
+_GUESS = 512  # number of rows from which class means are guessed, if the block is much longer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentsReading:
-    """Sum the moments of K classes in d columns: features, then responses if there are any."""
+    """Compute the moments of K classes in d columns.
+
+    The columns are the features, followed by the responses if the block has any.
+    """
 
     labels: Labels  # (K,)
     features: tuple[str, ...]  # d names
@@ -287,8 +320,8 @@ class MomentsReading:
     @property
     def column_wise(self) -> bool:
         """Whether the columns of a block should stay separate arrays."""
-        many = is_worth_compiling(self.rows, len(self.features))
-        return many and self.detail == "class" and self.anchor.plain
+        plain = self.detail == "class" and self.anchor.plain
+        return plain and is_worth_compiling(self.rows, len(self.features))
 
     @property
     def summary_size(self) -> int:
@@ -306,22 +339,23 @@ class MomentsReading:
         moments.rows[:], moments.weight[:], moments.weight2[:] = _class_weights(
             block, len(self.labels)
         )
-        with np.errstate(
-            invalid="ignore", over="ignore"
-        ):  # missing and infinite cells are reported
+        with np.errstate(invalid="ignore", over="ignore"):  # bad cells are reported
             if self.detail in ("pooled", "diagonal"):
                 _PooledAccumulator(moments, block).read()
-            elif self.column_wise and has_dense_columns(block):
+            elif self.column_wise and is_dense_without_responses(block):
                 gather_columns(moments, block)
             else:
-                gather_classes(moments, block)
+                accumulate_class_moments(moments, block)
         if not np.isfinite(moments.mean).all():
             block.raise_bad_cell(self.features)
         return moments
 
 
 class _PooledAccumulator:
-    """All classes of a block at once, into moments whose weights are known."""
+    """Accumulates the moments of all classes of a block at once.
+
+    `moments` must already hold the class weights.
+    """
 
     def __init__(self, moments: ClassMoments, block: Block) -> None:
         self.moments, self.block = moments, block
@@ -348,10 +382,14 @@ class _PooledAccumulator:
         np.maximum(variances, 0.0, out=variances)  # rounding may go below zero
 
     def _guess(self) -> Floats:
-        """Return (K, d) offsets near the class means, from rows spread over the block."""
+        """Return approximate class means as offsets, (K, d).
+
+        They are computed from rows spread over the block.
+        """
         K, d = self.moments.mean.shape
         sums, weight = np.zeros((K, d)), np.zeros(K)
-        for tile in self._tiles(_spread_rows(self.block, K, whole=d <= NARROW)):
+        sample = self.block if d <= NARROW else _spread_rows(self.block, K)
+        for tile in split_rows(sample, self.size):
             rows = self.moments.anchor.offsets(_columns(tile), out=self.buffer[: len(tile)])
             sums += _sums(_indicator(tile, K), rows)
             weight += np.bincount(tile.codes, tile.weight, minlength=K)
@@ -359,11 +397,14 @@ class _PooledAccumulator:
         return np.where(np.isfinite(guess), guess, 0.0)
 
     def _about(self, centre: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the centres used, and sums (K, d) and squares or products about them."""
+        """Return the centres used, the sums (K, d) and the squares or products.
+
+        Sums, squares and products are about these centres.
+        """
         moments = self.moments
         sums, squares, centres_used = np.zeros_like(moments.mean), moments.scatter, centre
         squares[...] = 0.0
-        for tile in self._tiles(self.block):
+        for tile in split_rows(self.block, self.size):
             centres_used, rows = self._rows(tile, centre)
             indicator = _indicator(tile, len(sums))
             sums += _sums(indicator, rows)
@@ -375,15 +416,11 @@ class _PooledAccumulator:
             squares += gram_matrix(rows, out=self.product)
         return centres_used, sums, squares
 
-    def _tiles(self, block: Block) -> Iterator[Block]:
-        for lo in range(0, len(block), self.size):
-            yield block.rows(lo, min(lo + self.size, len(block)))
-
     def _rows(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
-        """Return the centres used, and rows of the tile about those of their classes.
+        """Return the centres used, and the rows of the tile centred at those of their classes.
 
-        The centre is rounded like the rows, so that the difference is exact in one step; the
-        centres returned account for the rounding.
+        Each centre is rounded like the rows, so that subtracting it is exact. The centres returned
+        are the rounded ones.
         """
         anchor, buffer = self.moments.anchor, self.buffer[: len(tile)]
         columns = _columns(tile)
@@ -400,7 +437,7 @@ class _PooledAccumulator:
         )
 
     def _excess(self, shift: Floats) -> Floats:
-        """Return the excess of squares and products taken at this distance from the means."""
+        """Return by how much squares and products grow if taken at `shift` from the means."""
         weight = self.moments.weight[:, None]
         if self.moments.detail == "diagonal":
             return weight * shift**2
@@ -408,7 +445,7 @@ class _PooledAccumulator:
         return np.asarray(np.dot(root.T, root, out=self.product))
 
     def _cancels(self, shift: Floats, squares: Floats) -> bool:
-        """Whether most of a sum of squares would cancel in the correction."""
+        """Whether correcting for this shift would cancel most of a sum of squares."""
         excess = self.moments.weight[:, None] * shift**2
         if self.moments.detail == "pooled":
             return bool((excess.sum(axis=0) > TOLERATED * np.diagonal(squares)).any())
@@ -416,28 +453,29 @@ class _PooledAccumulator:
 
 
 def tile_rows(width: int, classes: int, rows: int) -> int:
-    """Return the number of rows of a tile: some megabytes, and many rows for each class.
+    """Return the number of rows of a tile.
+
+    A tile takes a few megabytes and has many rows of each class.
 
     Tiles of a block have nearly equal sizes.
     """
     row = 8 * width
-    most = min(max(_TILE_BYTES // row, 4 * width, 8 * classes), 16 * _TILE_BYTES // row)
-    size = int(np.clip(most, 256, 16384))
+    limit = min(max(_TILE_BYTES // row, 4 * width, 8 * classes), 16 * _TILE_BYTES // row)
+    size = int(np.clip(limit, 256, 16384))
     return -(-rows // -(-rows // size))
 
 
-def _spread_rows(block: Block, classes: int, *, whole: bool) -> Block:
-    """Return evenly spread rows of a block, with the first row of each class not among them."""
+def _spread_rows(block: Block, classes: int) -> Block:
+    """Return evenly spread rows of a block, plus the first row of every class that they miss."""
     step = len(block) // max(_GUESS, 4 * classes)
-    if whole or step < 2:
+    if step < 2:
         return block
     rows = np.arange(0, len(block), step)
     count = np.bincount(block.codes[rows], minlength=classes)
     if not count.all():
         first = np.full(classes, -1)
-        first[block.codes[::-1]] = np.arange(len(block))[
-            ::-1
-        ]  # the first row of each class is written last
+        # the first row of each class is written last
+        first[block.codes[::-1]] = np.arange(len(block))[::-1]
         rows = np.concatenate([rows, first[(count == 0) & (first >= 0)]])
     return Block(
         block.features[rows],
@@ -453,9 +491,12 @@ def _columns(tile: Block) -> npt.NDArray[Any]:
 
 
 def _sums(indicator: sparse.csc_array, rows: Floats) -> Floats:
-    """Return (K, d) sums of rows by class, pairwise for long narrow tiles to limit rounding.
+    """Return the sum of the rows of each class, (K, d).
 
-    Values of few kinds, common in narrow tables, would all be rounded the same way.
+    Long narrow tiles are summed pairwise to limit rounding errors.
+
+    Narrow tables often have few distinct values, and sequential summation would round all of them
+    in the same direction.
     """
     K, n = indicator.shape
     if n <= SLICE or rows.shape[1] > NARROW or K > _FEW:
@@ -467,7 +508,10 @@ def _sums(indicator: sparse.csc_array, rows: Floats) -> Floats:
 
 
 def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
-    """Return rows of positive weight, sum of weights and sum of squared weights of each class."""
+    """Return three arrays (K,) by class: rows of positive weight, sum of weights, sum of squares.
+
+    The last is the sum of the squared weights.
+    """
     if block.weight is None:
         count = np.bincount(block.codes, minlength=classes)
         return count, count.astype(np.float64), count.astype(np.float64)
@@ -479,7 +523,10 @@ def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Fl
 
 
 def _indicator(tile: Block, classes: int) -> sparse.csc_array:
-    """Return (K, n) row weights in the row of their class: times a matrix, it sums by class."""
+    """Return a sparse matrix (K, n) whose product with a matrix sums its rows by class.
+
+    Column i holds the weight of row i in the line of the class of that row.
+    """
     weight = np.ones(len(tile)) if tile.weight is None else tile.weight
-    places = tile.codes.astype(np.int32), np.arange(len(tile) + 1, dtype=np.int32)
-    return sparse.csc_array((weight, *places), shape=(classes, len(tile)))
+    indices, starts = tile.codes.astype(np.int32), np.arange(len(tile) + 1, dtype=np.int32)
+    return sparse.csc_array((weight, indices, starts), shape=(classes, len(tile)))

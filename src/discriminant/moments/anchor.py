@@ -1,21 +1,22 @@
-"""Origin and unit of each column: every sum and every rule works with offsets from them.
+"""Anchor of a table: an origin and a unit for each column, by which values are centred and scaled.
 
     offset = (x - origin) / unit
 
-With the origin near the rows, `x - origin` is exact in floating point (Sterbenz), so a mean of 1e8
-costs no digit. The unit of a column is 1 unless its range is above 2^200 or below 2^-200 (1e+-60),
-where fourth powers would overflow or underflow; then it is a power of two, so that the division is
-exact as well. A large range is reduced to 2^200 rather than to one, so that small values in such a
-column keep their digits. The unit is estimated from a few rows; where the sums show that other rows
-exceed it, the rows are read again in another unit (`rescale_to`), for which `ExtentReading` finds
-the largest distance of any row from the origin.
+All sums and all fitted models use these offsets instead of the values. With the origin near the
+rows, `x - origin` is exact in floating point (Sterbenz), so a mean of 1e8 costs no digits. The unit
+of a column is 1 unless its range is above 2^200 or below 2^-200 (1e+-60), where fourth powers would
+overflow or underflow. In that case the unit is another power of two, so that the division is exact
+as well. A large range is reduced to 2^200 rather than to one, so that small values in such a column
+keep their digits. The unit is estimated from a few rows. Where the sums show that other rows exceed
+it, `ColumnMagnitudesReading` finds the largest distance of any row from the origin, and the rows
+are read again in the unit that `rescale_to` derives from this distance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from discriminant.table.blocks import Block, Features, Floats, Places, dense
 
 Powers = npt.NDArray[np.integer[Any]]
 
-_LARGE = 200  # ranges above 2**200 are scaled down to it, those below 2**-200 up to one
+_LARGE = 200  # ranges above 2**200 are scaled to 2**200, those below 2**-200 to one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +36,7 @@ class Anchor:
     origin: Floats  # (d,)
     unit: Floats  # (d,) powers of two
     plain: bool = field(init=False)  # every unit is one: no division is needed
-    idle: bool = field(init=False)  # and every origin is zero: values equal their offsets
+    idle: bool = field(init=False)  # every unit is one and every origin zero: offsets are values
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", bool((self.unit == 1.0).all()))
@@ -43,7 +44,7 @@ class Anchor:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form an anchor, or None."""
+        """Return the reason why these fields do not form a valid anchor, or None if they do."""
         origin, unit = parts["origin"], parts["unit"]
         if origin.ndim != 1 or origin.shape != unit.shape:
             return f"origin {origin.shape} and unit {unit.shape} must be vectors of one length"
@@ -53,7 +54,11 @@ class Anchor:
 
     @classmethod
     def from_sample(cls, sample: npt.NDArray[Any], *, at_zero: bool = False) -> Anchor:
-        """Return an anchor near some rows: their medians, or zero to keep sparse rows sparse."""
+        """Return the anchor for a sample of rows.
+
+        Its origin is the median of each column. With `at_zero` the origin is zero, which keeps
+        sparse rows sparse.
+        """
         sample = sample.astype(np.float64)
         sample[~np.isfinite(sample)] = 0.0
         origin = np.zeros(sample.shape[1]) if at_zero else _lower_median(sample)
@@ -62,25 +67,30 @@ class Anchor:
         return cls(origin, _unit(extent))
 
     def rescale_to(self, extent: Floats) -> Anchor:
-        """Return the same origin with units for offsets of this size (0: the unit stays)."""
+        """Return an anchor with the same origin and with units that suit offsets of size `extent`.
+
+        A column whose `extent` is 0 keeps its unit.
+        """
         return Anchor(self.origin, np.where(extent > 0, _unit(extent), self.unit))
 
     @classmethod
     def zero(cls, width: int) -> Anchor:
-        """Return the anchor that changes nothing."""
+        """Return the anchor with origin zero and unit one: offsets equal values."""
         return cls(np.zeros(width), np.ones(width))
 
     def offsets(self, features: Features, out: Floats | None = None) -> Floats:
-        """Return rows as float64 offsets."""
+        """Return the rows as float64, as offsets (x - origin) / unit."""
         offsets = np.subtract(dense(features), self.origin, out=out, dtype=np.float64)
         if not self.plain:
             offsets /= self.unit
         return np.asarray(offsets)
 
     def scaled_offsets(self, features: Features) -> tuple[Floats, Powers]:
-        """Return offsets of rows that overflow: (n, d) of at most one, times 2^power, power (n,).
+        """Return offsets of rows that overflow, as fractions (n, d) and exponents `power` (n,).
 
-        Infinite cells become NaN.
+        The offsets of row i are `fraction[i] * 2**power[i]`, with fractions of at most one.
+
+        Infinite values become NaN.
 
         >>> offsets, power = Anchor(np.array([-1e308]), np.ones(1)).scaled_offsets([[1e308]])
         >>> offsets.round(6).tolist(), power.tolist(), round(1e308 / 2.0**1023, 6)
@@ -98,29 +108,65 @@ class Anchor:
         return offsets * self.unit + self.origin
 
     def shift_to(self, other: Anchor) -> Floats:
-        """Return the shift of offsets, in units of `other`, that moves them to its origin."""
+        """Return the shift that turns offsets from our origin into offsets from `other.origin`.
+
+        It is in the units of `other`, and is to be added.
+        """
         return (self.origin - other.origin) / other.unit
 
     def shift(self, offset: Floats) -> tuple[Anchor, Floats]:
-        """Return the anchor moved by about `offset`, and the exact offset it moved by."""
+        """Return an anchor whose origin is shifted by about `offset`, and the exact shift."""
         origin = self.origin + offset * self.unit
         return Anchor(origin, self.unit), (origin - self.origin) / self.unit
-
-    def common_units(
-        self, other: Anchor, *, zero: npt.NDArray[np.bool_], zero_too: npt.NDArray[np.bool_]
-    ) -> Anchor:
-        """Return this origin with units for both: the larger ones; a zero column takes any unit."""
-        unit = np.maximum(self.unit, other.unit)
-        unit = np.where(zero, other.unit, np.where(zero_too, self.unit, unit))
-        return Anchor(self.origin, unit)
 
     def select(self, columns: Places) -> Anchor:
         """Return the anchor of some columns."""
         return Anchor(self.origin[columns], self.unit[columns])
 
     def same_as(self, other: Anchor) -> bool:
-        """Whether both have bitwise equal origins and units."""
+        """Whether both anchors have bitwise equal origins and units."""
         return np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+
+
+class Anchored(Protocol):
+    """A summary of offsets from an anchor."""
+
+    @property
+    def anchor(self) -> Anchor: ...
+
+    def at(self, anchor: Anchor) -> Self:
+        """Return the same summary about another origin and in other units."""
+        ...
+
+    def zero_columns(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True for columns that are zero in every row.
+
+        Any unit fits such a column.
+        """
+        ...
+
+
+A = TypeVar("A", bound=Anchored)
+
+
+def align_anchors(
+    ours: A, theirs: A, *, empty: bool = False, other_empty: bool = False
+) -> tuple[A, A]:
+    """Return both summaries with the same anchor.
+
+    If one summary is empty, this is the anchor of the other one.
+
+    Otherwise it has our origin and, for each column, the larger of the two units. If a column is
+    zero in every row of one summary, the unit of the other summary is used.
+    """
+    anchor, other = ours.anchor, theirs.anchor
+    if empty:
+        anchor = other
+    elif not other_empty and not anchor.same_as(other):
+        unit = np.maximum(anchor.unit, other.unit)
+        unit = np.where(theirs.zero_columns(), anchor.unit, unit)
+        anchor = Anchor(anchor.origin, np.where(ours.zero_columns(), other.unit, unit))
+    return ours.at(anchor), theirs.at(anchor)
 
 
 def _lower_median(sample: Floats) -> Floats:
@@ -136,41 +182,44 @@ def _unit(extent: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Extent(Summable):
+class ColumnMagnitudes(Summable):
     """Largest distance from the origin in each column, and the smallest positive weight."""
 
     max_abs: Floats  # (m,)
     min_weight: float = np.inf  # smallest positive weight of a row
 
-    def __add__(self, other: Extent) -> Extent:
-        return Extent(
+    def __add__(self, other: ColumnMagnitudes) -> ColumnMagnitudes:
+        return ColumnMagnitudes(
             np.maximum(self.max_abs, other.max_abs), min(self.min_weight, other.min_weight)
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExtentReading:
-    """Find the extent of some columns; responses are numbered after the features."""
+class ColumnMagnitudesReading:
+    """Compute the largest distance from the origin in some columns.
 
-    origin: Floats  # (m,) of these columns
+    `columns` are indices; responses are numbered after the features.
+    """
+
+    origin: Floats  # (m,) origin of these columns
     columns: npt.NDArray[np.intp]  # (m,)
 
     @property
     def summary_size(self) -> int:
         return len(self.columns) + 1
 
-    def read(self, block: Block) -> Extent:
+    def read(self, block: Block) -> ColumnMagnitudes:
         values = dense(block.features)
         if block.responses is not None:
             values = np.hstack([values, block.responses])
         min_weight = 1.0
         if block.weight is not None:
             positive = block.weight > 0
-            values, min_weight = (
-                values[positive],
-                float(block.weight.min(where=positive, initial=np.inf)),
-            )
+            values = values[positive]
+            min_weight = float(block.weight.min(where=positive, initial=np.inf))
         with np.errstate(over="ignore"):
             distance = np.abs(values[:, self.columns] - self.origin)
         largest_float = np.finfo(np.float64).max
-        return Extent(np.minimum(distance.max(axis=0, initial=0.0), largest_float), min_weight)
+        return ColumnMagnitudes(
+            np.minimum(distance.max(axis=0, initial=0.0), largest_float), min_weight
+        )

@@ -1,4 +1,4 @@
-"""Weight, mean and scatter of each class: the input of every Gaussian and least-squares rule.
+"""Class moments: weight, mean and scatter matrix of each class, which can be added and removed.
 
 For class k with rows x of weight w, as offsets u = (x - origin) / unit:
 
@@ -6,57 +6,61 @@ For class k with rows x of weight w, as offsets u = (x - origin) / unit:
     mean_k    = sum w u / weight_k
     scatter_k = sum w (u - mean_k)(u - mean_k)'
 
-The scatter stays a sum; a covariance is computed from it by dividing. So parts merge without
-knowing how they will be normalised. `+` is associative and commutative up to rounding, and empty
-moments are its identity: tests/laws/test_summaries.py checks this for every summary.
+All Gaussian and least-squares models are fitted from these moments. The scatter is stored as a sum,
+and a covariance is computed later by dividing, so that moments can be merged whatever the
+denominator. `+` is associative and commutative up to rounding, and empty moments are its identity;
+`tests/laws/test_summaries.py` checks this for every summary.
 
-How much of the scatter is stored is the `detail`:
+The `detail` says how much of the scatter is stored:
 
     diagonal   (K, d)     variances of each class
     pooled     (d, d)     the sum of the class scatters, W
     class      (K, d, d)  the scatter of each class
     fourth     as class, and sum w z_j^2 z_l and sum w z_j^2 z_l^2 of each class (z = u - mean_k),
                from which the optimal shrinkage follows exactly
-    rows       the rows themselves, where they are few: `moments.class_rows`
+    rows       the rows themselves, where they are few: `moments.stored_rows`
 
-Third and fourth moments about another point: with S = sum w z z', C_jl = sum w z_j^2 z_l and
-Q_jl = sum w z_j^2 z_l^2, if z becomes z + t (sum w z = 0 drops the odd terms):
+Third and fourth moments about another point follow from those about the mean. With `S = sum w z
+z'`, `C_jl = sum w z_j^2 z_l` and `Q_jl = sum w z_j^2 z_l^2`, replacing `z` by `z + t` gives (terms
+with `sum w z` vanish, since that sum is zero):
 
     C'_jl = C_jl + t_l S_jj + 2 t_j S_jl + n t_j^2 t_l
     Q'_jl = Q_jl + 2 t_l C_jl + 2 t_j C_lj + t_l^2 S_jj + t_j^2 S_ll + 4 t_j t_l S_jl
             + n t_j^2 t_l^2
 
-Removing rows: with n the weight of ours, w that of theirs and m = n - w the remainder of a class,
+When rows are removed from a class of weight `n`, with `w` the weight of the removed rows ("their")
+and `m = n - w` the remaining weight:
 
     mean'    = mean + w/m (mean - their mean)
     scatter' = scatter - their scatter - w n/m (mean - their mean)(mean - their mean)'
 
-Both are differences, so digits can be lost: `lost` bounds the loss of each variance so far, and a
-removal that leaves too few digits raises an error. So does one that leaves a scatter that is not
-positive semidefinite, because then their rows were not among ours.
+Both are differences, so digits can be lost. `lost` is a bound of the error in each variance that
+all removals have caused. A removal that leaves too few correct digits raises an error. So does a
+removal that leaves a scatter that is not positive semidefinite, because then the removed rows were
+not among the rows summed.
 
-Computing moments from rows is not done here: see `moments.accumulate`.
+`moments.accumulate` computes moments from rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from numpy.linalg import eigvalsh
 
 from discriminant.errors import LabelError, MomentsMismatchError, OptionError, PrecisionLostError
-from discriminant.moments.anchor import Anchor
+from discriminant.moments.anchor import Anchor, align_anchors
 from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Floats, Labels, Places
 from discriminant.table.labels import encode_labels, same_labels, union_labels
 
 
 def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Return both over the same classes, about the same origin."""
+    """Return both moments with the same classes, in the same order, and the same anchor."""
     if ours.features != theirs.features:
         if sorted(ours.features) != sorted(theirs.features):
             raise MomentsMismatchError.of_features(ours.features, theirs.features)
@@ -66,48 +70,14 @@ def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Class
     if not same_labels(ours.labels, theirs.labels):
         labels = union_labels(ours.labels, theirs.labels)
         ours, theirs = ours.over(labels), theirs.over(labels)
-    if ours.anchor.same_as(theirs.anchor):
-        return ours, theirs
-    if not ours.rows.any():
-        return ours.at(theirs.anchor), theirs
-    if not theirs.rows.any():
-        return ours, theirs.at(ours.anchor)
-    common = ours.anchor.common_units(
-        theirs.anchor, zero=ours.zero_columns(), zero_too=theirs.zero_columns()
-    )
-    return ours.at(common), theirs.at(common)
+    return align_anchors(ours, theirs, empty=not ours.rows.any(), other_empty=not theirs.rows.any())
 
 
-class HasFourthMoments(Protocol):
-    """Moments of K classes up to the fourth."""
+def shift_third(moments: ClassMoments, step: Floats) -> Floats:
+    """Return the third moments `C` of each class about a point at distance `step` from its mean.
 
-    @property
-    def weight(self) -> Floats: ...
-    @property
-    def scatter(self) -> Floats: ...
-    @property
-    def third(self) -> Floats | None: ...
-    @property
-    def fourth(self) -> Floats | None: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FourthMoments:
-    """Moments of one class up to the fourth, with a leading axis of length one."""
-
-    weight: Floats  # (1,)
-    scatter: Floats  # (1, d, d)
-    third: Floats  # (1, d, d)
-    fourth: Floats  # (1, d, d)
-
-    @classmethod
-    def of_class(cls, weight: Any, scatter: Floats, third: Floats, fourth: Floats) -> FourthMoments:
-        """The stack of one."""
-        return cls(np.array([weight]), scatter[None], third[None], fourth[None])
-
-
-def shift_third(moments: HasFourthMoments, step: Floats) -> Floats:
-    """Return C of each class after a step (K, d) away from its mean."""
+    `step` has shape (K, d); see the module docstring for `C`.
+    """
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
     assert third is not None
     variance = np.einsum("kjj->kj", scatter)
@@ -115,8 +85,11 @@ def shift_third(moments: HasFourthMoments, step: Floats) -> Floats:
     return np.asarray(third + tl * variance[:, :, None] + 2 * tj * scatter + weight * tj**2 * tl)
 
 
-def shift_fourth(moments: HasFourthMoments, step: Floats) -> Floats:
-    """Return Q of each class after a step (K, d) away from its mean."""
+def shift_fourth(moments: ClassMoments, step: Floats) -> Floats:
+    """Return the fourth moments `Q` of each class about a point at distance `step` from its mean.
+
+    `step` has shape (K, d); see the module docstring for `Q`.
+    """
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
     assert third is not None and moments.fourth is not None
     variance = np.einsum("kjj->kj", scatter)
@@ -169,7 +142,11 @@ def find_columns(features: Sequence[str], wanted: Sequence[str] | Sequence[int])
 def class_factors(
     labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike, *, option: str = "factors"
 ) -> Floats:
-    """Return (K,) factors of the classes, 1 if a mapping omits one; `option` is for errors."""
+    """Return the factor of each class, (K,).
+
+    A class that a mapping omits has the factor 1. `option` is the name of the option in error
+    messages.
+    """
     if isinstance(factors, Mapping):
         find_labels(labels, list(factors))
         factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
@@ -184,7 +161,10 @@ def class_factors(
 
 
 def merge_labels(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
-    """Return the sorted labels after merging, and the new code of each old class; others stay."""
+    """Return the sorted labels after merging classes, and the new code of each old class.
+
+    Classes that are in no group keep their label.
+    """
     merged = [label for members in groups.values() for label in members]
     find_labels(labels, merged)
     unmerged = {label: [label] for label in labels.tolist() if label not in set(merged)}
@@ -203,11 +183,14 @@ def merge_labels(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[L
 
 DIGITS = 6.0  # a removal that leaves fewer digits is an error
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDING = 1e-9  # relative to a weight: smaller differences are rounding
+_ROUNDING = 1e-9  # differences below this multiple of a weight count as rounding
 
 
 def subtract(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> ClassMoments:
-    """Return our moments without theirs; both have the same classes and origin."""
+    """Return the moments `ours` without the rows of `theirs`.
+
+    Both must have the same classes and the same anchor.
+    """
     _check_removal(ours, theirs)
     rows = ours.rows - theirs.rows
     remaining = rows > 0
@@ -247,15 +230,17 @@ def subtract(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> Clas
 def _check_digits(moments: ClassMoments, digits: float) -> None:
     left = moments.digits_left()
     if left.size and left.min() < digits:
-        place = np.unravel_index(int(np.argmin(left)), left.shape)
-        label = "all" if moments.detail == "pooled" else moments.labels[place[0]]
-        raise PrecisionLostError.of_column(
-            moments.features[int(place[-1])], label, float(left.min())
-        )
+        index = np.unravel_index(int(np.argmin(left)), left.shape)
+        label = "all" if moments.detail == "pooled" else moments.labels[index[0]]
+        feature = moments.features[int(index[-1])]
+        raise PrecisionLostError.of_column(feature, label, float(left.min()))
 
 
 def _check_semidefinite(moments: ClassMoments) -> None:
-    """Raise an error for a scatter that no rows have: the removed rows were not among ours."""
+    """Raise an error if a scatter matrix is not positive semidefinite.
+
+    No rows have such a scatter; the removed rows were not among the rows summed.
+    """
     if moments.detail == "diagonal":
         return
     scatters = moments.scatter[None] if moments.detail == "pooled" else moments.scatter
@@ -280,18 +265,20 @@ def _clear_rounding(moments: ClassMoments) -> ClassMoments:
         moments,
         scatter=scale_classes(keep, moments.scatter),
         lost=scale_classes(keep, moments.lost),
-        third=None if moments.third is None else scale_classes(keep, moments.third),
-        fourth=None if moments.fourth is None else scale_classes(keep, moments.fourth),
+        **moments._map_powers(lambda power: scale_classes(keep, power)),
     )
 
 
 def _clear_constant(
     moments: ClassMoments, ours: ClassMoments, theirs: ClassMoments
 ) -> ClassMoments:
-    """Set variances that are zero up to the loss of the removal to zero, where that is certain.
+    """Set variances to zero where the remaining values are certainly constant.
 
-    It is certain for integers of weight one: if they vary at all, their scatter is at least 1/2.
-    Columns are taken for integers if their origin and their remaining means are, up to rounding.
+    This concerns variances that are zero within the error caused by the removal.
+
+    It is certain for integers of weight one: unless they are constant, their scatter is at least
+    1/2. A column counts as integer if its origin and its remaining means are integers up to
+    rounding.
     """
     diagonal = moments.diagonal(moments.scatter)
     constant = (moments.lost > 0) & (diagonal <= 2 * moments.lost) & (moments.lost < 1 / 16)
@@ -310,50 +297,53 @@ def _clear_constant(
 
 
 def _clear_variances(moments: ClassMoments, constant: npt.NDArray[np.bool_]) -> ClassMoments:
-    """Return the same moments with zero variance in some columns, or columns of some classes."""
+    """Return the same moments with zero variance where `constant` is True.
+
+    `constant` marks columns, or columns of single classes.
+    """
     keep = np.where(constant, 0.0, 1.0)
     square = keep if moments.detail == "diagonal" else keep[..., :, None] * keep[..., None, :]
     return replace(
         moments,
         scatter=moments.scatter * square,
         lost=moments.lost * keep,
-        third=None if moments.third is None else moments.third * square,
-        fourth=None if moments.fourth is None else moments.fourth * square,
+        **moments._map_powers(lambda power: power * square),
     )
 
 
 def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
-    """Raise an error for removing more rows of a class, or more weight, than there are."""
+    """Raise an error if more rows, or more weight, would be removed from a class than it has."""
     for k in np.flatnonzero(theirs.rows > ours.rows):
         raise MomentsMismatchError.of_removal(
             ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
         )
     surplus = theirs.weight - ours.weight
-    all_gone = (theirs.rows == ours.rows) & (np.abs(surplus) > _ROUNDING * ours.weight)
-    for k in np.flatnonzero((surplus > _ROUNDING * ours.weight) | all_gone):
+    mismatch = (theirs.rows == ours.rows) & (np.abs(surplus) > _ROUNDING * ours.weight)
+    for k in np.flatnonzero((surplus > _ROUNDING * ours.weight) | mismatch):
         raise MomentsMismatchError.of_weight_removal(
             ours.labels[k], float(ours.weight[k]), float(theirs.weight[k])
         )
 
 
 def scale_classes(factor: Any, values: Floats) -> Floats:
-    """Return the block of each class times its factor."""
+    """Return `values` with the slice of each class multiplied by the factor of the class."""
     factor = np.asarray(factor)
     return np.asarray(values * factor.reshape(factor.shape + (1,) * (values.ndim - factor.ndim)))
 
 
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
-_HUGE, _FAINT = 1e125, 1e-125  # squares of sums beyond these overflow or underflow
-_SMALL = 1e-40  # larger values that differ at all have a variance above _FAINT
+_HUGE, _FAINT = 1e125, 1e-125  # squares of sums above or below these overflow or underflow
+_SMALL = 1e-40  # if values above this differ at all, their variance is above _FAINT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassMoments(Summable):
     """Weight, mean and scatter of K classes in d features.
 
-    Made by `discriminant.moments`. Moments of disjoint sets of rows add (`+`), rows can be removed
-    (`-`), and every estimator with `fit_moments` is fitted from them without reading rows.
+    `discriminant.moments` computes them. Moments of disjoint sets of rows can be added with `+`,
+    and rows can be removed with `-`. Every estimator that has `fit_moments` can be fitted from them
+    without reading rows.
 
     Parameters
     ----------
@@ -372,9 +362,10 @@ class ClassMoments(Summable):
     mean : array of shape (K, d)
         Means as offsets from the origin, zero for a class without rows.
     scatter : array
-        By detail (K, d), (d, d) or (K, d, d).
+        Its shape depends on `detail`: (K, d) for 'diagonal', (d, d) for 'pooled', otherwise (K, d,
+        d).
     lost : array of shape (K, d), for 'pooled' (d,)
-        Bound of the error that removals have caused in each variance.
+        Upper bound of the error in each variance that removals have caused.
     third, fourth : array of shape (K, d, d), optional
         Third and fourth moments, with detail 'fourth'.
 
@@ -456,7 +447,10 @@ class ClassMoments(Summable):
         )
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Return moments of all rows, over the union of the classes; columns match by name."""
+        """Return the moments of the rows of both.
+
+        The result has the union of the classes. Columns are matched by name.
+        """
         if not isinstance(other, ClassMoments):
             return NotImplemented
         ours, theirs = align(self, other)
@@ -481,15 +475,21 @@ class ClassMoments(Summable):
         )
 
     def __sub__(self, other: ClassMoments) -> ClassMoments:
-        """Return moments of our rows without theirs, which must be among ours."""
+        """Return these moments without the rows of `other`, which must be among the rows here."""
         return self.remove(other)
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
-        """Return moments without the rows of `other`; raise if fewer than `digits` remain."""
+        """Return these moments without the rows of `other`.
+
+        Raise an error if a variance would have fewer than `digits` correct digits.
+        """
         return subtract(*align(self, other), digits=digits)
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
-        """Multiply the weight of each class: class weights, or resampling in expectation."""
+        """Multiply the weight of each class by a factor.
+
+        Use this for class weights. It is also the expectation of resampling the classes.
+        """
         factor = class_factors(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
             raise MomentsMismatchError.needs_detail("Weighting classes apart", "class", self.detail)
@@ -503,16 +503,18 @@ class ClassMoments(Summable):
             weight2=self.weight2 * factor**2,
             scatter=scale_classes(scatter_factor, self.scatter),
             lost=scale_classes(scatter_factor, self.lost),
-            third=None if self.third is None else scale_classes(scatter_factor, self.third),
-            fourth=None if self.fourth is None else scale_classes(scatter_factor, self.fourth),
+            **self._map_powers(lambda power: scale_classes(scatter_factor, power)),
         )
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
-        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay."""
+        """Merge classes: `{"new": ["a", "b"]}`. Classes that are in no group are unchanged."""
         return self._merged(*merge_labels(self.labels, groups))
 
     def classes(self, labels: Sequence[Any]) -> ClassMoments:
-        """Return moments of some classes; pooled ones can only leave out classes without rows."""
+        """Return the moments of some classes.
+
+        With detail 'pooled', only classes without rows can be left out.
+        """
         codes = np.sort(find_labels(self.labels, labels))
         if self.detail == "pooled" and self.rows[codes].sum() < self.rows.sum():
             raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
@@ -530,12 +532,11 @@ class ClassMoments(Summable):
             mean=self.mean[:, columns],
             scatter=self.scatter[:, columns] if self.detail == "diagonal" else self.scatter[square],
             lost=self.lost[..., columns],
-            third=None if self.third is None else self.third[square],
-            fourth=None if self.fourth is None else self.fourth[square],
+            **self._map_powers(lambda power: power[square]),
         )
 
-    def holds(self, detail: Detail) -> bool:
-        """Whether moments of that detail follow from these."""
+    def has(self, detail: Detail) -> bool:
+        """Whether moments of this `detail` can be computed from these moments."""
         if detail == "rows" or (detail == "diagonal" and self.detail == "pooled"):
             return False
         return DETAILS.index(detail) <= DETAILS.index(self.detail)
@@ -544,7 +545,7 @@ class ClassMoments(Summable):
         """Return the same moments in less detail."""
         if detail == self.detail:
             return self
-        if not self.holds(detail):
+        if not self.has(detail):
             raise MomentsMismatchError.needs_detail("This", detail, self.detail)
         scatter = self.scatter
         if detail == "diagonal":
@@ -561,7 +562,7 @@ class ClassMoments(Summable):
 
     @property
     def pooled(self) -> Floats:
-        """(d, d) within-class scatter in units of the anchor; (d,) with detail diagonal."""
+        """Within-class scatter in units of the anchor: (d, d), or (d,) with detail 'diagonal'."""
         return self.scatter if self.detail == "pooled" else self.scatter.sum(axis=0)
 
     @property
@@ -572,35 +573,44 @@ class ClassMoments(Summable):
 
     @property
     def digits(self) -> float:
-        """Correct digits of the least accurate variance after removals."""
+        """Number of correct digits of the least accurate variance after removals."""
         return float(self.digits_left().min(initial=16.0))
 
     def within(self) -> Floats:
-        """Return S_w, the sum of the class scatters, (d, d), in data units."""
+        """Return the within-class scatter `S_w`, (d, d), in data units.
+
+        It is the sum of the class scatters.
+        """
         self._need_products("The within-class scatter")
         return self._in_data_units(self.pooled)
 
     def between(self) -> Floats:
-        """Return S_b = sum of weight_k (mean_k - mean)(mean_k - mean)', (d, d), in data units."""
+        """Return the between-class scatter `S_b`, (d, d), in data units.
+
+        It is the sum over classes of `weight_k (mean_k - mean)(mean_k - mean)'`.
+        """
         return self._in_data_units(self.spread_of_means())
 
     def total(self) -> Floats:
-        """Return S_t = S_w + S_b, the scatter of all rows about their mean, in data units."""
+        """Return the total scatter `S_t = S_w + S_b`, (d, d), in data units.
+
+        It is the scatter of all rows about their common mean.
+        """
         self._need_products("The total scatter")
         return self._in_data_units(self.pooled + self.spread_of_means())
 
     def spread_of_means(self) -> Floats:
-        """Return S_b in units of the anchor."""
-        apart = np.sqrt(self.weight)[:, None] * (self.mean - self.centre)
-        return np.asarray(apart.T @ apart)
+        """Return the between-class scatter `S_b` in units of the anchor."""
+        root = np.sqrt(self.weight)[:, None] * (self.mean - self.centre)
+        return np.asarray(root.T @ root)
 
-    def overflown(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether the sum of squares of a column is not finite."""
+    def overflowed(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True for columns whose sum of squares is not finite."""
         squares = np.atleast_2d(self.diagonal(self.scatter))
         return np.asarray(~np.isfinite(squares.max(axis=0, initial=0.0)))
 
-    def strained(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether the sums of a column are too large or small for its unit.
+    def badly_scaled(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True where the sums are too large or small for the unit.
 
         A column without variance is well scaled, unless its mean shows that its values are tiny.
         """
@@ -641,20 +651,26 @@ class ClassMoments(Summable):
         )
 
     def over(self, labels: Labels) -> ClassMoments:
-        """Return the same moments over more classes, of which the new ones are empty."""
+        """Return the same moments over a larger set of classes; the added classes have no rows."""
         if np.array_equal(labels, self.labels):
             return self
-        place = np.searchsorted(labels, self.labels)
+        codes = np.searchsorted(labels, self.labels)
 
         def widen(values: Any) -> Any:
             wider = np.zeros((len(labels), *values.shape[1:]), dtype=values.dtype)
-            wider[place] = values
+            wider[codes] = values
             return wider
 
         return replace(self, labels=labels, **self._each_class(widen))
 
+    def _map_powers(self, change: Callable[[Floats], Floats]) -> dict[str, Any]:
+        """Return the third and fourth moments, if stored, with `change` applied to each."""
+        if self.third is None or self.fourth is None:
+            return {}
+        return {"third": change(self.third), "fourth": change(self.fourth)}
+
     def _each_class(self, change: Callable[[Any], Any]) -> dict[str, Any]:
-        """Return every array with a class axis, changed by a function."""
+        """Return every array that has a class axis, with `change` applied to it."""
         names = ["rows", "weight", "weight2", "mean"]
         if self.detail != "pooled":
             names += ["scatter", "lost"]
@@ -663,7 +679,10 @@ class ClassMoments(Summable):
         return {name: change(getattr(self, name)) for name in names}
 
     def drift(self, weight: Floats, step: Floats) -> Floats:
-        """Return weight * step step' in the shape of the scatter: of each class, or their sum."""
+        """Return `weight * step step'` in the shape of the scatter.
+
+        With detail 'pooled' this is the sum over the classes, otherwise one array for each class.
+        """
         if self.detail == "diagonal":
             return weight[:, None] * step**2
         if self.detail == "pooled":
@@ -672,13 +691,13 @@ class ClassMoments(Summable):
         return (weight[:, None] * step)[:, :, None] * step[:, None, :]
 
     def diagonal(self, scatter: Floats) -> Floats:
-        """Return the variances of an array in the shape of the scatter."""
+        """Return the diagonal of `scatter`, which may have the shape of any `detail`."""
         if self.detail == "diagonal":
             return scatter
         return np.diagonal(scatter, axis1=-2, axis2=-1)
 
     def digits_left(self) -> Floats:
-        """Return the correct digits of each variance after removals."""
+        """Return the number of correct digits of each variance after removals."""
         diagonal = self.diagonal(self.scatter)
         known = self.lost > 0
         if self.detail != "pooled":
@@ -694,8 +713,13 @@ class ClassMoments(Summable):
         mean = membership @ (share[:, None] * self.mean)
         step = self.mean - mean[code]
         between = self.drift(self.weight, step)
-        pooled = self.detail == "pooled"
-        about_new_means = self.scatter + between
+        scatter, lost = self.scatter + between, self.lost
+        third, fourth = self.third, self.fourth
+        if self.detail != "pooled":
+            scatter, lost = np.tensordot(membership, scatter, axes=1), membership @ lost
+        if self.detail == "fourth":
+            third = np.tensordot(membership, shift_third(self, step), axes=1)
+            fourth = np.tensordot(membership, shift_fourth(self, step), axes=1)
         return replace(
             self,
             labels=labels,
@@ -703,20 +727,14 @@ class ClassMoments(Summable):
             weight=weight,
             weight2=membership @ self.weight2,
             mean=mean,
-            scatter=about_new_means
-            if pooled
-            else np.tensordot(membership, about_new_means, axes=1),
-            lost=self.lost if pooled else membership @ self.lost,
-            third=None
-            if self.third is None
-            else np.tensordot(membership, shift_third(self, step), axes=1),
-            fourth=None
-            if self.fourth is None
-            else np.tensordot(membership, shift_fourth(self, step), axes=1),
+            scatter=scatter,
+            lost=lost,
+            third=third,
+            fourth=fourth,
         )
 
     def zero_columns(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether a column is zero in every row."""
+        """Return a boolean array (d,): True for columns that are zero in every row."""
         varies = np.atleast_2d(self.diagonal(self.scatter)).any(axis=0)
         return np.asarray((self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~varies)
 

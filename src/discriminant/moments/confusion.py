@@ -1,18 +1,18 @@
-"""Confusion matrix of true class by decision, and counts of predicted classes.
+"""Confusion matrix of decisions and true classes, and counts of predicted classes.
 
     weight[a, k] = sum of w over the rows of class k for which action a was chosen
 
 Actions are the K classes, in the order of their labels, followed by all other decisions: actions
-that are not classes, and rejection. Beside the weights, a `Tally` holds the sums of w^2, which give
-the effective number of rows, and the probability scores (`moments.probability_scores`) of the rows
-that have posteriors. Tallies over different classes add up over the union of the classes; error,
-recall and cost are computed from them in `assessment.measures`.
+that are not classes, and rejection. Besides the weights, a `Tally` holds the sums of `w^2`, which
+give the effective number of rows, and the probability scores (`moments.probability_scores`) of the
+rows that have posteriors. The sum of two tallies has the union of their classes.
+`assessment.measures` computes error, recall and cost from a tally.
 
-`PredictedCounts` needs no true class:
+`PredictedCounts` needs no true classes:
 
     counts_k = number of rows of positive weight whose largest score is that of class k
 
-The first of equal scores wins, as in a prediction.
+Of several equal largest scores the first counts, as in a prediction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy.typing as npt
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.probability_scores import BINS, ProbabilityScores
-from discriminant.moments.summary_base import Summable
+from discriminant.moments.summary_base import Summable, split_rows
 from discriminant.table.blocks import Block, Codes, Features, Floats, Labels, Places
 from discriminant.table.labels import union_labels
 
@@ -37,14 +37,14 @@ Actions = tuple[Hashable, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally(Summable):
-    """Rows of K classes by the A actions chosen."""
+    """Confusion matrix: number and weight of rows by chosen action (A) and true class (K)."""
 
     labels: Labels  # (K,) sorted and distinct
     actions: Actions  # A names: the K labels, then any others
     rows: npt.NDArray[np.int64]  # (A, K) rows of positive weight
     weight: Floats  # (A, K)
     weight2: Floats  # (A, K) sum of squared weights
-    scored: ProbabilityScores  # of the rows with posteriors
+    scored: ProbabilityScores  # probability scores of the rows with posteriors
 
     @classmethod
     def empty(cls, labels: Labels, *, others: Iterable[Hashable] = (), bins: int = BINS) -> Self:
@@ -86,9 +86,9 @@ class Tally(Summable):
         others : sequence
             Actions that are not classes, in the order of `sort_actions`.
         log_posterior : array of shape (n, K), optional
-            For log loss, Brier score and calibration.
+            Log posteriors, from which log loss, Brier score and calibration are computed.
         weight : array of shape (n,), optional
-            None is one for every row; a row of weight 0 is ignored.
+            Weight of each row; None means weight one. A row of weight 0 is ignored.
         bins : int, default=60
             Number of calibration bins.
 
@@ -111,8 +111,8 @@ class Tally(Summable):
         sums = [rows.astype(np.float64)] * 2
         if weight is not None:
             sums = [
-                np.asarray(np.bincount(cell, each, minlength=A * K), np.float64).reshape(A, K)
-                for each in (weight, weight**2)
+                np.asarray(np.bincount(cell, w, minlength=A * K), np.float64).reshape(A, K)
+                for w in (weight, weight**2)
             ]
         scored = tally.scored
         if log_posterior is not None and len(codes):
@@ -120,17 +120,20 @@ class Tally(Summable):
         return replace(tally, rows=rows, weight=sums[0], weight2=sums[1], scored=scored)
 
     def among(self, labels: Labels, others: Iterable[Hashable] = ()) -> Self:
-        """Return the same rows over more classes and actions, which include all of these."""
+        """Return the same tally over a larger set of classes and actions.
+
+        It must include all classes and actions of this tally.
+        """
         wider = type(self).empty(labels, others=others, bins=self.scored.top.shape[1])
         if wider.actions == self.actions:
             return replace(self, labels=labels)
-        place = {action: a for a, action in enumerate(wider.actions)}
-        classes_at = np.array([place[label] for label in self.labels.tolist()], dtype=np.intp)
-        actions_at = np.array([place[action] for action in self.actions], dtype=np.intp)
-        cells = np.ix_(actions_at, classes_at)
+        index_of = {action: a for a, action in enumerate(wider.actions)}
+        actions = np.array([index_of[action] for action in self.actions], dtype=np.intp)
+        classes = actions[: len(self.labels)]
+        cells = np.ix_(actions, classes)
         wider.rows[cells], wider.weight[cells] = self.rows, self.weight
         wider.weight2[cells] = self.weight2
-        return replace(wider, scored=self.scored.reindex(classes_at, len(labels)))
+        return replace(wider, scored=self.scored.reindex(classes, len(labels)))
 
     def __add__(self, other: Tally) -> Self:
         labels = union_labels(self.labels, other.labels)
@@ -152,11 +155,11 @@ class Tally(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TallyReading:
-    """Tally the decisions for rows, computed from their posteriors."""
+    """Predict posteriors of rows, decide by them, and tally the decisions."""
 
     labels: Labels  # (K,)
     log_posterior: Callable[[Features], Floats]  # (n, d) features to (n, K)
-    decide: Callable[[Floats], Places] | None = None  # to actions; None: the most probable class
+    decide: Callable[[Floats], Places] | None = None  # to actions; None: most probable class
     others: Actions = ()
 
     @property
@@ -178,7 +181,7 @@ class TallyReading:
 
 
 def sort_actions(others: Iterable[Hashable]) -> list[Hashable]:
-    """Return actions that are not classes in the order of every tally; rejection comes last.
+    """Return actions that are not classes in the order that tallies use; rejection comes last.
 
     >>> sort_actions(["operate", "call"])
     ['call', 'operate']
@@ -190,12 +193,12 @@ def sort_actions(others: Iterable[Hashable]) -> list[Hashable]:
     return sorted(set(others), key=rank)
 
 
-_TILE = 1 << 17  # scores computed at a time, so that they stay in the cache
+_TILE = 1 << 17  # number of scores computed at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedCounts(Summable):
-    """Numbers of rows that a linear rule assigns to each of K classes."""
+    """Number of rows that a linear rule assigns to each of K classes."""
 
     features: tuple[str, ...]  # d names
     counts: npt.NDArray[np.int64]  # (K,)
@@ -228,8 +231,7 @@ class PredictedCountsReading:
         K = len(self.intercept)
         size = max(_TILE // K, 64)
         counts = np.zeros(K, dtype=np.int64)
-        for lo in range(0, len(block), size):
-            tile = block.rows(lo, min(lo + size, len(block)))
+        for tile in split_rows(block, size):
             scores = self.anchor.offsets(tile.features) @ self.coef.T
             scores += self.intercept
             predicted = scores.argmax(axis=1)

@@ -1,8 +1,8 @@
 """Families and links of generalised linear models: deviance, derivatives and log likelihood.
 
-The mean of a response is mu = g^-1(s), with s the score plus the offset of the row. The loss of a
-row is half its deviance, and its curvature is the expected one (McCullagh & Nelder 1989, section
-2.3):
+The mean of a response is `mu = g^-1(s)`, where `g` is the link and `s` is the score plus the offset
+of the row. The loss `l` of a row is half its deviance. With the variance function `V`, the
+derivative and the expected curvature are (McCullagh & Nelder 1989, section 2.3):
 
     gaussian  V = 1          l = (y - mu)^2 / 2
     poisson   V = mu         l = y log(y / mu) - (y - mu)
@@ -11,28 +11,30 @@ row is half its deviance, and its curvature is the expected one (McCullagh & Nel
 
     l' = -(y - mu) mu' / V          E l'' = mu'^2 / V
 
-For a binomial row, y is the share of successes and the weight the number of trials; its links are
-computed in both tails, as in `moments.softmax_loss`. A score without a mean (a negative one where
-1 / s must be positive) has infinite loss, so that a step that leads there is undone. The response
-is column 0 of `Block.responses`, the offset column 1, if there is one.
+For a binomial row, `y` is the share of successes and the weight is the number of trials. Binomial
+links are computed accurately in both tails, as in `moments.softmax_loss`. If a score has no valid
+mean (for example a negative score where `1 / s` must be positive), the loss is infinite, and the
+optimiser undoes the step. Column 0 of `Block.responses` is the response; column 1, if there is one,
+is the offset.
 
-The means of some links end where rows may be fitted without loss:
+With some links, the means have a boundary at which a row is fitted without loss:
 
     binomial  log              a share of 1 at the score 0, scores below it
     poisson   identity, sqrt   a count of 0 at the score 0, scores above it
 
-If the optimum lies on such a boundary, `BarrierLoss` adds -strength log a for these rows, at a
-distance a > 0 from their boundary. The optimum is then in the interior, and as the strength
-decreases it converges to the constrained one; strength / a converges to the multipliers (Boyd &
-Vandenberghe 2004, 11.2). The curvature is the observed one, which is convex here. The expected one
-is infinite at the boundary, and steps with it stop short of it.
+The optimum may lie on such a boundary. `BarrierLoss` therefore adds `-strength log a` for each of
+these rows, where `a > 0` is its distance from the boundary. The optimum is then in the interior. As
+`strength` decreases, it converges to the constrained optimum, and `strength / a` to the Lagrange
+multipliers (Boyd & Vandenberghe 2004, 11.2). The observed curvature is used, which is positive
+here; the expected curvature is infinite at the boundary, so steps that use it would stop too early.
 
-`SaturatedLikelihood` is the log likelihood of means equal to the responses, from which
+`SaturatedLikelihood` is the log likelihood if every mean equals its response. Then
 
     log likelihood = saturated log likelihood - deviance / (2 dispersion)
 
-so a fit needs only its deviance. As in R's `logLik`, the dispersion is deviance / n where a family
-estimates one, and it counts as one more parameter in AIC and BIC.
+so the log likelihood of a fit follows from its deviance. As in R's `logLik`, the dispersion is
+`deviance / n` if the family has a free dispersion, which then counts as one more parameter in AIC
+and BIC.
 """
 
 from __future__ import annotations
@@ -49,33 +51,28 @@ from discriminant.moments.softmax_loss import LINK_TAILS, LinkTails
 from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Block, Floats
 
-# Links of each family, the default of R first.
+# Links of each family; the first one is R's default.
 LINKS: dict[str, tuple[str, ...]] = {
     "gaussian": ("identity", "log", "inverse"),
     "binomial": ("logit", "probit", "cloglog", "cauchit", "log"),
     "poisson": ("log", "identity", "sqrt"),
     "gamma": ("inverse", "log", "identity"),
 }
-FREE_DISPERSION = (
-    "gaussian",
-    "gamma",
-)  # families whose dispersion is estimated; it is one for the others
+FREE_DISPERSION = ("gaussian", "gamma")  # families whose dispersion is estimated; else it is one
 
 
 class RowDerivatives(NamedTuple):
-    """Loss of each row and its derivatives by the score, before weights."""
+    """Loss of each row and its derivatives with respect to the score, without weights."""
 
     loss: Floats  # (n,)
     slope: Floats  # (n,)
-    curvature: Floats  # (n,) expected, not negative
+    curvature: Floats  # (n,) expected second derivative, not negative
 
 
-@dataclass(frozen=True, slots=True)
-class Deviance:
-    """Half the deviance of responses of one family with one link."""
+class ResponseLoss:
+    """Base class of losses of a single score, given the response and an optional offset."""
 
-    family: str
-    link: str
+    __slots__ = ()
 
     @property
     def columns(self) -> int:
@@ -83,10 +80,28 @@ class Deviance:
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return loss and derivatives."""
+        """Return the weighted loss and its derivatives with respect to the scores."""
         response, offset = response_and_offset(tile)
-        derivatives = self.rows(scores[0] if offset is None else scores[0] + offset, response)
-        return weighted_sums(derivatives, tile.weight, want)
+        score = scores[0] if offset is None else scores[0] + offset
+        return self._sums(score, response, tile.weight, want)
+
+    def _sums(
+        self, score: Floats, response: Floats, weight: Floats | None, want: Want
+    ) -> ScoreDerivatives:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Deviance(ResponseLoss):
+    """Half the deviance of the responses, for a given family and link."""
+
+    family: str
+    link: str
+
+    def _sums(
+        self, score: Floats, response: Floats, weight: Floats | None, want: Want
+    ) -> ScoreDerivatives:
+        return weighted_sums(self.rows(score, response), weight, want)
 
     def rows(self, scores: Floats, response: Floats) -> RowDerivatives:
         """Return loss and derivatives of each row."""
@@ -104,114 +119,101 @@ class Deviance:
 
 
 @dataclass(frozen=True, slots=True)
-class StartingFit:
-    """Least squares to the link of means near the responses: where R's glm starts.
+class StartingFit(ResponseLoss):
+    """Least-squares fit to g(mu_0), with means mu_0 near the responses: the start of R's `glm`.
 
         l = v (s - g(mu_0))^2 / 2        v = mu'^2 / V at mu_0
 
-    It is quadratic, so that one pass leads to its minimum.
+    This loss is quadratic, so one pass over the rows finds its minimum.
     """
 
     deviance: Deviance
     level: float  # mean used where the link of a response is undefined
 
-    @property
-    def columns(self) -> int:
-        """Number of scores: one."""
-        return 1
-
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return loss and derivatives."""
-        response, offset = response_and_offset(tile)
-        target = self._target_scores(response, tile.weight)
+    def _sums(
+        self, score: Floats, response: Floats, weight: Floats | None, want: Want
+    ) -> ScoreDerivatives:
+        target = self._target_scores(response, weight)
         curvature = self.deviance.rows(target, response).curvature
         curvature = np.where(np.isfinite(curvature), curvature, 0.0)
-        residual = scores[0] - target if offset is None else scores[0] + offset - target
-        derivatives = RowDerivatives(
-            0.5 * curvature * residual * residual, curvature * residual, curvature
-        )
-        return weighted_sums(derivatives, tile.weight, want)
+        residual = score - target
+        loss = 0.5 * curvature * residual * residual
+        return weighted_sums(RowDerivatives(loss, curvature * residual, curvature), weight, want)
 
     def _target_scores(self, response: Floats, weight: Floats | None) -> Floats:
-        """Return scores of means near the responses."""
+        """Return `g(mu_0)` for means `mu_0` near the responses."""
         if self.deviance.family == "binomial":
             trials = 1.0 if weight is None else weight
             mean = (trials * response + 0.5) / (trials + 1.0)
         else:
             mean = response + 0.1 if self.deviance.family == "poisson" else response
             if self.deviance.link != "identity":
-                smallest = 1e-3 * abs(
-                    self.level
-                )  # nearer to zero, one row would outweigh all others
+                # a mean closer to zero would give one row more weight than all others together
+                smallest = 1e-3 * abs(self.level)
                 mean = np.where(np.sign(self.level) * mean > smallest, mean, self.level)
         return SCORES[self.deviance.link](mean)
 
 
 @dataclass(frozen=True, slots=True)
-class Pearson:
-    """Half of (y - mu)^2 / V: its sum over the degrees of freedom is the dispersion."""
+class Pearson(ResponseLoss):
+    """Half the Pearson statistic, (y - mu)^2 / V.
+
+    The Pearson statistic divided by the residual degrees of freedom estimates the dispersion.
+    """
 
     deviance: Deviance
 
-    @property
-    def columns(self) -> int:
-        """Number of scores: one."""
-        return 1
-
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return the loss; its derivatives are not needed, and are zero."""
-        response, offset = response_and_offset(tile)
-        derivatives = self.deviance.rows(
-            scores[0] if offset is None else scores[0] + offset, response
-        )
+    def _sums(
+        self, score: Floats, response: Floats, weight: Floats | None, want: Want
+    ) -> ScoreDerivatives:
+        """Return the loss. Its derivatives are not needed and set to zero."""
+        _, slope, curvature = self.deviance.rows(score, response)
         with np.errstate(all="ignore"):
-            squares = np.where(
-                derivatives.curvature > 0, derivatives.slope**2 / derivatives.curvature, 0.0
-            )
+            squares = np.where(curvature > 0, slope**2 / curvature, 0.0)
         zero = np.zeros_like(squares)
-        return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), tile.weight, want)
+        return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), weight, want)
 
 
 # --- links ------------------------------------------------------------------------------------
 
 
-def _identity(scores: Floats) -> tuple[Floats, Floats]:
+def _inverse_identity_link(scores: Floats) -> tuple[Floats, Floats]:
     return scores, np.ones_like(scores)
 
 
-def _exponential(scores: Floats) -> tuple[Floats, Floats]:
+def _inverse_log_link(scores: Floats) -> tuple[Floats, Floats]:
     mean = np.exp(scores)
     return mean, mean
 
 
-def _reciprocal(scores: Floats) -> tuple[Floats, Floats]:
+def _inverse_reciprocal_link(scores: Floats) -> tuple[Floats, Floats]:
     mean = 1.0 / scores
     return mean, -mean * mean
 
 
-def _square(scores: Floats) -> tuple[Floats, Floats]:
+def _inverse_sqrt_link(scores: Floats) -> tuple[Floats, Floats]:
     return np.where(scores > 0, scores * scores, -1.0), 2.0 * scores
 
 
-def log_link(scores: Floats) -> LinkTails:
-    """mu = exp(s) for s < 0."""
+def log_tails(scores: Floats) -> LinkTails:
+    """Return the tails of the log link: mu = exp(s) for s < 0."""
     rest = -np.expm1(scores)
     return LinkTails(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
 
 
 def _link_tails(scores: Floats, link: str) -> LinkTails:
-    return log_link(scores) if link == "log" else LINK_TAILS[link](scores)
+    return log_tails(scores) if link == "log" else LINK_TAILS[link](scores)
 
 
-# mu(s) and mu'(s)
+# Inverse links: each function returns the mean `mu(s)` and its derivative `mu'(s)`.
 MEANS: dict[str, Callable[[Floats], tuple[Floats, Floats]]] = {
-    "identity": _identity,
-    "log": _exponential,
-    "inverse": _reciprocal,
-    "sqrt": _square,
+    "identity": _inverse_identity_link,
+    "log": _inverse_log_link,
+    "inverse": _inverse_reciprocal_link,
+    "sqrt": _inverse_sqrt_link,
 }
 
-# g(mu)
+# Links: each function returns the score `g(mu)`.
 SCORES: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda mean: mean,
     "log": np.log,
@@ -247,7 +249,7 @@ def _variance(mean: Floats, family: str) -> Floats:
 
 
 def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
-    """Return (n,) half the deviance of each response from a mean."""
+    """Return half the deviance of each response from its mean, (n,)."""
     if family == "binomial":
         rest = 1.0 - response
         residual = xlogy(response, response) + xlogy(rest, rest)
@@ -263,7 +265,7 @@ def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
 
 
 def _minus_log(part: Floats, ratio: Floats) -> Floats:
-    """Return part - log ratio, where ratio = 1 + part, without cancellation."""
+    """Return `part - log(ratio)`, where `ratio = 1 + part`, without cancellation."""
     return part - np.where(np.abs(part) < 0.5, np.log1p(part), np.log(ratio))
 
 
@@ -280,7 +282,7 @@ def _binomial(scores: Floats, share: Floats, link: str) -> RowDerivatives:
         else _binomial_link(scores, share, rest, link)
     )
     loss = derivatives.loss
-    if ((share > 0) & (rest > 0)).any():  # else the saturated log likelihood is zero
+    if ((share > 0) & (rest > 0)).any():  # otherwise the saturated log likelihood is zero
         loss = loss + xlogy(share, share) + xlogy(rest, rest)
     return RowDerivatives(
         np.where(invalid, np.inf, loss) if any_invalid else loss,
@@ -298,7 +300,7 @@ def _binomial_link(scores: Floats, share: Floats, rest: Floats, link: str) -> Ro
 
 
 def _logit(scores: Floats, share: Floats, rest: Floats) -> RowDerivatives:
-    """Return loss and derivatives of the logit: log(1 + exp s) - y s, exact in both tails."""
+    """Return the logistic loss `log(1 + exp s) - y s` and its derivatives, exact in both tails."""
     small = np.exp(-np.abs(scores))
     near = 1.0 / (1.0 + small)
     far = small * near
@@ -312,7 +314,7 @@ def _logit(scores: Floats, share: Floats, rest: Floats) -> RowDerivatives:
 
 
 def response_and_offset(tile: Block) -> tuple[Floats, Floats | None]:
-    """Return the response of each row, and its offset or None."""
+    """Return the response of each row and the offset of each row, or None without offsets."""
     assert tile.responses is not None
     has_offset = tile.responses.shape[1] > 1
     return tile.responses[:, 0], tile.responses[:, 1] if has_offset else None
@@ -321,7 +323,10 @@ def response_and_offset(tile: Block) -> tuple[Floats, Floats | None]:
 def weighted_sums(
     derivatives: RowDerivatives, weight: Floats | None, want: Want
 ) -> ScoreDerivatives:
-    """Return weighted sums; `least` is the smallest curvature of a row of positive weight."""
+    """Return loss and derivatives times the row weights.
+
+    `least` is the smallest weighted curvature of a row of positive weight.
+    """
     loss, slope, curvature = derivatives
     if weight is not None:
         positive = weight > 0
@@ -334,7 +339,7 @@ def weighted_sums(
     return ScoreDerivatives(float(loss.sum()), slope[None], wanted_curvature, None, least)
 
 
-# Response at the boundary of the means, and the sign of the scores inside.
+# Response that is fitted exactly at the boundary, and sign of the scores in the interior.
 BOUNDARIES: dict[tuple[str, str], tuple[float, float]] = {
     ("binomial", "log"): (1.0, -1.0),
     ("poisson", "identity"): (0.0, 1.0),
@@ -343,30 +348,26 @@ BOUNDARIES: dict[tuple[str, str], tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class BarrierLoss:
-    """Half the deviance plus a log barrier; `least` is the smallest distance from the boundary."""
+class BarrierLoss(ResponseLoss):
+    """Half the deviance plus a log barrier.
+
+    In its results, `least` is the smallest distance of a row from the boundary.
+    """
 
     deviance: Deviance
     strength: float
 
-    @property
-    def columns(self) -> int:
-        """Number of scores: one."""
-        return 1
-
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return loss and derivatives."""
-        response, offset = response_and_offset(tile)
-        score = scores[0] if offset is None else scores[0] + offset
+    def _sums(
+        self, score: Floats, response: Floats, weight: Floats | None, want: Want
+    ) -> ScoreDerivatives:
         derivatives, distance = self.rows(score, response)
-        if tile.weight is not None:
-            distance = distance[tile.weight > 0]
-        return replace(
-            weighted_sums(derivatives, tile.weight, want), least=float(distance.min(initial=np.inf))
-        )
+        if weight is not None:
+            distance = distance[weight > 0]
+        least = float(distance.min(initial=np.inf))
+        return replace(weighted_sums(derivatives, weight, want), least=least)
 
     def rows(self, scores: Floats, response: Floats) -> tuple[RowDerivatives, Floats]:
-        """Return loss and derivatives of each row, and its distance from the boundary."""
+        """Return loss and derivatives of each row, and how far each row is from the boundary."""
         boundary, side = BOUNDARIES[self.deviance.family, self.deviance.link]
         loss, slope, _ = self.deviance.rows(scores, response)
         at_boundary = response == boundary
@@ -378,7 +379,7 @@ class BarrierLoss:
         return RowDerivatives(loss, slope - side * barrier_slope, curvature), distance
 
     def _observed(self, scores: Floats, response: Floats) -> Floats:
-        """Return (n,) the second derivative of the loss; zero where there is no mean."""
+        """Return the second derivative of the loss, (n,); zero where the mean is not valid."""
         with np.errstate(all="ignore"):
             if self.deviance.family == "binomial":
                 rest = -np.expm1(scores)
@@ -391,9 +392,9 @@ class BarrierLoss:
 
 @dataclass(frozen=True, slots=True)
 class SaturatedLikelihood(Summable):
-    """Saturated log likelihood: the terms that depend on the responses alone."""
+    """Saturated log likelihood: the terms that depend only on the responses."""
 
-    rows: int  # of positive weight
+    rows: int  # number of rows of positive weight
     weight: float
     log: float  # see `_log_saturated`
 
@@ -405,7 +406,7 @@ class SaturatedLikelihood(Summable):
 
 @dataclass(frozen=True, slots=True)
 class SaturatedLikelihoodReading:
-    """Sum the saturated log likelihood of one family."""
+    """Sum the saturated log likelihood of one family over the rows."""
 
     family: str
 
@@ -422,7 +423,7 @@ class SaturatedLikelihoodReading:
 
 
 def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
-    """Return the log likelihood at mu = y, without terms of the dispersion.
+    """Return the log likelihood at `mu = y`, without the terms that contain the dispersion.
 
     gaussian  log(w) / 2                 gamma     -w log y
     poisson   w (y log y - y - log y!)   binomial  log C(w, w y) + w (y log y + (1-y) log(1-y))
@@ -441,7 +442,10 @@ def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
 
 
 def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:
-    """Return the log likelihood at a deviance, with dispersion deviance / n as in R's logLik."""
+    """Return the log likelihood of a fit with this deviance.
+
+    A free dispersion is estimated as `deviance / n`, as in R's `logLik`.
+    """
     n, total = responses.rows, responses.weight
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if family == "gaussian":
@@ -449,6 +453,6 @@ def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood)
             return float(responses.log - 0.5 * n * (log_variance + 1.0))
         if family == "gamma":
             shape = np.float64(total) / deviance
-            each = shape * (np.log(shape) - 1.0) - gammaln(shape) - 0.5
-            return float(responses.log + total * each)
+            per_weight = shape * (np.log(shape) - 1.0) - gammaln(shape) - 0.5
+            return float(responses.log + total * per_weight)
     return responses.log - 0.5 * deviance

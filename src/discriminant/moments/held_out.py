@@ -1,6 +1,6 @@
 """Held-out performance of several models on the same rows, as sums over these rows.
 
-For M models, each row scored by the models fitted without its fold:
+For M models, where each row is scored by the models that were fitted without its fold:
 
     tally_mf     true class by decision of model m on the rows of fold f, with probability scores
     ranking_mk   ranking of the rows of class k above the others by the score of class k
@@ -8,11 +8,13 @@ For M models, each row scored by the models fitted without its fold:
 
                  right_mm - right_mn = weight of the rows that only m classifies correctly
 
-which McNemar's test compares for a pair of models. No row is stored.
+McNemar's test compares this weight with that of the rows that only n classifies correctly. No row
+is stored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,17 +26,18 @@ from discriminant.moments.summary_base import Summable, split_by_fold
 from discriminant.table.blocks import Block, Features, Floats, Labels, Places
 
 _CHUNK = 8192  # rows scored at a time, so that they stay in the cache
-_MAX_RANKED = 20  # classes; with more of them no ranking is computed
+_MAX_RANKED = 20  # largest number of classes for which rankings are computed
 
 
 class Scorer(Protocol):
-    """A fitted model that scores the rows of a block; it can be pickled.
+    """A fitted model that scores the rows of a block. It must be picklable.
 
-    A model without posteriors may have `scores(features)`, (n, K), by which rows are then ranked.
+    A model without posteriors may have a method `scores(features)` that returns (n, K) scores; rows
+    are then ranked by these.
     """
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return (n, K) log posteriors, (n,) decisions, and the actions that are not classes."""
+        """Return log posteriors (n, K), decisions (n,), and the actions that are not classes."""
         ...
 
 
@@ -42,8 +45,8 @@ class Scorer(Protocol):
 class ModelSums(Summable):
     """Tallies and rankings of one model."""
 
-    tallies: tuple[Tally, ...]  # one of each fold
-    rankings: tuple[Ranking, ...]  # of the second of two classes, or of each class; see _MAX_RANKED
+    tallies: tuple[Tally, ...]  # one per fold
+    rankings: tuple[Ranking, ...]  # by class; for two classes only the second; see _MAX_RANKED
 
     def __add__(self, other: ModelSums) -> ModelSums:
         return ModelSums(
@@ -67,7 +70,7 @@ class HeldOutSums(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutReading:
-    """Score every row by the models that were fitted without its fold."""
+    """Score every row by the models fitted without its fold, and sum up their performance."""
 
     labels: Labels  # (K,)
     scorers: tuple[tuple[Scorer | None, ...], ...]  # M x F; None for a fold that has no rows
@@ -79,36 +82,41 @@ class HeldOutReading:
         return M * len(self.scorers[0]) * 10 * K * K + M * len(self._ranked_classes()) * 3 * BINS
 
     def read(self, block: Block) -> HeldOutSums:
-        """Sum over the rows of one block; without folds, all rows are in fold 0."""
+        """Return the sums over the rows of one block. Without folds, all rows count as fold 0."""
         if block.fold is None:
             block = block.with_folds(np.zeros(len(block), dtype=np.intp))
         if not len(block):
             return self.empty()
         folds = [*split_by_fold(block)]
         codes = np.concatenate([part.codes for _, part in folds])
-        weight = _concatenate_weights(folds)
+        weight = None
+        if block.weight is not None:
+            weight = np.concatenate([part.weight for _, part in folds if part.weight is not None])
         right = np.empty((len(self.scorers), len(block)))
         models = []
         for m, scorers in enumerate(self.scorers):
-            scored = [self._score_part(scorers[f], part) for f, part in folds]
-            decided = np.concatenate([each[1] for each in scored])
-            right[m] = decided == codes
-            places = [f for f, _ in folds]
-            ranks = [self._ranking_scores(scorers[f], part) for f, part in folds]
-            parts = [part for _, part in folds]
-            models.append(self._sums(places, parts, scored, _concatenate_scores(ranks)))
-        heavy = right if weight is None else right * weight
+            predictions = [self._predict_part(scorers[f], part) for f, part in folds]
+            right[m] = np.concatenate([decided for _, decided, _ in predictions]) == codes
+            scores = self._ranking_scores(scorers, folds)
+            if scores is None:
+                scores = np.concatenate([logs for logs, _, _ in predictions])
+            rankings = tuple(
+                Ranking.of(_score(scores, k), codes == k, positive=label, weight=weight)
+                for k, label in self._ranked_classes()
+            )
+            models.append(ModelSums(self._tallies(folds, predictions), rankings))
+        weighted = right if weight is None else right * weight
         total = float(len(block)) if weight is None else float(weight.sum())
-        return HeldOutSums(tuple(models), np.dot(heavy, right.T), total)
+        return HeldOutSums(tuple(models), np.dot(weighted, right.T), total)
 
     def empty(self) -> HeldOutSums:
         """Return the sums over zero rows."""
         M, F = len(self.scorers), len(self.scorers[0])
         ranked = tuple(Ranking.empty(label) for _, label in self._ranked_classes())
-        none = ModelSums((Tally.empty(self.labels),) * F, ranked)
-        return HeldOutSums((none,) * M, np.zeros((M, M)), 0.0)
+        model = ModelSums((Tally.empty(self.labels),) * F, ranked)
+        return HeldOutSums((model,) * M, np.zeros((M, M)), 0.0)
 
-    def _score_part(self, scorer: Scorer | None, part: Block) -> tuple[Floats, Places, Actions]:
+    def _predict_part(self, scorer: Scorer | None, part: Block) -> tuple[Floats, Places, Actions]:
         assert scorer is not None
         chunks = [
             scorer.predict(part.rows(lo, min(lo + _CHUNK, len(part))).features)
@@ -121,20 +129,26 @@ class HeldOutReading:
             return scorer.predict(part.features)
         return logs, decided, chunks[0][2]
 
-    def _ranking_scores(self, scorer: Scorer | None, part: Block) -> Floats | None:
-        """Return (n, K) scores of a model without posteriors, to rank by."""
-        scores = getattr(scorer, "scores", None)
-        return None if scores is None or not self._ranked_classes() else scores(part.features)
+    def _ranking_scores(
+        self, scorers: Sequence[Scorer | None], folds: list[tuple[int, Block]]
+    ) -> Floats | None:
+        """Return scores to rank by, (n, K), or None if the rows are ranked by posteriors.
 
-    def _sums(
+        Scores are used only if the models of all folds have a method `scores`.
+        """
+        functions = [getattr(scorers[f], "scores", None) for f, _ in folds]
+        if not self._ranked_classes() or None in functions:
+            return None
+        parts = zip(functions, folds, strict=True)
+        return np.concatenate([scores(part.features) for scores, (_, part) in parts])  # type: ignore[misc]
+
+    def _tallies(
         self,
-        fold_numbers: list[int],
-        parts: list[Block],
-        scored: list[tuple[Floats, Places, Actions]],
-        ranks: Floats | None,
-    ) -> ModelSums:
+        folds: list[tuple[int, Block]],
+        predictions: list[tuple[Floats, Places, Actions]],
+    ) -> tuple[Tally, ...]:
         tallies = [Tally.empty(self.labels)] * len(self.scorers[0])
-        for f, part, (logs, decided, others) in zip(fold_numbers, parts, scored, strict=True):
+        for (f, part), (logs, decided, others) in zip(folds, predictions, strict=True):
             tallies[f] = Tally.from_decisions(
                 part.codes,
                 decided,
@@ -143,17 +157,10 @@ class HeldOutReading:
                 log_posterior=logs,
                 weight=part.weight,
             )
-        logs = np.concatenate([each[0] for each in scored]) if ranks is None else ranks
-        codes = np.concatenate([part.codes for part in parts])
-        weight = _concatenate_weights([*zip(fold_numbers, parts, strict=True)])
-        rankings = tuple(
-            Ranking.of(_score(logs, k), codes == k, positive=label, weight=weight)
-            for k, label in self._ranked_classes()
-        )
-        return ModelSums(tuple(tallies), rankings)
+        return tuple(tallies)
 
     def _ranked_classes(self) -> list[tuple[int, Any]]:
-        """Return codes and labels of the classes that are ranked."""
+        """Return code and label of each class for which a ranking is computed."""
         names = [*enumerate(self.labels.tolist())]
         if not self.ranked or len(names) > _MAX_RANKED:
             return []
@@ -161,20 +168,12 @@ class HeldOutReading:
 
 
 def _score(logs: Floats, k: int) -> Floats:
-    """Return (n,) log odds of the second of two classes, or the log posterior of a class."""
+    """Return the ranking score of class `k` for each row, (n,).
+
+    It is the log odds if there are two classes, otherwise the log posterior.
+    """
     if logs.shape[1] > 2:
         return logs[:, k]
     with np.errstate(invalid="ignore"):
         log_odds = logs[:, 1] - logs[:, 0]
     return np.where(np.isnan(log_odds), 0.0, log_odds)
-
-
-def _concatenate_scores(ranks: list[Floats | None]) -> Floats | None:
-    known = [scores for scores in ranks if scores is not None]
-    return np.concatenate(known) if len(known) == len(ranks) else None
-
-
-def _concatenate_weights(folds: list[tuple[int, Block]]) -> Floats | None:
-    if folds[0][1].weight is None:
-        return None
-    return np.concatenate([part.weight for _, part in folds if part.weight is not None])

@@ -1,13 +1,13 @@
-"""Compiled loop for class products of rows whose columns are separate arrays.
+"""Compiled loop (Numba) that sums products of rows by class, for tables stored column by column.
 
 Modules of compiled loops are imported only when a loop is about to run, since Numba is slow to
 load. A loop is compiled on first use and cached on disk, so loops are few, small and flat.
 
-`class_products` takes columns anywhere in memory, by their addresses. A tile of rows is sorted by
-class and centred at the reference of each class, in a panel that stays in the cache. Products of
-its lines, the columns of the table, are then summed class by class, 4 x 3 of them at a time in
-registers. The last line is ones, or the square roots of the weights, so that products with it are
-sums.
+`class_products` receives the memory address of each column. It sorts a tile of rows by class and
+centres them at the reference of their class, in a panel that stays in the cache. Each line of the
+panel is a column of the table. The products of these lines are then summed class by class, 4 x 3 of
+them at a time in registers. The last line contains ones, or the square roots of the weights, so
+that products with this line are sums.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numba.extending
 
 from discriminant.numba_cache import fastmath_njit
 
-_numba: Any = numba  # only partly typed
+_numba: Any = numba  # Numba has incomplete type annotations
 
 
 def _float_pointer(context: Any, address: Any) -> Any:
-    """Type and code of a pointer to the float64 numbers at an address."""
+    """Return type and code generator of a pointer to the float64 numbers at an address."""
     pointer = _numba.types.CPointer(_numba.types.float64)
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -40,30 +40,33 @@ _array = _numba.carray
 def class_products(
     addresses: Any,
     codes: Any,
-    place: Any,
+    centres: Any,
     root: Any,
     panel: Any,
     order: Any,
     ends: Any,
     products: Any,
 ) -> None:
-    """Add the products of the rows of class k about place[k] to the lower triangle of products[k].
+    """Add products of the rows of class k, centred at `centres[k]`, to `products[k]`.
 
-    addresses (d,) of columns of n numbers; codes (n,); place (K, d); root (n,) of the weights, or
-    (0,) where all are 1; panel (4 m + 2, T) whose lines after the first d are 1, 0, 0, ...; order
-    (T,) and ends (K + 1,) are buffers; products (K, 4 m, 4 m + 2), where 4 m > d.
+    Only the lower triangle is filled.
+
+    `addresses` (d,) are those of columns of n numbers. `codes` is (n,) and `centres` (K, d). `root`
+    (n,) has the square roots of the weights, or is empty if all weights are 1. `panel` is (4 m + 2,
+    T); its line d contains ones and the lines after it zeros. `order` (T,) and `ends` (K + 1,) are
+    buffers. `products` is (K, 4 m, 4 m + 2), where 4 m > d.
     """
-    (K, d), n, tile = place.shape, len(codes), panel.shape[1]
+    (K, d), n, tile = centres.shape, len(codes), panel.shape[1]
     for lo in range(0, n, tile):
-        some = codes[lo : min(lo + tile, n)]
-        sort_by_class(some, order, ends)
+        tile_codes = codes[lo : min(lo + tile, n)]
+        sort_by_class(tile_codes, order, ends)
         for j in range(d):
             values = _array(_floats_at(addresses[j]), (n,))[lo:]
             for k in range(K):
                 first, last = ends[k], ends[k + 1]
-                centre_values(values, order[first:last], place[k, j], panel[j, first:last])
+                centre_values(values, order[first:last], centres[k, j], panel[j, first:last])
         if len(root):
-            centre_values(root[lo:], order[: len(some)], 0.0, panel[d])
+            centre_values(root[lo:], order[: len(tile_codes)], 0.0, panel[d])
             for j in range(d):
                 panel[j] *= panel[d]
         for k in range(K):
@@ -73,7 +76,7 @@ def class_products(
 
 @fastmath_njit
 def sort_by_class(codes: Any, order: Any, ends: Any) -> None:
-    """Sort rows by class: those of class k are order[ends[k]:ends[k + 1]]."""
+    """Sort rows by class: the rows of class k are `order[ends[k]:ends[k + 1]]`."""
     ends[:] = 0
     for code in codes:
         ends[code + 1] += 1
@@ -89,14 +92,17 @@ def sort_by_class(codes: Any, order: Any, ends: Any) -> None:
 
 @fastmath_njit
 def centre_values(values: Any, rows: Any, centre: Any, out: Any) -> None:
-    """Subtract a centre from some values."""
+    """Store `values[rows] - centre` in `out`."""
     for t in range(len(rows)):
         out[t] = values[rows[t]] - centre
 
 
 @fastmath_njit
 def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
-    """Add panel[i] . panel[j] from lo to hi to out[i, j], for j <= i and some more."""
+    """Add the inner product of `panel[i, lo:hi]` and `panel[j, lo:hi]` to `out[i, j]` for j <= i.
+
+    Some entries with j > i are computed as well, because blocks of 4 x 3 are.
+    """
     for i in range(0, len(out), 4):
         a0, a1 = panel[i, lo:hi], panel[i + 1, lo:hi]
         a2, a3 = panel[i + 2, lo:hi], panel[i + 3, lo:hi]

@@ -1,4 +1,4 @@
-"""Loss, gradient and curvature of linear scores, and other sums that iterative fits need.
+"""Loss of linear scores with gradient and curvature, summed over rows, and residual sums.
 
 With u = (x - origin) / unit and m scores,
 
@@ -8,29 +8,33 @@ With u = (x - origin) / unit and m scores,
     curvature  sum w l''(s) (x) [u, 1][u, 1]'                (m (d+1), m (d+1)), score by score
     floor      sum w f(s) [u, 1][u, 1]'                      (d+1, d+1), with f(s) I <= l''(s)
 
-A Loss defines l, l', l'' and f; it knows no features. A tile of rows is scored and summed while it
-is in the cache, so that one iteration is one pass. Products are np.dot: np.matmul holds the
-interpreter lock where its result is small. How coefficients change from one pass to the next is not
-done here: see `models.linear.optimise`.
+A `Loss` defines `l`, `l'`, `l''` and `f`; it does not depend on the features. A tile of rows is
+scored and summed while it is in the cache, so that one iteration is one pass over the rows.
+Products use `np.dot`, because `np.matmul` holds the interpreter lock if its result is small. The
+optimisers that change the coefficients between passes are in `models.linear.optimise`.
 
-`ResidualReading` sums the residuals of a linear fit, from which it is corrected:
+`ResidualReading` sums the residuals of a linear fit, from which the fit is corrected. With
+responses `v`, coefficients `w` and intercept `b`:
 
     r = v - b - u w          sums = sum over rows of  weight * [1, u]' r
 
-A least-squares fit has sums zero; solving for what they are instead gives the correction (iterative
-refinement). With `exact`, every product and sum is a pair high + low of float64 (Dekker 1971, Knuth
-4.2.2), some 32 digits, so the corrected fit is right to the last digits of float64 even where the
-columns are nearly collinear (Björck 1996, section 2.9).
+These sums are zero for an exact least-squares fit. Solving the normal equations with the actual
+sums on the right-hand side gives the correction (iterative refinement). With `exact`, every product
+and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth 4.2.2).
+The corrected fit is then accurate to the last digits of float64, even if the columns are nearly
+collinear (Björck 1996, section 2.9).
 
-`TransformedReading` reads rows in other coordinates:
+`TransformedReading` applies another reading to rows in other coordinates:
 
     z = [u, 1] A        u offsets of the features, A a frame (d+1, q)
 
-Sums of products of nearly collinear columns lose twice the digits that the columns themselves
-lose. Sums of z lose them once: they belong to rows that differ from the given ones by rounding.
+If columns are nearly collinear, sums of their products lose twice as many digits as the columns
+themselves do. Sums of products of `z` do not double the loss: they are those of rows that differ
+from the given rows only by rounding.
 
-`WeightedProductsReading` sums products with a weight of each row by its position in the table, for
-rows u about an anchor followed by a 1; `gram` has its lower triangle only:
+`WeightedProductsReading` sums weighted products of rows `u`, which are offsets followed by the
+constant 1. Weights and right-hand sides are looked up by the position of the row in the table. Only
+the lower triangle of `gram` is valid:
 
     gram = sum of weight u u'        rhs = sum of u rhs'
 """
@@ -45,15 +49,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
-from discriminant.moments.anchor import Anchor
+from discriminant.moments.anchor import Anchor, align_anchors
 from discriminant.moments.qr_factor import row_offsets
-from discriminant.moments.summary_base import Summable
+from discriminant.moments.summary_base import Summable, split_rows
 from discriminant.table.blocks import Block, Features, Floats, dense, is_sparse
 
 _RESIDUAL_BYTES = 1 << 19
 _SPLIT = 134217729.0  # 2**27 + 1
 
-Pair = tuple[Floats, Floats]  # high and low part of a number
+Pair = tuple[Floats, Floats]  # high and low part of each number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +65,10 @@ class ResidualSums(Summable):
     """Sums of the residuals of a fit, and of their products with each feature."""
 
     features: tuple[str, ...]  # d names
-    anchor: Anchor  # of features, then responses
+    anchor: Anchor  # origin and unit of the features, then of the responses
     rows: int  # number of rows of positive weight
     high: Floats  # (1 + d, m)
-    low: Floats  # (1 + d, m) the rounding of the high part
+    low: Floats  # (1 + d, m) rounding error of the high part
 
     @classmethod
     def empty(cls, features: Sequence[str], *, anchor: Anchor) -> ResidualSums:
@@ -73,25 +77,21 @@ class ResidualSums(Summable):
         return cls(tuple(features), anchor, 0, np.zeros(shape), np.zeros(shape))
 
     def __add__(self, other: ResidualSums) -> ResidualSums:
-        """Add sums of the same fit, about any anchor."""
+        """Add residual sums of the same fit; the anchors may differ."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
         if not other.rows or not self.rows:
             return self if self.rows else other
-        anchor = self.anchor
-        if not anchor.same_as(other.anchor):
-            zero, zero_too = self._zero(), other._zero()
-            anchor = anchor.common_units(other.anchor, zero=zero, zero_too=zero_too)
-        ours, theirs = self.at(anchor), other.at(anchor)
+        ours, theirs = align_anchors(self, other)
         high, low = add_pairs((ours.high, ours.low), (theirs.high, theirs.low))
         return replace(ours, rows=self.rows + other.rows, high=high, low=low)
 
     def at(self, anchor: Anchor) -> ResidualSums:
-        """Return the same sums about another origin and in other units."""
+        """Return the same residual sums for another anchor."""
         if anchor.same_as(self.anchor):
             return self
         d = len(self.features)
-        ratio = np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
+        ratio = np.where(self.zero_columns(), 1.0, self.anchor.unit / anchor.unit)
         scale = np.append(1.0, ratio[:d])[:, None] * ratio[d:]  # powers of two: exact
         high, low = self.high * scale, self.low * scale
         shift = self.anchor.shift_to(anchor)[:d, None]
@@ -99,15 +99,18 @@ class ResidualSums(Summable):
         high[1:], low[1:] = add_pairs((high[1:], low[1:]), (top, rest + low[:1] * shift))
         return replace(self, anchor=anchor, high=high, low=low)
 
-    def _zero(self) -> npt.NDArray[np.bool_]:
-        """Return (d + m,) whether a column may be zero in every row, so that any unit suits."""
+    def zero_columns(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d + m,): True where a column may be zero in every row.
+
+        Any unit fits such a column.
+        """
         nonzero = (self.high != 0) | (self.low != 0)
         zero_sums = np.append(~nonzero[1:].any(axis=1), ~nonzero.any(axis=0))
         return np.asarray((self.anchor.origin == 0) & zero_sums)
 
     @property
     def sums(self) -> Floats:
-        """(1 + d, m) sums in float64."""
+        """Residual sums (1 + d, m), rounded to float64."""
         return self.high + self.low
 
 
@@ -116,7 +119,7 @@ class ResidualReading:
     """Sum the residuals of a fit."""
 
     features: tuple[str, ...]  # d names
-    anchor: Anchor  # of features, then responses
+    anchor: Anchor  # origin and unit of the features, then of the responses
     coef: Floats  # (d, m) for offsets
     intercept: Floats  # (m,)
     exact: bool = False
@@ -128,8 +131,7 @@ class ResidualReading:
     def read(self, block: Block) -> ResidualSums:
         total = ResidualSums.empty(self.features, anchor=self.anchor)
         size = max(_RESIDUAL_BYTES // (8 * sum(self.coef.shape)), 16)
-        for lo in range(0, len(block), size):
-            tile = block.rows(lo, min(lo + size, len(block)))
+        for tile in split_rows(block, size):
             total = total + (self._exact(tile) if self.exact else self._plain(tile))
         return total
 
@@ -164,7 +166,7 @@ class ResidualReading:
         return ResidualSums(self.features, self.anchor, counted, high, low)
 
     def _centred_responses(self, tile: Block, v: Floats) -> Pair:
-        """Return the responses less the intercept."""
+        """Return the responses minus the intercept."""
         d = len(self.coef)
         assert tile.responses is not None
         _, low = exact_difference(tile.responses, self.anchor.origin[d:])
@@ -172,28 +174,28 @@ class ResidualReading:
         return add_pairs((v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v)))
 
     def _offset_rounding(self, tile: Block, u: Floats) -> Floats:
-        """Return (n, d) the rounding of the offsets."""
+        """Return the rounding error of each offset, (n, d)."""
         d = u.shape[1]
         features = dense(tile.features).astype(np.float64, copy=False)
         return exact_difference(features, self.anchor.origin[:d])[1] / self.anchor.unit[:d]
 
 
 def exact_product(a: Floats, b: Floats) -> Pair:
-    """Return a b, exactly."""
+    """Return the exact product `a b` as a pair: the rounded product and its rounding error."""
     high = a * b
     (a1, a2), (b1, b2) = _halves(a), _halves(b)
     return high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 def exact_difference(a: Floats, b: Floats) -> Pair:
-    """Return a - b, exactly."""
+    """Return the exact difference `a - b` as a pair: the rounded difference and its error."""
     high = a - b
     back = high - a
     return high, (a - (high - back)) - (b + back)
 
 
 def add_pairs(a: Pair, b: Pair) -> Pair:
-    """Return a + b, to some 32 digits."""
+    """Return the sum of two pairs, accurate to some 32 digits."""
     high = a[0] + b[0]
     back = high - a[0]
     low = (a[0] - (high - back)) + (b[0] - back) + a[1] + b[1]
@@ -202,7 +204,7 @@ def add_pairs(a: Pair, b: Pair) -> Pair:
 
 
 def sum_pairs(a: Pair) -> Pair:
-    """Return the sum over the first axis, pairwise."""
+    """Return the sum of pairs over the first axis, by pairwise summation."""
     high, low = a
     while len(high) > 1:
         half, odd = len(high) // 2, len(high) % 2
@@ -215,7 +217,7 @@ def sum_pairs(a: Pair) -> Pair:
 
 
 def _halves(a: Floats) -> Pair:
-    """Return a as the sum of two numbers of 26 bits."""
+    """Split each number into a sum of two numbers of 26 bits."""
     wide = _SPLIT * a
     high = wide - (wide - a)
     return high, a - high
@@ -223,30 +225,33 @@ def _halves(a: Floats) -> Pair:
 
 Want = Literal["gradient", "curvature", "floor"]
 
-_TILE_BYTES = 6 << 20  # tiles so long that threads do not wait for each other
+_TILE_BYTES = 6 << 20  # tiles are long, so that threads do not wait for each other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreDerivatives:
-    """Loss of a tile and its derivatives by the scores of each row."""
+    """Loss of a tile and its derivatives with respect to the scores of each row."""
 
     loss: float  # summed over rows, with their weights
     slope: Floats  # (m, n) l'(s), times the weight of the row
-    curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s); times the weight
-    cross: Floats | None  # (m, n) r(s), where l'' = diag(curve) - r r'; None where m is one
-    least: float  # smallest weight times f(s) of a row of positive weight
+    curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s), times the weight
+    cross: Floats | None  # (m, n) r in l'' = diag(curvature) - r r'; None if m is 1
+    least: float  # smallest `weight * f(s)` of the rows of positive weight
 
 
 class Loss(Protocol):
-    """Loss of scores, given the true class or response."""
+    """A loss function of scores, given the true class or the response of each row."""
 
     @property
     def columns(self) -> int:
-        """Number m of scores of a row."""
+        """Number m of scores per row."""
         ...
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return loss and derivatives at scores (m, n) of a tile; the scores may be overwritten."""
+        """Return the loss of a tile and its derivatives at scores (m, n).
+
+        The array `scores` may be overwritten.
+        """
         ...
 
 
@@ -258,8 +263,8 @@ class LossSums(Summable):
     weight: float
     loss: float
     gradient: Floats  # (d+1, m)
-    curvature: Floats | None  # (m (d+1), m (d+1)) or, as floor, (d+1, d+1)
-    least: float  # over all rows
+    curvature: Floats | None  # (m (d+1), m (d+1)), or (d+1, d+1) for the floor
+    least: float  # smallest `least` of all rows
 
     def __add__(self, other: LossSums) -> LossSums:
         ours, theirs = self.curvature, other.curvature
@@ -275,7 +280,7 @@ class LossSums(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossReading:
-    """Sum loss and derivatives at given coefficients."""
+    """Sum the loss and its derivatives at given coefficients over the rows."""
 
     features: tuple[str, ...]  # d names, for messages
     anchor: Anchor
@@ -291,22 +296,19 @@ class LossReading:
 
     def read(self, block: Block) -> LossSums:
         accumulator = _LossAccumulator(self, block)
-        size = max(accumulator.size, 1)
-        with np.errstate(
-            invalid="ignore", over="ignore"
-        ):  # missing and infinite cells are reported
-            for lo in range(0, len(block), size):
-                accumulator.add(block.rows(lo, min(lo + size, len(block))))
+        with np.errstate(invalid="ignore", over="ignore"):  # bad cells are reported below
+            for tile in split_rows(block, max(accumulator.size, 1)):
+                accumulator.add(tile)
         return accumulator.sums
 
 
 def tile_rows(width: int) -> int:
-    """Return the number of rows that stay in the cache while they are scored and summed."""
+    """Return the number of rows of a tile that stays in the cache while it is scored and summed."""
     return int(np.clip(_TILE_BYTES // (8 * width), 256, 32768))
 
 
 class _LossAccumulator:
-    """Sums over the tiles of one block."""
+    """Sums loss, gradient and curvature over the tiles of one block."""
 
     def __init__(self, reading: LossReading, block: Block) -> None:
         d, m = reading.coef.shape
@@ -340,14 +342,20 @@ class _LossAccumulator:
         )
 
     def _offsets(self, features: Features) -> Features:
-        """Return offsets of a tile; the rows themselves where they equal their offsets."""
+        """Return the offsets of a tile.
+
+        If offsets equal values, the features are returned without a copy.
+        """
         anchor = self.reading.anchor
         if anchor.idle and (is_sparse(features) or dense(features).dtype == np.float64):
             return features
         return anchor.offsets(features, out=self.offset_buffer[: features.shape[0]])
 
     def _curvature(self, rows: Features, derivatives: ScoreDerivatives) -> Floats:
-        """Return a block of (d+1, d+1) for each pair of scores; for a floor only one."""
+        """Return the curvature: a block (d+1, d+1) for each pair of scores.
+
+        For the floor it is a single block.
+        """
         assert derivatives.curvature is not None
         rows = dense(rows)
         if derivatives.cross is None:
@@ -363,7 +371,7 @@ class _LossAccumulator:
         return curvature
 
     def _weighted_products(self, rows: Floats, weight: Floats) -> Floats:
-        """Return (d+1, d+1) sum of weight [u, 1][u, 1]', weights not negative."""
+        """Return the sum of `weight [u, 1][u, 1]'`, (d+1, d+1). Weights must not be negative."""
         d = rows.shape[1]
         products = np.empty((d + 1, d + 1))
         root = np.sqrt(weight)
@@ -375,7 +383,7 @@ class _LossAccumulator:
 
 
 def _scores(coef_rows: Floats, rows: Features) -> Floats:
-    """Return (m, n) scores, row by row of each class."""
+    """Return the scores as an array (m, n): one line per score."""
     if is_sparse(rows):
         return np.ascontiguousarray((rows @ coef_rows.T).T)
     if len(coef_rows) == 1:
@@ -384,7 +392,7 @@ def _scores(coef_rows: Floats, rows: Features) -> Floats:
 
 
 def _sums(rows: Features, slope: Floats) -> Floats:
-    """Return (d, m) sums over rows of u times l'(s)."""
+    """Return the sum over rows of `u l'(s)`, (d, m)."""
     if is_sparse(rows):
         return np.asarray(rows.T @ slope.T)
     if len(slope) == 1:
@@ -392,16 +400,16 @@ def _sums(rows: Features, slope: Floats) -> Floats:
     return np.asarray(np.dot(slope, rows)).T
 
 
-Pass = Callable[[Any], Any]  # folds a reading over the rows with some engine
+Pass = Callable[[Any], Any]  # function that sums a reading over all rows of a table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformedReading:
-    """Apply a reading to z in place of the features."""
+    """Apply a reading to rows in other coordinates: `z = [u, 1] A` replaces the features."""
 
-    reading: Any  # of q columns with origin 0 and unit 1
+    reading: Any  # a reading of q columns with origin 0 and unit 1
     features: tuple[str, ...]  # d names, for messages
-    anchor: Anchor  # of the features
+    anchor: Anchor  # origin and unit of the features
     frame: Floats  # (d+1, q) A
 
     @property
@@ -410,11 +418,8 @@ class TransformedReading:
 
     def read(self, block: Block) -> Any:
         size = tile_rows(sum(self.frame.shape))
-        starts = range(0, max(len(block), 1), size)
-        return sum(
-            self.reading.read(self._transform(block.rows(lo, min(lo + size, len(block)))))
-            for lo in starts
-        )
+        tiles = split_rows(block, size) if len(block) else [block]
+        return sum(self.reading.read(self._transform(tile)) for tile in tiles)
 
     def _transform(self, tile: Block) -> Block:
         z = np.dot(self.anchor.offsets(tile.features), self.frame[:-1]) + self.frame[-1]
@@ -428,9 +433,9 @@ _PRODUCT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedProducts(Summable):
-    """Sums of weighted products of rows and a 1."""
+    """Sums of weighted products of rows that are followed by the constant 1."""
 
-    gram: Floats  # (d + 1, d + 1) sum of weight u u', or (0, 0)
+    gram: Floats  # (d + 1, d + 1) sum of `weight u u'`; (0, 0) without weights
     rhs: Floats  # (d + 1, m) sum of u rhs'
 
     def __add__(self, other: WeightedProducts) -> WeightedProducts:
@@ -439,7 +444,7 @@ class WeightedProducts(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedProductsReading:
-    """Sum products of rows about an anchor, with weights by number of row."""
+    """Sum products of offsets. Weights and right-hand sides are indexed by row number."""
 
     anchor: Anchor
     rhs: Floats  # (N, m)
@@ -454,8 +459,8 @@ class WeightedProductsReading:
         size = max(_PRODUCT_BYTES // (8 * d), d, 64)
         side = 0 if self.weights is None else d + 1
         total = WeightedProducts(np.zeros((side, side)), np.zeros((d + 1, self.rhs.shape[1])))
-        for lo in range(0, len(block), size):
-            self._add(block.rows(lo, min(lo + size, len(block))), total)
+        for tile in split_rows(block, size):
+            self._add(tile, total)
         return total
 
     def _add(self, tile: Block, total: WeightedProducts) -> None:

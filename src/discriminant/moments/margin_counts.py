@@ -1,28 +1,29 @@
-"""Margins of rows at a linear score, and the mistakes of a perceptron.
+"""Margins of rows summed over a table: counts by sign, smallest margins, perceptron mistakes.
 
 A row u of class y has, for each other class c, the margin
 
     m_c(u) = score_y(u) - score_c(u)        score_k(u) = u . w_k + b_k
 
-`Margins` counts the negative, zero and positive margins, by class of the row and other class. A
-margin is zero if rounding cannot distinguish it from zero,
+`Margins` counts negative, zero and positive margins, by class of the row and by other class. A
+margin counts as zero if it is within rounding error of zero,
 
     |m_c| <= slack * ( sum_j (|u_j| + offset_range_j) (|w_yj| + |w_cj|) + |b_y| + |b_c| )
 
-where `slack` is (8 + d) eps, which bounds the rounding of two inner products, unless the
-coefficients are less exact than that.
+where `slack` is `(8 + d) eps`, a bound of the rounding error of two inner products. For
+coefficients that are less accurate than that, a larger `slack` is given.
 
-It also stores, for each class, the `keep` rows with the smallest margins, each distinct row once.
-Ties are broken by a hash of the row, so that the rows stored out of many ties (all rows, at zero
-coefficients) are a random sample that does not depend on the order of the rows.
+`Margins` also stores, for each class, the `keep` rows with the smallest margins, each distinct row
+once. Ties are broken by a hash of the row. If many rows are tied (at zero coefficients all of them
+are), the stored rows are therefore a random sample that does not depend on the order of the rows.
 
-`Mistakes` sums what a perceptron needs. A row z = (x - origin) scale, followed by a 1 for the
-intercept, of class t has the margin
+`Mistakes` sums what a perceptron needs. Let `z = (x - origin) scale` be a row of class `t`,
+followed by the constant 1 for the intercept. Its margin is
 
     two classes   sign z.w                  K classes   z.w_t - z.w_r     r the best other class
 
-and is misclassified unless it is positive. A misclassified row adds  w += sign z,  or  w_t += z,
-w_r -= z,  to the update; the criterion J_p is the sum of the negated margins of these rows.
+and the row is misclassified unless its margin is positive. A misclassified row changes the update
+by `w += sign z` for two classes, or by `w_t += z` and `w_r -= z` for K classes. The criterion `J_p`
+is the sum of the negated margins of the misclassified rows.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
-from discriminant.moments.anchor import Anchor
-from discriminant.moments.summary_base import Summable
+from discriminant.moments.anchor import Anchor, align_anchors
+from discriminant.moments.summary_base import Summable, split_rows
 from discriminant.table.blocks import Block, Codes, Features, Floats, Places, dense, is_sparse
 
 _MISTAKE_ROWS = 4096  # rows of a tile
-_SAFE = 1e150  # largest number whose square is finite
+_SAFE = 1e150  # the square of a number up to this is finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScaling:
-    """Standardisation z = (x - origin) scale of rows, and the constant of the intercept."""
+    """Standardisation `z = (x - origin) scale` of rows, and the constant appended to each row."""
 
     origin: Floats  # (d,) zero for sparse rows
     scale: Floats  # (d,) zero excludes a column
-    intercept: float  # 1, or 0 for no intercept
+    intercept: float  # appended constant: 1, or 0 without intercept
 
     @property
     def squarable(self) -> bool:
@@ -58,7 +59,7 @@ class RowScaling:
         return not len(positive) or bool(positive.max() < _SAFE and positive.min() > 1.0 / _SAFE)
 
     def rows(self, features: Features) -> Any:
-        """Return (n, d) rows z; sparse rows stay sparse."""
+        """Return the standardised rows `z`, (n, d). Sparse rows stay sparse."""
         if is_sparse(features):
             scaled = features.astype(np.float64)
             scaled.data *= self.scale[scaled.indices]
@@ -94,11 +95,11 @@ class LinearWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mistakes(Summable):
-    """Misclassified rows of a perceptron; mistakes of parts add."""
+    """Sums over the misclassified rows of a perceptron."""
 
     count: int
     min_margin: float  # smallest margin
-    radius: float  # largest |z|, including the 1
+    radius: float  # largest norm of a row z, including the constant 1
     criterion: float  # J_p
     update: LinearWeights  # sum of the updates of misclassified rows
 
@@ -114,11 +115,11 @@ class Mistakes(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MistakesReading:
-    """Find the misclassified rows at given weights."""
+    """Find the misclassified rows at given weights and sum their updates."""
 
     weights: LinearWeights
     scaling: RowScaling
-    detailed: bool = True  # else only the count and min_margin are computed, which is quicker
+    detailed: bool = True  # if False, only the count and min_margin are computed
 
     @property
     def summary_size(self) -> int:
@@ -135,22 +136,22 @@ class MistakesReading:
     def _tile(self, tile: Block) -> Mistakes:
         if not self.detailed:
             return self._count(tile)
-        z, one = self.scaling.rows(tile.features), self.scaling.intercept
-        scores = z @ self.weights.slope.T + one * self.weights.intercept
-        margin, direction = true_class_margins(scores, tile.codes)
+        z, constant = self.scaling.rows(tile.features), self.scaling.intercept
+        scores = z @ self.weights.slope.T + constant * self.weights.intercept
+        margin, direction = margins_and_directions(scores, tile.codes)
         misclassified = ~(margin > 0)
         direction = direction[misclassified]
-        moves = LinearWeights(
-            np.asarray((z[misclassified].T @ direction).T), one * direction.sum(axis=0)
+        update = LinearWeights(
+            np.asarray((z[misclassified].T @ direction).T), constant * direction.sum(axis=0)
         )
-        size = z.power(2).sum(axis=1) if is_sparse(z) else np.einsum("ij,ij->i", z, z)
-        radius = float(np.sqrt(np.max(size) + one)) if len(margin) else 0.0
+        squares = z.power(2).sum(axis=1) if is_sparse(z) else np.einsum("ij,ij->i", z, z)
+        radius = float(np.sqrt(np.max(squares) + constant)) if len(margin) else 0.0
         return Mistakes(
             int(misclassified.sum()),
             float(margin.min(initial=np.inf)),
             radius,
             float(-margin[misclassified].sum()),
-            moves,
+            update,
         )
 
     def _count(self, tile: Block) -> Mistakes:
@@ -158,14 +159,17 @@ class MistakesReading:
         if not is_sparse(rows):
             rows = np.subtract(dense(rows), self.scaling.origin, dtype=np.float64)
         scores = np.asarray(rows @ slope.T) + self.scaling.intercept * self.weights.intercept
-        margin = true_class_margins(scores, tile.codes)[0]
+        margin = margins_and_directions(scores, tile.codes)[0]
         no_update = LinearWeights(np.zeros((0, 0)), np.zeros(0))
         count = int(np.count_nonzero(~(margin > 0)))
         return Mistakes(count, float(margin.min(initial=np.inf)), np.nan, np.nan, no_update)
 
 
-def true_class_margins(scores: Floats, codes: Codes) -> tuple[Floats, Floats]:
-    """Return (n,) margins of the true class over the best other, and (n, m) update directions."""
+def margins_and_directions(scores: Floats, codes: Codes) -> tuple[Floats, Floats]:
+    """Return the margin of each row, (n,), and the direction of its update, (n, m).
+
+    The margin is the score of the true class minus the largest other score.
+    """
     rows = np.arange(len(codes))
     if scores.shape[1] == 1:
         sign = 2.0 * codes.astype(np.float64) - 1.0
@@ -180,7 +184,7 @@ def true_class_margins(scores: Floats, codes: Codes) -> tuple[Floats, Floats]:
 
 
 _EPS = float(np.finfo(np.float64).eps)
-_TILE = 1 << 19  # numbers of a tile; long, because every tile is merged
+_TILE = 1 << 19  # numbers in a tile; tiles are long, because merging each one takes time
 _MIX = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)  # MurmurHash3
 
 Counts = npt.NDArray[np.int64]
@@ -189,12 +193,12 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Margins(Summable):
-    """Margins of rows of K classes in d features at one set of coefficients."""
+    """Counts of margins, and rows with the smallest margins, for one set of coefficients."""
 
     features: tuple[str, ...]  # d names
     anchor: Anchor
     keep: int  # largest number of rows stored per class
-    negative: Counts  # (K, K) counts by class of the row and other class
+    negative: Counts  # (K, K) number of margins by class of the row and by other class
     zero: Counts  # (K, K)
     positive: Counts  # (K, K)
     codes: Places  # (m,) classes of the stored rows, sorted
@@ -220,11 +224,12 @@ class Margins(Summable):
         )
 
     def __add__(self, other: Margins) -> Margins:
-        """Combine margins at the same coefficients, about any anchors."""
+        """Combine margins at the same coefficients; the anchors may differ."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
-        ours, theirs = _align(self, other)
-        both = replace(
+        empty, other_empty = not len(self.codes), not len(other.codes)
+        ours, theirs = align_anchors(self, other, empty=empty, other_empty=other_empty)
+        total = replace(
             ours,
             negative=ours.negative + theirs.negative,
             zero=ours.zero + theirs.zero,
@@ -234,25 +239,26 @@ class Margins(Summable):
             tiebreak=np.concatenate([ours.tiebreak, theirs.tiebreak]),
             offsets=np.concatenate([ours.offsets, theirs.offsets]),
         )
-        return both._smallest_rows() if len(ours.codes) and len(theirs.codes) else both
+        return total if empty or other_empty else total._smallest_rows()
 
     def at(self, anchor: Anchor) -> Margins:
-        """Return the same margins with the stored rows about another anchor."""
+        """Return the same margins, with the stored rows as offsets from another anchor."""
         if anchor.same_as(self.anchor):
             return self
         offsets = self.offsets * (self.anchor.unit / anchor.unit) + self.anchor.shift_to(anchor)
         return replace(self, anchor=anchor, offsets=offsets)
 
     def _smallest_rows(self) -> Margins:
-        """Return only the rows to be stored, each distinct row once, in their order."""
-        once = np.lexsort((self.margin, self.tiebreak, self.codes))
-        codes, draw = self.codes[once], self.tiebreak[once]
-        new = np.append(True, (codes[1:] != codes[:-1]) | (draw[1:] != draw[:-1]))
-        once = once[new[: len(once)]]
-        order = once[np.lexsort((self.tiebreak[once], self.margin[once], self.codes[once]))]
+        """Return the margins with only the rows to be stored, sorted and without duplicates."""
+        distinct = np.lexsort((self.margin, self.tiebreak, self.codes))
+        codes, hashes = self.codes[distinct], self.tiebreak[distinct]
+        new = np.append(True, (codes[1:] != codes[:-1]) | (hashes[1:] != hashes[:-1]))
+        distinct = distinct[new[: len(distinct)]]
+        keys = self.tiebreak[distinct], self.margin[distinct], self.codes[distinct]
+        order = distinct[np.lexsort(keys)]
         codes = self.codes[order]
-        place = np.arange(len(codes)) - np.searchsorted(codes, codes)
-        order = order[place < self.keep]
+        rank = np.arange(len(codes)) - np.searchsorted(codes, codes)
+        order = order[rank < self.keep]
         return replace(
             self,
             codes=self.codes[order],
@@ -261,22 +267,22 @@ class Margins(Summable):
             offsets=self.offsets[order],
         )
 
-    def _zero(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether a column is zero in every stored row."""
+    def zero_columns(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True for columns that are zero in every stored row."""
         return np.asarray((self.anchor.origin == 0) & ~self.offsets.any(axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginReading:
-    """Find the margins of rows at given coefficients."""
+    """Compute the margins of rows at given coefficients."""
 
     features: tuple[str, ...]  # d names
     anchor: Anchor
     coef: Floats  # (K, d) for offsets
     intercept: Floats  # (K,)
     keep: int  # rows stored per class
-    offset_range: Floats | None = None  # (d,) size of the offsets, for rounding; None is zero
-    slack: float | None = None  # None is (8 + d) eps
+    offset_range: Floats | None = None  # (d,) size of the offsets, for the rounding bound
+    slack: float | None = None  # None means (8 + d) eps
 
     @property
     def summary_size(self) -> int:
@@ -287,11 +293,9 @@ class MarginReading:
         K, d = self.coef.shape
         total = Margins.empty(self.features, K, anchor=self.anchor, keep=self.keep)
         size = max(_TILE // (d + 4 * K), 256)
-        with np.errstate(
-            invalid="ignore", over="ignore"
-        ):  # missing and infinite cells are reported
-            for lo in range(0, len(block), size):
-                total = total + self._tile(block.rows(lo, min(lo + size, len(block))))
+        with np.errstate(invalid="ignore", over="ignore"):  # bad cells are reported
+            for tile in split_rows(block, size):
+                total = total + self._tile(tile)
         return total
 
     def _tile(self, tile: Block) -> Margins:
@@ -301,10 +305,10 @@ class MarginReading:
                 tile, features=tile.features[counted], codes=tile.codes[counted], weight=None
             )
         K = len(self.intercept)
-        codes, each = tile.codes.astype(np.intp), np.arange(len(tile))
+        codes = tile.codes.astype(np.intp)
         offsets = self.anchor.offsets(tile.features)
         margins = self._margins(tile, offsets, codes)
-        margins[each, codes] = np.inf
+        margins[np.arange(len(tile)), codes] = np.inf
         stored = self._smallest(margins.min(axis=1), codes, tile)
         counts = [_by_class(which, codes) for which in (margins < 0, margins == 0, margins > 0)]
         counts[2][np.arange(K), np.arange(K)] = 0
@@ -324,34 +328,40 @@ class MarginReading:
         return margins_of_tile._smallest_rows()
 
     def _margins(self, tile: Block, offsets: Floats, codes: Places) -> Floats:
-        """Return (n, K) margins, set to zero within rounding; the offsets are overwritten."""
+        """Return the margins (n, K); those within rounding error of zero are set to zero.
+
+        The array `offsets` is overwritten.
+        """
         scores = offsets @ self.coef.T
         scores += self.intercept
         if not np.isfinite(scores).all():
             tile.raise_bad_cell(self.features)
-        own = codes[:, None]
-        margins = np.take_along_axis(scores, own, axis=1) - scores
+        true = codes[:, None]
+        margins = np.take_along_axis(scores, true, axis=1) - scores
         size = np.abs(offsets, out=offsets) @ np.abs(self.coef.T)
         size += self._floor()
-        size += np.take_along_axis(size, own, axis=1)
+        size += np.take_along_axis(size, true, axis=1)
         size *= (8 + len(self.features)) * _EPS if self.slack is None else self.slack
         margins[np.abs(margins) <= size] = 0.0
         return np.asarray(margins)
 
     def _floor(self) -> Floats:
-        """Return (K,) size of the terms of a score at the origin."""
+        """Return the part of the rounding bound that is the same for all rows, by score, (K,)."""
         size = np.abs(self.intercept)
         return size if self.offset_range is None else size + np.abs(self.coef) @ self.offset_range
 
     def _smallest(self, margin: Floats, codes: Places, tile: Block) -> Places:
-        """Return indices of rows that include the `keep` rows to be stored of each class."""
+        """Return indices of candidate rows.
+
+        They include, for each class, the `keep` rows that are to be stored.
+        """
         indices = []
         for k in range(len(self.intercept)):
             candidates = np.flatnonzero(codes == k)
             if len(candidates) > self.keep:
-                own = margin[candidates]
-                candidates = candidates[own <= self._margin_limit(own)]
-                if len(candidates) > 4 * self.keep:  # ties, most likely
+                margins = margin[candidates]
+                candidates = candidates[margins <= self._margin_limit(margins)]
+                if len(candidates) > 4 * self.keep:  # probably because of ties
                     hashes = _hash_rows(dense(tile.features[candidates]).astype(np.float64))
                     order = np.lexsort((hashes, margin[candidates]))
                     new = np.append(True, hashes[order][1:] != hashes[order][:-1])
@@ -360,7 +370,10 @@ class MarginReading:
         return np.concatenate(indices)
 
     def _margin_limit(self, margin: Floats) -> float:
-        """Return the largest margin to be stored; if rows repeat, among the distinct margins."""
+        """Return the largest margin to be stored.
+
+        If rows are repeated, only distinct margins count.
+        """
         last = np.partition(margin, self.keep - 1)[self.keep - 1]
         if 2 * len(np.unique(margin[margin <= last])) < self.keep:
             distinct = np.unique(margin)
@@ -369,15 +382,15 @@ class MarginReading:
 
 
 def _by_class(which: npt.NDArray[np.bool_], codes: Places) -> Counts:
-    """Return (K, K) counts of (n, K) flags, by class of the row."""
+    """Return how often each of the flags (n, K) is True, by class of the row: (K, K)."""
     K = which.shape[1]
     columns = [np.bincount(codes[which[:, c]], minlength=K) for c in range(K)]
     return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _hash_rows(values: Floats) -> Hashes:
-    """Return (n,) a 64-bit hash of each row: equal for equal rows."""
-    bits = (values + 0.0).view(np.uint64)  # -0.0 equals 0.0
+    """Return a 64-bit hash of each row, (n,). Equal rows have equal hashes."""
+    bits = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0
     bits ^= bits >> np.uint64(32)  # small integers differ only in their leading bits
     odd = _mix64(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
     return _mix64(bits @ odd)
@@ -387,14 +400,3 @@ def _mix64(bits: Hashes) -> Hashes:
     for factor in _MIX:
         bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(factor)
     return np.asarray(bits ^ (bits >> np.uint64(33)))
-
-
-def _align(ours: Margins, theirs: Margins) -> tuple[Margins, Margins]:
-    """Return both about the same anchor; that of the other where one stores no row."""
-    anchor = ours.anchor
-    if not len(ours.codes):
-        anchor = theirs.anchor
-    elif len(theirs.codes) and not anchor.same_as(theirs.anchor):
-        zero, zero_too = ours._zero(), theirs._zero()
-        anchor = anchor.common_units(theirs.anchor, zero=zero, zero_too=zero_too)
-    return ours.at(anchor), theirs.at(anchor)

@@ -1,4 +1,4 @@
-"""Log loss, Brier score and calibration of posterior probabilities, as sums over rows.
+"""Probability scores as sums over rows: log loss, Brier score and calibration of posteriors.
 
 For a row of weight w and class y with posterior p:
 
@@ -7,13 +7,15 @@ For a row of weight w and class y with posterior p:
     calibration sums of w, w p_k and w [y = k] over the rows whose p_k lies in each of B bins,
                 (j/B, (j+1)/B], 0 in the first; the same for the largest p_k and whether it is right
 
-Losses are summed with their squares, so that their means have standard errors. B has many
-divisors: bins can be merged later, but not split.
+The squares of the losses are summed as well, from which the standard errors of the mean losses
+follow. The default number of bins, B, has many divisors, because bins can be merged later but not
+split.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +25,15 @@ from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Codes, Floats, Places
 
 BINS = 60
-TIE = 1e-9  # relative difference below which posteriors, expected costs and limits are equal
-_TILE = 1 << 15  # posteriors processed at a time, so that they stay in the cache
+TIE = 1e-9  # posteriors, costs and limits with a smaller relative difference are equal
+_TILE = 1 << 15  # number of posteriors processed at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbabilityScores(Summable):
     """Losses and calibration of posteriors of K classes."""
 
-    weight: Floats  # (2, K) by true class, rows with a posterior: sums of w, w^2
+    weight: Floats  # (2, K) by true class, for rows with a posterior: sums of w, w^2
     log_loss: Floats  # (4, K) by true class: sums of w l, w l^2, w^2 l, w^2 l^2
     brier: Floats  # (4, K) by true class: the same sums of b
     bins: Floats  # (3, K, B) by the posterior of a class: sums of w, w p_k, w [y = k]
@@ -53,7 +55,9 @@ class ProbabilityScores(Summable):
         *,
         bins: int = BINS,
     ) -> ProbabilityScores:
-        """Return the scores of n rows of positive weight; None is weight one for every row.
+        """Return the scores of n rows.
+
+        Weights must be positive; None means weight one for every row.
 
         >>> posterior = np.array([[0.5, 0.5], [0.1, 0.9]])
         >>> scores = ProbabilityScores.from_posteriors(np.log(posterior), np.array([0, 1]))
@@ -65,13 +69,16 @@ class ProbabilityScores(Summable):
         size = max(_TILE // K, 64)
         for lo in range(0, n, size):
             part = slice(lo, min(lo + size, n))
-            logs = np.ascontiguousarray(log_posterior[part].T)  # (K, n): along the rows
+            logs = np.ascontiguousarray(log_posterior[part].T)  # (K, n), contiguous along the rows
             part_weight = None if weight is None else weight[part]
             _add(scores, logs, codes[part].astype(np.intp), part_weight)
         return scores
 
     def reindex(self, places: npt.NDArray[np.intp], classes: int) -> ProbabilityScores:
-        """Return the same scores over more classes, with these classes at `places`."""
+        """Return the same scores over a larger set of classes.
+
+        Class k here has index `places[k]` there.
+        """
         wider = ProbabilityScores.empty(classes, bins=self.top.shape[1])
         wider.weight[:, places], wider.bins[:, places] = self.weight, self.bins
         wider.log_loss[:, places], wider.brier[:, places] = self.log_loss, self.brier
@@ -93,8 +100,9 @@ class ProbabilityScores(Summable):
 def bin_edges(bins: int) -> Floats:
     """Return the B - 1 inner edges j/B of the bins, raised by a relative `TIE`.
 
-    Round probabilities, such as a 0.05 share of votes, often lie on an edge. Their logarithms
-    change the last digit, and they still belong to the bin below.
+    Round probabilities, such as a vote share of 0.05, often lie on an edge and belong to the bin
+    below it. Taking their logarithm may change the last digit, and the raised edge keeps them in
+    that bin.
     """
     return np.asarray(np.arange(1, bins) / bins * (1.0 + TIE))
 
@@ -105,7 +113,7 @@ def _add(scores: ProbabilityScores, logs: Floats, codes: Places, weight: Floats 
     truth = codes * n + np.arange(n)  # flat indices of the true classes among K n posteriors
     p, log_loss = np.exp(logs), -logs.ravel()[truth]
     _add_calibration(scores, p, codes, truth, weight)
-    p.ravel()[truth] = -np.expm1(-log_loss)  # 1 - p from the log of p keeps its digits near 1
+    p.ravel()[truth] = -np.expm1(-log_loss)  # 1 - p from log p is accurate even near p = 1
     brier = np.einsum("kn,kn->n", p, p)
     scores.weight[:] += _sum_by_class(
         codes, K, (None, None) if weight is None else (weight, weight**2)
@@ -125,7 +133,7 @@ def _add_calibration(
     scores.bins[2] += np.bincount(true, weight, minlength=K * B).reshape(K, B)
     largest, predicted = max_and_argmax(p)
     correct = (predicted == codes).astype(np.float64)
-    top_bin = bin_index.max(axis=0)  # bins rise with p
+    top_bin = bin_index.max(axis=0)  # the bin index increases with p
     scores.top[:2] += _bin_sums(top_bin, largest, weight, B)
     scores.top[2] += np.bincount(
         top_bin, correct if weight is None else weight * correct, minlength=B
@@ -133,22 +141,28 @@ def _add_calibration(
 
 
 def max_and_argmax(p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Return the largest of (K, n) in each column, and its index: an `argmax` for few classes.
+    """Return the largest value of each column of `p`, (K, n), and its index.
 
-    It is some ten times as fast as `argmax` along the first axis.
+    For few classes this is some ten times as fast as `argmax` along the first axis.
 
     >>> max_and_argmax(np.array([[0.3, 0.5], [0.7, 0.5]]))
     (array([0.7, 0.5]), array([1, 0]))
     """
-    largest, best = p[0].copy(), np.zeros(p.shape[1], dtype=np.intp)
+    largest, best = p[0].copy(), np.zeros(p.shape[1], dtype=_code_type(len(p)))
     for k in range(1, len(p)):
-        np.copyto(best, k, where=p[k] > largest)
+        larger = (p[k] > largest).view(np.int8).astype(best.dtype, copy=False)
+        larger *= best.dtype.type(k)  # k where class k is larger, else 0: faster than a mask
+        np.maximum(best, larger, out=best)
         np.maximum(largest, p[k], out=largest)
-    return largest, best
+    return largest, best.astype(np.intp)
+
+
+def _code_type(classes: int) -> type[np.signedinteger[Any]]:
+    return np.int8 if classes <= 1 << 7 else np.int32
 
 
 def _bin_of(p: Floats, bins: int) -> Places:
-    """Return the bin of each p: an edge belongs to the bin below, as in scikit-learn.
+    """Return the bin of each p. A value on an edge belongs to the bin below, as in scikit-learn.
 
     >>> _bin_of(np.array([0.0, 0.5, 0.51, 1.0]), 2).tolist()
     [0, 0, 1, 1]
@@ -158,13 +172,13 @@ def _bin_of(p: Floats, bins: int) -> Places:
             bin_edges(bins), p
         )  # values outside [0, 1] go to the first or last bin
     edges = np.concatenate(([-np.inf], bin_edges(bins), [np.inf]))
-    index = (p * bins).astype(np.intp)  # exact, or at the lower edge of the next bin
+    index = (p * bins).astype(np.intp)  # correct, except on the lower edge of the next bin
     index -= p <= edges[index]
     return index
 
 
 def _bin_sums(bin_index: Places, p: Floats, weight: Floats | None, bins: int) -> Floats:
-    """Return (2, B) sums of w and of w p."""
+    """Return the sums of `w` and of `w p` in each bin, (2, B)."""
     weighted = p if weight is None else weight * p
     return np.array([np.bincount(bin_index, each, minlength=bins) for each in (weight, weighted)])
 

@@ -1,26 +1,28 @@
-"""Triangular factor of the rows (TSQR), and column sums of sparse rows.
+"""QR factor of the rows, accumulated block by block (TSQR), and column sums of sparse rows.
 
-With A the rows [1, u], u the offsets of the columns, each row times the square root of its weight:
+Let `A` have the rows `[1, u]`, where `u` are the offsets of the columns, each row multiplied by the
+square root of its weight. Then
 
     A = Q R   so   R'R = A'A
 
-R has as many digits as the rows themselves; A'A, and so every moment, has half of them once columns
-are nearly collinear. Factors of parts, stacked, are rows again, and their factor is that of the
-whole (TSQR). Because the ones come first,
+`R` is as accurate as the rows themselves, whereas `A'A`, and so every moment, has only half as many
+correct digits if columns are nearly collinear. To merge the factors of two sets of rows, stack them
+and factor the result (TSQR). Because the column of ones comes first,
 
     R = | sqrt(n)  sqrt(n) mean' |      C'C = scatter about the mean
         |    0           C       |
 
-so the rest of R is the factor of the centred rows, and a new origin changes the first row alone.
-Rows cannot be removed from a factor, only from moments.
+so the lower right block `C` is the factor of the centred rows, and a new origin changes only the
+first row of `R`. Rows can be removed from moments, but not from a factor.
 
-`ColumnSums` has weight, mean and standard deviation of each column of sparse rows, without visiting
-the zeros:
+`ColumnSums` gives weight, mean and standard deviation of each column of sparse rows, without
+visiting the zeros:
 
     weight = sum w      total = sum w x      squares = sum w (x - centre)^2
 
-The zeros of a column are not stored; together they add their weight times centre^2. Summed first
-about zero for the means and then about these means, nothing is squared far from its mean.
+The zeros of a column are not stored; together they contribute their weight times `centre^2`. The
+first pass sums about zero, which gives the means, and the second pass about these means, so that no
+value is squared far from its mean.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ import numpy.typing as npt
 from scipy.linalg import qr
 
 from discriminant.errors import MomentsMismatchError
-from discriminant.moments.anchor import Anchor
-from discriminant.moments.summary_base import Summable
-from discriminant.table.blocks import Block, Features, Floats
+from discriminant.moments.anchor import Anchor, align_anchors
+from discriminant.moments.summary_base import Summable, split_rows
+from discriminant.table.blocks import Block, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,7 @@ class ColumnSums(Summable):
 
     @property
     def std(self) -> Floats:
-        """(d,) standard deviations of the columns, with the weight as denominator."""
+        """(d,) standard deviations of the columns; the denominator is the sum of the weights."""
         variance = self.squares / self.weight - (self.mean - self.centre) ** 2
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
@@ -80,11 +82,12 @@ class ColumnSumsReading:
 
     def read(self, block: Block) -> ColumnSums:
         weight = np.ones(len(block)) if block.weight is None else block.weight
-        rows = _sum_duplicates(block.features)
+        rows = block.features
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
         entry_weight, d = np.repeat(weight, np.diff(rows.indptr)), len(self.centre)
-        with np.errstate(
-            invalid="ignore", over="ignore"
-        ):  # missing and infinite cells are reported
+        with np.errstate(invalid="ignore", over="ignore"):  # bad cells are reported
             total = np.bincount(rows.indices, entry_weight * rows.data, minlength=d)
             deviation = rows.data - self.centre[rows.indices]
             squares = np.bincount(rows.indices, entry_weight * deviation * deviation, minlength=d)
@@ -96,24 +99,17 @@ class ColumnSumsReading:
         return ColumnSums(self.centre, float(weight.sum()), sums[0], sums[1])
 
 
-def _sum_duplicates(rows: Features) -> Features:
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
-
-
 _TILE = 512  # rows factored at a time, unless there are many columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterFactor(Summable):
-    """Triangular factor of rows in p columns."""
+    """Triangular QR factor `R` of rows in p columns."""
 
     columns: tuple[str, ...]  # p names
     anchor: Anchor  # origin and unit of the columns
     rows: int  # number of rows of positive weight
-    root: Floats  # (r, 1 + p), r at most 1 + p, upper triangular, diagonal not negative
+    root: Floats  # (r, 1 + p) upper triangular R, r <= 1 + p, diagonal not negative
 
     @classmethod
     def empty(cls, columns: Sequence[str], *, anchor: Anchor | None = None) -> ScatterFactor:
@@ -129,24 +125,24 @@ class ScatterFactor(Summable):
             return self
         if not self.rows:
             return other
-        anchor = self.anchor
-        if not anchor.same_as(other.anchor):
-            zero, zero_too = self._zero(), other._zero()
-            anchor = anchor.common_units(other.anchor, zero=zero, zero_too=zero_too)
-        root = triangular_factor(np.vstack([self.at(anchor).root, other.at(anchor).root]))
-        return replace(self, anchor=anchor, rows=self.rows + other.rows, root=root)
+        ours, theirs = align_anchors(self, other)
+        root = triangular_factor(np.vstack([ours.root, theirs.root]))
+        return replace(ours, rows=self.rows + other.rows, root=root)
 
     def at(self, anchor: Anchor) -> ScatterFactor:
-        """Return the same factor about another origin and in other units."""
+        """Return the factor of the same rows for another anchor."""
         if anchor.same_as(self.anchor):
             return self
         root = self.root.copy()
-        root[:, 1:] *= np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
+        root[:, 1:] *= np.where(self.zero_columns(), 1.0, self.anchor.unit / anchor.unit)
         root[:, 1:] += root[:, :1] * self.anchor.shift_to(anchor)
         return replace(self, anchor=anchor, root=root)
 
     def reindex(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
-        """Return the same rows over more columns, with these at sorted places; others are zero."""
+        """Return the factor of the same rows with more columns; the added columns are zero.
+
+        Column j here has index `places[j]` there; `places` must be sorted.
+        """
         p = len(columns)
         root, origin, unit = np.zeros((len(self.root), 1 + p)), np.zeros(p), np.ones(p)
         root[:, np.append(0, 1 + places)] = self.root
@@ -167,22 +163,24 @@ class ScatterFactor(Summable):
 
     @property
     def centred(self) -> Floats:
-        """(r, p) factor of the rows about their mean."""
+        """(r, p) factor of the rows centred at their mean."""
         return self.root[1:, 1:]
 
     @property
     def uncentred(self) -> Floats:
-        """(r, p) factor of the rows about zero, in the units of the anchor."""
+        """(r, p) factor of the rows about zero instead of the mean, in the units of the anchor."""
         about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
         return triangular_factor(about_zero.root[:, 1:])
 
-    def _zero(self) -> npt.NDArray[np.bool_]:
-        """Return (p,) whether a column is zero in every row."""
+    def zero_columns(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (p,): True for columns that are zero in every row."""
         return np.asarray((self.anchor.origin == 0) & ~self.root[:, 1:].any(axis=0))
 
 
 def triangular_factor(rows: Floats) -> Floats:
-    """Return the triangular factor of rows; its diagonal is not negative, so that it is unique.
+    """Return the triangular factor of rows.
+
+    The diagonal is not negative, which makes the factor unique.
 
     >>> triangular_factor(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
     array([[5. , 2.2],
@@ -195,10 +193,14 @@ def triangular_factor(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterFactorReading:
-    """Factor features and responses; responses come from the rows or from their class."""
+    """Compute the QR factor of features and responses.
+
+    With `coding` the responses are the codes of the class of each row, otherwise the responses of
+    the block.
+    """
 
     columns: tuple[str, ...]  # p = d + m names
-    anchor: Anchor  # of all p columns
+    anchor: Anchor  # origin and unit of all p columns
     coding: Floats | None = None  # (K, m) response offsets of each class
 
     @property
@@ -208,8 +210,7 @@ class ScatterFactorReading:
     def read(self, block: Block) -> ScatterFactor:
         p = len(self.columns)
         size, root = max(_TILE, 4 * p), np.zeros((0, 1 + p))
-        for lo in range(0, len(block), size):
-            tile = block.rows(lo, min(lo + size, len(block)))
+        for tile in split_rows(block, size):
             root = triangular_factor(np.vstack([root, self._weighted(tile)]))
         counted = len(block) if block.weight is None else int((block.weight > 0).sum())
         return ScatterFactor(self.columns, self.anchor, counted, root)
@@ -223,11 +224,11 @@ class ScatterFactorReading:
 
 
 def row_offsets(tile: Block, anchor: Anchor, coding: Floats | None) -> tuple[Floats, Floats]:
-    """Return (n, d) features and (n, m) responses of some rows, as offsets."""
+    """Return features (n, d) and responses (n, m) of a tile, with the origin subtracted."""
     d = tile.features.shape[1]
-    places = np.arange(len(anchor.origin))
-    features = anchor.select(places[:d]).offsets(tile.features)
+    columns = np.arange(len(anchor.origin))
+    features = anchor.select(columns[:d]).offsets(tile.features)
     if coding is not None:
         return features, coding[tile.codes]
     assert tile.responses is not None
-    return features, anchor.select(places[d:]).offsets(tile.responses)
+    return features, anchor.select(columns[d:]).offsets(tile.responses)

@@ -1,19 +1,21 @@
-"""Ranking of the rows of one class above the others by a score, in bounded memory.
+"""Ranking of rows by a score, in bounded memory, for ROC curves, precision-recall and AUC.
 
-ROC curve, precision and recall, and AUC follow from the weight of both kinds at each score:
+One class is positive and all others negative. ROC curve, precision and recall, and AUC follow from
+the weight of the negative and of the positive rows at each score:
 
     negative_b, positive_b = weight of the rows of each kind with score s_b     s_1 < s_2 < ...
 
-A `Ranking` stores these for at most `bins` scores. A float64 is 64 bits whose order is that of the
-numbers (after flipping the sign bit, and all bits of negative numbers). While there are at most
-`bins` distinct scores, all bits are stored and nothing is lost. Beyond that, the fewest possible
-trailing bits of every score are dropped: scores that agree in the others share a bin. Their number
-depends on the set of scores alone, and a part never needs to drop more than the whole. So parts
-merge to exactly what one pass over all rows gives, in any order and grouping.
+A `Ranking` stores these weights for at most `bins` scores. The 64 bits of a float64, read as an
+integer, are in the order of the numbers (after flipping the sign bit, and all bits of negative
+numbers). With at most `bins` distinct scores, all bits are stored and nothing is lost. With more
+distinct scores, trailing bits are dropped from every score, as few as possible, and scores that
+agree in the remaining bits share a bin. The number of dropped bits depends only on the set of
+scores, and a subset never drops more bits than the whole. So merging the rankings of parts, in any
+order and grouping, gives exactly the result of one pass over all rows.
 
-The loss is known. The lower edge of a bin is a threshold with exact counts at and above it, so
-every corner of a curve is a true point of it. Within a bin the order of the rows is unknown; they
-count as ties, and the AUC is off by at most
+The error of this approximation is known. At the lower edge of a bin the counts at and above that
+threshold are exact, so every corner of the computed curve lies on the true curve. Within a bin the
+order of the rows is unknown. They count as ties, and the error of the AUC is at most
 
     1/2 sum_b (share of positives in b) (share of negatives in b)
 
@@ -51,9 +53,9 @@ class ScoreCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking(Summable):
-    """Weight of positive and negative rows at up to `bins` scores; rankings of parts add.
+    """Weight of positive and negative rows at up to `bins` scores; rankings can be added.
 
-    Made by `discriminant.ranking` from labels and scores.
+    `discriminant.ranking` computes it from labels and scores.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ class Ranking(Summable):
     bins: int
     dropped: int
     keys: Keys  # (m,) increasing
-    weight: Floats  # (2, m) of the negative rows, of the positive rows
+    weight: Floats  # (2, m) weight of the negative rows, then of the positive rows
 
     @classmethod
     def empty(cls, positive: Any, *, bins: int = BINS) -> Ranking:
@@ -150,13 +152,13 @@ class Ranking(Summable):
         )
 
     def steps(self) -> ScoreCounts:
-        """Return the weights at the lower edges of the bins."""
+        """Return the weight of positive and negative rows in each bin, with its lower edge."""
         return ScoreCounts(scores_of(self.keys), self.weight[0], self.weight[1], self.dropped == 0)
 
     def _read(
         self, scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
     ) -> Ranking:
-        """Return the ranking of other rows with the same positive class and bins."""
+        """Return the ranking of these rows, with the positive class and bins of this ranking."""
         if weight is not None:
             counted = weight > 0
             scores, own, weight = scores[counted], own[counted], weight[counted]
@@ -172,7 +174,10 @@ class Ranking(Summable):
         return self._with_bins(np.concatenate(distinct_keys), np.concatenate(weights, axis=1), 0)
 
     def _with_bins(self, keys: Keys, weight: Floats, dropped: int) -> Ranking:
-        """Return one bin for each key, with as many bits dropped as the number of bins requires."""
+        """Return a ranking with these keys.
+
+        If there are more keys than bins, more trailing bits are dropped.
+        """
         keys, weight = _merge_equal(_drop_bits(keys, dropped), weight)
         needed = _bits_to_drop(keys, self.bins)
         if needed > dropped:
@@ -183,7 +188,7 @@ class Ranking(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingReading:
-    """Score rows and rank them."""
+    """Compute the scores of rows and rank the rows by them."""
 
     positive: Any  # label of the positive class
     code: int  # code of the positive class
@@ -202,7 +207,7 @@ class RankingReading:
 
 
 def score_values(scores: Any, rows: int, labels: list[Any], *, start: int = 0) -> npt.NDArray[Any]:
-    """Return (n,) scores as numbers; raise ScoreError for NaN. Infinities have a rank."""
+    """Return the scores as numbers, (n,). NaN raises ScoreError; infinite scores are allowed."""
     values = as_numbers(scores)
     if values.shape != (rows,):
         raise ScoreError.of_shape(values.shape, rows, labels)
@@ -222,14 +227,14 @@ def as_numbers(scores: Any) -> npt.NDArray[Any]:
 
 
 def check_missing(scores: npt.NDArray[Any], column: object = None, *, start: int = 0) -> None:
-    """Raise ScoreError for NaN, with its row counted from `start`."""
+    """Raise ScoreError if a score is NaN. Rows in the message are counted from `start`."""
     if scores.dtype.kind == "f" and np.isnan(scores).any():
         missing = np.flatnonzero(np.isnan(scores))
         raise ScoreError.missing(start + int(missing[0]), len(missing), column)
 
 
 def keys_of(scores: npt.NDArray[Any]) -> Keys:
-    """Return integers in the order of the scores; -0 and 0 are equal.
+    """Return integers that are in the order of the scores; -0 and 0 have the same integer.
 
     >>> scores_of(keys_of(np.array([-np.inf, -1.5, -0.0, 2.0]))).tolist()
     [-inf, -1.5, 0.0, 2.0]
@@ -239,7 +244,7 @@ def keys_of(scores: npt.NDArray[Any]) -> Keys:
 
 
 def scores_of(keys: Keys) -> Floats:
-    """Return the scores of integer keys; keys below that of -inf are raised to it."""
+    """Return the scores of integer keys. Keys below that of -inf are treated as -inf."""
     keys = np.maximum(keys, _MIN_KEY)
     return np.asarray(np.where(keys & _SIGN, keys ^ _SIGN, ~keys)).view(np.float64)
 
@@ -251,8 +256,11 @@ def _drop_bits(keys: Keys, dropped: int) -> Keys:
 
 
 def _bits_to_drop(keys: Keys, bins: int) -> int:
-    """Return the fewest trailing bits to drop so that at most `bins` sorted keys stay distinct."""
-    differing = keys[1:] ^ keys[:-1]  # neighbours stay distinct while one of these bits remains
+    """Return how many trailing bits of the sorted keys to drop.
+
+    It is the smallest number that leaves at most `bins` distinct keys.
+    """
+    differing = keys[1:] ^ keys[:-1]  # keys stay distinct while one of these bits is stored
     for dropped in range(64):
         if np.count_nonzero(differing >> np.uint64(dropped)) < bins:
             return dropped

@@ -1,21 +1,23 @@
-"""Loss of class scores: softmax for K classes, four links for two, and Jeffreys' prior.
+"""Softmax loss of K classes, losses of two classes by four links, and Jeffreys' prior.
 
     softmax   l(s) = log sum_k exp s_k - s_y          l' = p - e_y     l'' = diag p - p p'
     binary    l(s) = -log P(y | s),  P(1 | s) = mu(s)
 
-A link of two classes is given by its two log probabilities and the two hazards mu'/mu and
-mu'/(1 - mu), each exact in its own tail; nothing is computed as 1 - mu. The curvature is the
-expected one, mu'^2 / (mu (1 - mu)): the product of both hazards. For the logit it equals the
-observed one.
+A link for two classes is described by both log probabilities and both hazards, `mu'/mu` and `mu'/(1
+- mu)`. Each of them is accurate in its own tail; nothing is computed as `1 - mu`. The curvature is
+the expected one, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For the logit it
+equals the observed curvature.
 
-`JeffreysReading` sums the gradient of Jeffreys' prior, half the log determinant of the curvature.
-With H the curvature of the summed softmax loss in coordinates theta, z the row in them and
-V = Z' H^-1 Z the (K, K) covariance of the scores of the row, Z = C (x) z,
+`JeffreysGradientReading` sums the gradient of the log of Jeffreys' prior, which is half the log
+determinant of the curvature. Let `H` be the curvature of the summed softmax loss in coordinates
+`theta`, `z` the row in these coordinates, `C` the contrasts, `Z = C (x) z`, and `V = Z' H^-1 Z` the
+covariance (K, K) of the scores of the row. Then
 
     d/ds_c  log det H / 2  =  p_c (V_cc - v) / 2 - p_c ((V p)_c - p'V p)        v = sum_a V_aa p_a
 
-for each row, times its weight; [u, 1] times that, summed over the rows. Two classes with one score
-are the same with p = (1 - mu, mu): h (1/2 - mu), with h the leverage of the row.
+for each row, times its weight. The gradient with respect to the coefficients is the sum of this
+times `[u, 1]` over the rows. For two classes with one score, `p = (1 - mu, mu)`, and the derivative
+is `h (1/2 - mu)`, where `h` is the leverage of the row.
 """
 
 from __future__ import annotations
@@ -28,23 +30,23 @@ from scipy.special import log_ndtr
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.loss import ScoreDerivatives, Want, tile_rows
-from discriminant.moments.summary_base import Summable
+from discriminant.moments.summary_base import Summable, split_rows
 from discriminant.table.blocks import Block, Floats
 
 LinkName = Literal["logit", "probit", "cloglog", "cauchit"]
 
-_SAFE = 500.0  # scores within this of zero need no shift before they are exponentiated
-_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+_SAFE = 500.0  # exp of scores up to this size cannot overflow, so they need no shift
+_LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxLoss:
-    """Softmax loss of K classes, each with a score; the true class is the code of a row."""
+    """Softmax loss of K classes with one score each; `codes` has the true class of each row."""
 
     columns: int  # K
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return loss and derivatives; the scores are overwritten by the probabilities."""
+        """Return the loss and its derivatives. The array `scores` is overwritten."""
         rows = np.arange(len(tile))
         true = scores[tile.codes, rows]
         if scores.max() > _SAFE or scores.min() < -_SAFE:
@@ -56,13 +58,15 @@ class SoftmaxLoss:
         probability /= total
         loss = np.log(total) - true
         weight = tile.weight
-        floor = probability.min(axis=0) if want == "floor" else None
         curvature = cross = None
-        if want == "curvature":
-            curvature, cross = _diagonal_and_vector(probability, weight)
-        if floor is not None:
+        if want == "floor":
+            floor = probability.min(axis=0)
             curvature = floor if weight is None else floor * weight
-        smallest = _smallest(probability if floor is None else floor, weight)
+            smallest = _smallest(floor, weight)
+        else:
+            if want == "curvature":
+                curvature, cross = _diagonal_and_vector(probability, weight)
+            smallest = _smallest(probability, weight)
         probability[tile.codes, rows] -= 1.0
         if weight is not None:
             probability *= weight
@@ -73,7 +77,7 @@ class SoftmaxLoss:
 
 @dataclass(frozen=True, slots=True)
 class BinaryLoss:
-    """Loss of two classes with one score, that of the second class."""
+    """Loss of two classes with a single score, whose large values indicate the second class."""
 
     link: LinkName = "logit"
 
@@ -83,7 +87,7 @@ class BinaryLoss:
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return loss and derivatives."""
+        """Return the loss and its derivatives with respect to the score."""
         if self.link == "logit":
             return _logit_rows(scores[0], tile, want)
         second = tile.codes.astype(bool)
@@ -106,8 +110,8 @@ class LinkTails(NamedTuple):
     hazard_zero: Floats  # mu' / (1 - mu)
 
 
-def logit(scores: Floats) -> LinkTails:
-    """mu = 1 / (1 + exp(-s))."""
+def logit_tails(scores: Floats) -> LinkTails:
+    """Return the tails of the logit link: mu = 1 / (1 + exp(-s))."""
     small = np.exp(-np.abs(scores))
     near, far = 1.0 / (1.0 + small), small / (1.0 + small)
     up = scores >= 0
@@ -121,48 +125,60 @@ def logit(scores: Floats) -> LinkTails:
     )
 
 
-def probit(scores: Floats) -> LinkTails:
-    """mu = Phi(s)."""
-    density = -0.5 * scores * scores - _ROOT_2PI
-    one, zero = log_ndtr(scores), log_ndtr(-scores)
-    return LinkTails(one, zero, np.exp(density - one), np.exp(density - zero))
+def probit_tails(scores: Floats) -> LinkTails:
+    """Return the tails of the probit link: mu = Phi(s)."""
+    density = -0.5 * scores * scores - _LOG_ROOT_2PI  # log of the normal density
+    log_one, log_zero = log_ndtr(scores), log_ndtr(-scores)
+    return LinkTails(log_one, log_zero, np.exp(density - log_one), np.exp(density - log_zero))
 
 
-def cloglog(scores: Floats) -> LinkTails:
-    """mu = 1 - exp(-exp(s)): log(1 - mu) is -exp(s), and mu'/(1 - mu) is exp(s)."""
+def cloglog_tails(scores: Floats) -> LinkTails:
+    """Return the tails of the complementary log-log link: mu = 1 - exp(-exp(s)).
+
+    Here `log(1 - mu) = -exp(s)` and `mu'/(1 - mu) = exp(s)`.
+    """
     rate = np.exp(np.minimum(scores, 700.0))
-    one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
-    missing = np.exp(-np.maximum(rate, 1.0))
-    one = np.where(rate < 1.0, one, np.log1p(-missing))  # near one, from the complement
-    faint = np.maximum(rate, 1e-300)
-    hazard = faint / np.expm1(np.minimum(faint, 700.0))
-    hazard = np.where(rate < 700.0, hazard, 0.0)  # beyond, it is less than 1e-300
-    return LinkTails(one, -rate, hazard, rate)
+    positive = np.maximum(rate, 1e-300)
+    log_one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-positive)))
+    complement = np.exp(-np.maximum(rate, 1.0))
+    log_one = np.where(rate < 1.0, log_one, np.log1p(-complement))  # exact near mu = 1
+    hazard = positive / np.expm1(np.minimum(positive, 700.0))
+    hazard = np.where(rate < 700.0, hazard, 0.0)  # at larger rates it is below 1e-300
+    return LinkTails(log_one, -rate, hazard, rate)
 
 
-def cauchit(scores: Floats) -> LinkTails:
-    """mu = 1/2 + arctan(s) / pi; in a tail arctan(1 / |s|) / pi, which is exact there."""
+def cauchit_tails(scores: Floats) -> LinkTails:
+    """Return the tails of the cauchit link: mu = 1/2 + arctan(s) / pi.
+
+    The smaller of `mu` and `1 - mu` is computed as `arctan(1 / |s|) / pi`, which is accurate.
+    """
     far = np.arctan2(1.0, np.abs(scores)) / np.pi  # the smaller of mu and 1 - mu
     up = scores >= 0
-    one, zero = np.where(up, 1.0 - far, far), np.where(up, far, 1.0 - far)
+    mean, complement = np.where(up, 1.0 - far, far), np.where(up, far, 1.0 - far)
     density = 1.0 / (np.pi * (1.0 + scores * scores))
     log_near, log_far = np.log1p(-far), np.log(far)
     return LinkTails(
         np.where(up, log_near, log_far),
         np.where(up, log_far, log_near),
-        density / one,
-        density / zero,
+        density / mean,
+        density / complement,
     )
 
 
-LINK_TAILS = {"logit": logit, "probit": probit, "cloglog": cloglog, "cauchit": cauchit}
+LINK_TAILS = {
+    "logit": logit_tails,
+    "probit": probit_tails,
+    "cloglog": cloglog_tails,
+    "cauchit": cauchit_tails,
+}
 
 
 def _logit_rows(scores: Floats, tile: Block, want: Want) -> ScoreDerivatives:
-    """Return loss and derivatives of the logit, in few passes over the rows for speed.
+    """Return the logistic loss and its derivatives, in few passes over the rows for speed.
 
-    `side` is -1 for the second class and 1 for the first, so that t = side s is how far a row is on
-    the wrong side. With small = exp(-|t|) its loss is log(1 + small) + (t + |t|) / 2.
+    `side` is -1 for the second class and 1 for the first, so `t = side s` is positive if the row is
+    on the wrong side of the boundary. With `small = exp(-|t|)` the loss of the row is `log(1 +
+    small) + (t + |t|) / 2`.
     """
     side = np.where(tile.codes, -1.0, 1.0)
     wrong_side = side * scores
@@ -197,7 +213,10 @@ def _binary(
 
 
 def _diagonal_and_vector(probability: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Return p, the diagonal and the vector of diag p - p p', times the weight."""
+    """Return the diagonal `p` and the vector `p` of the curvature `diag p - p p'`, weighted.
+
+    The diagonal is multiplied by the weight and the vector by its square root.
+    """
     if weight is None:
         return probability.copy(), probability.copy()
     return probability * weight, probability * np.sqrt(weight)
@@ -216,7 +235,7 @@ def _smallest(floor: Floats, weight: Floats | None) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JeffreysGradient(Summable):
-    """Gradient of Jeffreys' prior, summed over rows."""
+    """Gradient of the log of Jeffreys' prior, summed over rows."""
 
     gradient: Floats  # (d+1, K or 1)
 
@@ -225,26 +244,26 @@ class JeffreysGradient(Summable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JeffreysReading:
-    """Sum the gradient of Jeffreys' prior at given coefficients and curvature."""
+class JeffreysGradientReading:
+    """Sum the gradient of the log of Jeffreys' prior at given coefficients and curvature."""
 
     anchor: Anchor
     coef: Floats  # (d, K or 1)
     intercept: Floats  # (K or 1,)
-    frame: Floats  # (d+1, q) from theta to coefficients
+    frame: Floats  # (d+1, q) maps theta to coefficients
     contrast: Floats | None  # (K, m); None for two classes with one score
-    root: Floats  # (m, q, m q) with H^-1 = root root', over theta column by column
+    root: Floats  # (m, q, m q) with H^-1 = root root'; theta is stacked by columns
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary and of the matrices used for each row."""
+        """Number of values in the summary and in the matrices needed for each row."""
         return self.coef.size + self.root.size
 
     def read(self, block: Block) -> JeffreysGradient:
         total = np.zeros((len(self.coef) + 1, len(self.intercept)))
         size = tile_rows(len(self.coef) + self.root[:, 0].size)
-        for lo in range(0, len(block), size):
-            total += self._tile(block.rows(lo, min(lo + size, len(block))))
+        for tile in split_rows(block, size):
+            total += self._tile(tile)
         return JeffreysGradient(total)
 
     def _tile(self, tile: Block) -> Floats:
@@ -262,7 +281,7 @@ class JeffreysReading:
         return np.vstack([offsets.T @ gradient, gradient.sum(axis=0)])
 
     def _binary_gradient(self, scores: Floats, half: Floats) -> Floats:
-        tails = logit(scores[:, 0])
+        tails = logit_tails(scores[:, 0])
         slope = tails.hazard_one * tails.hazard_zero * 0.5 * (tails.hazard_one - tails.hazard_zero)
         return np.asarray((np.vecdot(half, half) * slope)[:, None])
 

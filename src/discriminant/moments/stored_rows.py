@@ -1,13 +1,14 @@
-"""Rows of each class, stored as they are: the smallest summary if features outnumber rows.
+"""Stored rows of each class, a summary for wide tables: smaller than moments if d > N.
 
-With N rows in d > N features a scatter (d x d) is larger than the rows, so the rows are stored: as
-offsets u = (x - origin) / unit, with their codes and weights. All of `ClassMoments` follows,
+With N rows in d > N features, a scatter matrix (d x d) is larger than the rows. So the rows are
+stored as offsets `u = (x - origin) / unit`, with their class codes and weights. All class moments
+can be computed from them,
 
     weight_k = sum w,   mean_k = sum w u / weight_k,   scatter_k = sum w (u - mean_k)(u - mean_k)'
 
-and so do statistics that are not moments, such as medians. `+` concatenates rows and `-` removes
-rows that are present, compared bit by bit if both have the same anchor. Rows of zero weight are not
-stored. A file that holds this summary holds the user's rows.
+and so can statistics that are not moments, such as medians. `+` concatenates rows. `-` removes
+rows, which must be present; rows are compared bit by bit if both summaries have the same anchor.
+Rows of zero weight are not stored. A file with this summary contains the user's data.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.accumulate import MomentsReading
-from discriminant.moments.anchor import Anchor
+from discriminant.moments.anchor import Anchor, align_anchors
 from discriminant.moments.class_moments import (
     Detail,
     class_factors,
@@ -34,8 +35,8 @@ from discriminant.table.blocks import Block, Floats, Labels, Places
 from discriminant.table.labels import same_labels, union_labels
 
 _EPS = float(np.finfo(np.float64).eps)
-_HUGE, _FAINT = 1e125, 1e-125  # squares of sums beyond these overflow or underflow
-_FIRST = 16  # columns compared first to find a row
+_HUGE, _FAINT = 1e125, 1e-125  # squares of sums above or below these overflow or underflow
+_FIRST = 16  # number of columns that are compared first when searching a row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +56,7 @@ class ClassRows(Summable):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form class rows, or None."""
+        """Return the reason why these fields do not form valid class rows, or None if they do."""
         codes, K = parts["codes"], len(parts["labels"])
         if codes.ndim != 1 or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < K):
             return f"codes must be from 0 to {K - 1}"
@@ -99,7 +100,10 @@ class ClassRows(Summable):
         )
 
     def __sub__(self, other: ClassRows) -> ClassRows:
-        """Return our rows without theirs, each of which must be among ours with the same weight."""
+        """Return these rows without the rows of `other`.
+
+        Each row of `other` must be among these rows, with the same weight.
+        """
         ours, theirs = _align(self, other)
         tolerance = _tolerance(self, other)
         remaining = np.ones(len(ours.codes), dtype=np.bool_)
@@ -119,12 +123,12 @@ class ClassRows(Summable):
         return ours._take(remaining)
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassRows:
-        """Multiply the weight of each class."""
+        """Multiply the weight of each class by a factor."""
         weights = self.weights * class_factors(self.labels, factors)[self.codes]
         return replace(self, weights=weights)._take(weights > 0)
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassRows:
-        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay."""
+        """Merge classes: `{"new": ["a", "b"]}`. Classes that are in no group are unchanged."""
         labels, code = merge_labels(self.labels, groups)
         return replace(self, labels=labels, codes=code[self.codes])
 
@@ -139,7 +143,7 @@ class ClassRows(Summable):
         )
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassRows:
-        """Return some features, by name, index or mask, in that order."""
+        """Return the rows with some features only, by name, index or mask, in the given order."""
         columns = find_columns(self.features, features)
         return replace(
             self,
@@ -156,17 +160,17 @@ class ClassRows(Summable):
         return replace(self, anchor=anchor, offsets=offsets)
 
     def over(self, labels: Labels) -> ClassRows:
-        """Return the same rows over more classes, of which the new ones are empty."""
+        """Return the same rows over a larger set of classes; the added classes have no rows."""
         if np.array_equal(labels, self.labels):
             return self
         return replace(self, labels=labels, codes=np.searchsorted(labels, self.labels)[self.codes])
 
-    def holds(self, detail: Detail) -> bool:
-        """Whether moments of that detail follow from these rows: always."""
+    def has(self, detail: Detail) -> bool:
+        """Whether moments of this `detail` can be computed from the rows: always True."""
         return True
 
     def reduce(self, detail: Detail) -> Any:
-        """Return moments of these rows; with detail 'rows' the rows."""
+        """Return the class moments of these rows, or with detail 'rows' the rows themselves."""
         if detail == "rows":
             return self
         block = Block(self.offsets, self.codes, self.weights)
@@ -192,16 +196,16 @@ class ClassRows(Summable):
 
     @property
     def centred(self) -> Floats:
-        """(N, d) rows about the mean of their class."""
+        """(N, d) rows centred at the mean of their class."""
         return np.asarray(self.offsets - self.mean[self.codes])
 
-    def overflown(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether the sum of squares of a column is not finite."""
+    def overflowed(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True for columns whose sum of squares is not finite."""
         with np.errstate(over="ignore"):
             return np.asarray(~np.isfinite(np.einsum("nj,nj->j", self.offsets, self.offsets)))
 
-    def strained(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether the squares of a column are too large or small for its unit."""
+    def badly_scaled(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True where squares are too large or small for the unit."""
         with np.errstate(over="ignore"):
             size = np.einsum("nj,nj->j", self.offsets, self.offsets)
         badly_scaled = np.asarray(~(size <= _HUGE))
@@ -215,8 +219,8 @@ class ClassRows(Summable):
             f"{len(self.features)} features)"
         )
 
-    def _zero(self) -> npt.NDArray[np.bool_]:
-        """Return (d,) whether a column is zero in every row."""
+    def zero_columns(self) -> npt.NDArray[np.bool_]:
+        """Return a boolean array (d,): True for columns that are zero in every row."""
         return np.asarray((self.anchor.origin == 0) & ~self.offsets.any(axis=0))
 
     def _take(self, chosen: npt.NDArray[np.bool_]) -> ClassRows:
@@ -241,7 +245,7 @@ class RowsReading:
 
     @property
     def summary_size(self) -> int:
-        """Size of the table, so that an engine reads it in one block."""
+        """Number of values in the table, so that an engine reads it in one block."""
         return self.count * len(self.features)
 
     def read(self, block: Block) -> ClassRows:
@@ -256,7 +260,7 @@ class RowsReading:
 
 
 def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
-    """Return both over the same classes, about the same origin."""
+    """Return both with the same classes, in the same order, and the same anchor."""
     if ours.features != theirs.features:
         raise MomentsMismatchError.of_features(ours.features, theirs.features)
     if ours.detail != theirs.detail:
@@ -265,17 +269,15 @@ def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
     if not same_labels(labels, theirs.labels):
         labels = union_labels(ours.labels, theirs.labels)
     ours, theirs = ours.over(labels), theirs.over(labels)
-    anchor = ours.anchor
-    if not len(ours.codes):
-        anchor = theirs.anchor
-    elif len(theirs.codes) and not anchor.same_as(theirs.anchor):
-        zero, zero_too = ours._zero(), theirs._zero()
-        anchor = anchor.common_units(theirs.anchor, zero=zero, zero_too=zero_too)
-    return ours.at(anchor), theirs.at(anchor)
+    empty, other_empty = not len(ours.codes), not len(theirs.codes)
+    return align_anchors(ours, theirs, empty=empty, other_empty=other_empty)
 
 
 def _tolerance(ours: ClassRows, theirs: ClassRows) -> Floats:
-    """Return (d,) largest difference of the offsets of equal rows: 0 unless the anchors differ."""
+    """Return the tolerance, (d,), within which offsets of equal rows may differ.
+
+    It is 0 if both anchors are equal.
+    """
     if ours.anchor.same_as(theirs.anchor):
         return np.zeros(len(ours.features))
     size = np.abs(ours.anchor.origin) + np.abs(theirs.anchor.origin)
@@ -292,7 +294,10 @@ def _find_row(
     free: npt.NDArray[np.bool_],
     tolerance: Floats,
 ) -> int | None:
-    """Return the index of a row among ours that are still free, comparing a few columns first."""
+    """Return the index of an equal row among those not matched yet.
+
+    A few columns are compared first.
+    """
     candidates = np.flatnonzero(free & (ours.codes == code) & (ours.weights == weight))
     for columns in (slice(_FIRST), slice(_FIRST, None)):
         difference = np.abs(ours.offsets[candidates, columns] - row[columns])

@@ -1,14 +1,15 @@
-"""Summaries that add over rows, and the readings that compute them.
+"""Base classes of summaries, which are sums over rows, and of the readings that compute them.
 
-A Reading says what to sum over a block of rows; a Summary is the sum. Summaries add:
+A `Reading` defines what is summed over a block of rows, and a `Summary` is the sum. Summaries of
+disjoint sets of rows can be added:
 
     read(rows) == read(some of the rows) + read(the other rows)
 
-up to rounding, in any grouping. Engines rely on nothing else, so every engine can sum every
-reading. `tests/laws/test_summaries.py` checks these laws for every summary.
+up to rounding, in any grouping. Engines rely only on this property, so every engine can compute
+every summary. `tests/laws/test_summaries.py` checks these laws for every summary.
 
-`FoldSumsReading` wraps any reading and sums every cross-validation fold separately, in one pass;
-blocks carry the fold of each row (`Block.fold`):
+`FoldSumsReading` wraps any reading and sums every cross-validation fold separately, in one pass.
+`Block.fold` has the fold of each row:
 
     sums_f = sum of a reading over the rows of fold f          total = sums_0 + ... + sums_{F-1}
 """
@@ -37,7 +38,7 @@ S_co = TypeVar("S_co", bound=Summary, covariant=True)
 
 
 class Reading(Protocol[S_co]):
-    """What to sum over rows."""
+    """Definition of what is summed over the rows of a table."""
 
     @property
     def summary_size(self) -> int:
@@ -45,7 +46,7 @@ class Reading(Protocol[S_co]):
         ...
 
     def read(self, block: Block) -> S_co:
-        """Sum over the rows of one block, which is not modified."""
+        """Return the summary of the rows of one block. The block must not be modified."""
         ...
 
 
@@ -53,7 +54,7 @@ S = TypeVar("S", bound=Summary)
 
 
 class Summable:
-    """Base class of summaries, so that `sum(summaries)` works: it starts from 0."""
+    """Base class of summaries. It defines `0 + summary`, so that `sum(summaries)` works."""
 
     __slots__ = ()
 
@@ -65,7 +66,7 @@ class Summable:
 class FoldSums(Summable, Generic[S]):
     """Summaries of all folds."""
 
-    parts: tuple[S | None, ...]  # F of them; None for a fold without rows
+    parts: tuple[S | None, ...]  # one summary for each of F folds; None for a fold without rows
 
     def __add__(self, other: FoldSums[S]) -> FoldSums[S]:
         if len(self.parts) != len(other.parts):
@@ -92,8 +93,14 @@ class FoldSumsReading(Generic[S]):
         return FoldSums(tuple(sums))
 
 
+def split_rows(block: Block, size: int) -> Iterator[Block]:
+    """Yield a block in tiles of `size` rows; the last one may be shorter."""
+    for lo in range(0, len(block), size):
+        yield block.rows(lo, min(lo + size, len(block)))
+
+
 def split_by_fold(block: Block) -> Iterator[tuple[int, Block]]:
-    """Yield each fold that a block has rows of, with a block of these rows."""
+    """Yield each fold that occurs in a block, with a block of its rows."""
     assert block.fold is not None
     order = np.argsort(block.fold, kind="stable")
     count = np.bincount(block.fold)

@@ -1,1 +1,1 @@
-"""Pages for people: facts in one plain dictionary, then one HTML page, Markdown or JSON of them."""
+"""Reports: facts in one plain dictionary, rendered as an HTML page, Markdown or JSON."""

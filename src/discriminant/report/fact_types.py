@@ -2,10 +2,11 @@
 
     facts = {title, made, read, comparison, space, decision, matters, use}
 
-Only numbers, texts, lists and dictionaries are in it, so that it is JSON as it stands; whatever is
-not finite is None. All sections but `read` and `comparison` may be missing, and a page leaves out
-what is missing. Sections are made by the modules beside this one, from what `assessment` and
-`decision` return; nothing here computes, and nothing here knows what a page looks like.
+The dictionary holds only numbers, texts, lists and dictionaries, so that it can be written as JSON
+without conversion; numbers that are not finite are None. All sections except `read` and
+`comparison` are optional, and a page leaves out missing sections. The modules of `report.sections`
+build the sections from the results of `assessment` and `decision`; this module neither computes nor
+formats.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 
 
-class Made(TypedDict):
-    """Provenance of the report."""
+class Provenance(TypedDict):
+    """Provenance of the report: versions, date, seed and command."""
 
     version: str
     date: NotRequired[str]
@@ -28,7 +29,7 @@ class Made(TypedDict):
 
 
 class ClassFacts(TypedDict):
-    """A class with its rows and weight."""
+    """A class with the number and the weight of its rows."""
 
     label: str
     rows: int
@@ -40,7 +41,7 @@ class ColumnFacts(TypedDict):
 
     name: str
     kind: str  # number, boolean, date, ordered, category, target, weight, identifier, ...
-    features: int  # how many it became
+    features: int  # number of features that the column was encoded as
     note: str
     missing: int
 
@@ -50,7 +51,7 @@ class ReadFacts(TypedDict):
 
     source: str
     target: str
-    rows: int  # that were used
+    rows: int  # number of rows that were used
     rows_read: int
     features: int
     weighted: bool
@@ -82,11 +83,11 @@ class ModelFacts(TypedDict):
 class SurfaceFacts(TypedDict):
     """Held-out losses of RDA over pooling and shrinkage."""
 
-    pooling: list[float]  # P
-    shrinkage: list[str]  # S
+    pooling: list[float]  # P values
+    shrinkage: list[str]  # S values
     error: list[list[float | None]]  # (P, S)
     log_loss: list[list[float | None]]  # (P, S)
-    best: list[int]  # place of the candidate taken: pooling, shrinkage
+    best: list[int]  # indices of the best candidate: pooling, shrinkage
 
 
 class ComparisonFacts(TypedDict):
@@ -95,9 +96,9 @@ class ComparisonFacts(TypedDict):
     models: list[ModelFacts]
     why: str
     folds: str  # "10 folds"
-    level: float  # of the intervals
-    baseline: float | None  # error of always saying the most frequent class
-    note: NotRequired[str]  # what is to be known of all models
+    level: float  # confidence level of the intervals
+    baseline: float | None  # error of always predicting the most frequent class
+    note: NotRequired[str]  # note that applies to all models
     surface: NotRequired[SurfaceFacts]
 
 
@@ -106,8 +107,8 @@ class EllipseFacts(TypedDict):
 
     code: int
     centre: list[float]  # (2,)
-    axes: list[list[float]]  # (2, 2) rows: half axes of the ellipse
-    share: float  # of the rows of a Gaussian class that are inside
+    axes: list[list[float]]  # (2, 2) each row is a half axis of the ellipse
+    share: float  # share of the rows of a Gaussian class that are inside the ellipse
 
 
 class RegionFacts(TypedDict):
@@ -138,9 +139,9 @@ class CanonicalFacts(TypedDict):
 
 
 class StructureFacts(TypedDict):
-    """Correlations of features with directions, within classes."""
+    """Structure: correlations of features with directions, within classes."""
 
-    features: list[str]  # the d' that say most
+    features: list[str]  # the d' features with the largest loadings
     loadings: list[list[float | None]]  # (d', s)
     left_out: int
 
@@ -148,17 +149,19 @@ class StructureFacts(TypedDict):
 class SpaceFacts(TypedDict):
     """Section 3: the rows in discriminant space, and tests."""
 
-    labels: list[str]  # K
+    labels: list[str]  # K labels
     axes: list[str]  # 1 or 2 names
-    points: list[list[float]]  # (m, 3): along both directions (0 for the second of one), code
-    shown: list[str]  # the features whose values are beside the points
+    # (m, 3): both coordinates (the second is 0 if there is one direction), class code
+    points: list[list[float]]
+    shown: list[str]  # features whose values are shown with the points
     values: list[list[float]]  # (m, len(shown))
-    rows: int  # of which the points are a sample
-    means: list[list[float]]  # (K, 2)
+    rows: int  # number of all rows; the points may be a sample of them
+    means: list[list[float]]  # (K, 2) class means
     ellipses: list[EllipseFacts]
     regions: list[RegionFacts]
-    borders: list[float]  # along a single direction
-    bins: NotRequired[dict[str, Any]]  # of a single direction: edges, and counts of each class
+    borders: list[float]  # decision boundaries, if there is a single direction
+    # if there is a single direction: edges of the bins, and counts of each class
+    bins: NotRequired[dict[str, Any]]
     structure: StructureFacts
     canonical: list[CanonicalFacts]
     tests: list[TestFacts]
@@ -168,25 +171,26 @@ class SpaceFacts(TypedDict):
 
 
 class RocFacts(TypedDict):
-    """Points of the ROC curve, from no row predicted positive to all."""
+    """Points of the ROC curve; no row is predicted positive at the first, every row at the last."""
 
-    threshold: list[float | None]  # least probability that is called positive; None at first
-    tp: list[float]  # weight of positive rows called positive
-    fp: list[float]  # weight of the others called positive
+    # least probability that is predicted as positive; None at the first point
+    threshold: list[float | None]
+    tp: list[float]  # weight of positive rows predicted as positive
+    fp: list[float]  # weight of negative rows predicted as positive
     positives: float
     negatives: float
     area: float
     low: float | None
     high: float | None
-    start: int  # the point of the decision made
+    start: int  # index of the point that corresponds to the decision
 
 
 class HeldOutFacts(TypedDict):
     """Held-out rows with their posteriors, for the sliders of the page."""
 
-    truth: list[int]  # (m,) codes
+    truth: list[int]  # (m,) codes of the true classes
     logs: list[list[int]]  # (m, K) -1000 log posterior, rounded
-    weight: list[float]  # (K,) how many rows each row of a class stands for
+    weight: list[float]  # (K,) number of rows that each sampled row of a class represents
 
 
 class DecisionFacts(TypedDict):
@@ -194,15 +198,15 @@ class DecisionFacts(TypedDict):
 
     labels: list[str]
     actions: list[str]  # the classes, then other actions
-    positive: int | None  # code, of two classes
+    positive: int | None  # code of the positive class, if there are two classes
     rows: float
-    cost: list[list[float]]  # (A, K)
+    cost: list[list[float]]  # (A, K) cost of each action and class
     weighted: bool  # whether counts are sums of weights
     costs_given: bool
-    dials: dict[str, list[float]]  # steps of costs, and of the cost of passing on
-    tie: float  # relative difference up to which probabilities and costs are equal
-    reject: float | None  # cost of passing a row on; None: never
-    confusion: list[list[float]]  # (A, K), or (A + 1, K) with rows passed on in the last
+    dials: dict[str, list[float]]  # steps of the sliders for costs and for the cost of rejecting
+    tie: float  # probabilities or costs count as equal up to this relative difference
+    reject: float | None  # cost of rejecting a row; None: rows are never rejected
+    confusion: list[list[float]]  # (A, K), or (A + 1, K) with rejected rows last
     error: float | None
     coverage: float | None
     mean_cost: float | None
@@ -210,14 +214,14 @@ class DecisionFacts(TypedDict):
     roc: NotRequired[RocFacts]
     held: NotRequired[HeldOutFacts]
     risk_coverage: dict[str, Any]  # coverage, risk, area
-    drawn: NotRequired[str]  # of how many rows, where these are not all
+    drawn: NotRequired[str]  # sentence on the sample, if not all rows are in `held`
 
 
 class CoefficientFacts(TypedDict):
     """Standardised coefficient of a feature for a class."""
 
     feature: str
-    of: str | None  # class
+    of: str | None  # the class
     value: float | None
     low: float | None
     high: float | None
@@ -228,9 +232,9 @@ class CoefficientsFacts(TypedDict):
 
     title: str
     unit: str  # what a value of 1 means
-    groups: list[str]  # classes, or directions
+    groups: list[str]  # names of classes or directions
     rows: list[CoefficientFacts]
-    left_out: int  # features
+    left_out: int  # number of features not shown
     groups_left_out: int
 
 
@@ -239,7 +243,7 @@ class FindingFacts(TypedDict):
 
     kind: str  # masked, separation, collinear, outliers, influential, constant, imbalance, ...
     text: str
-    details: NotRequired[list[str]]  # what was said when it was found
+    details: NotRequired[list[str]]  # full texts of the warnings that the finding is based on
 
 
 class MattersFacts(TypedDict):
@@ -263,7 +267,7 @@ class Facts(TypedDict):
     """All facts of a report."""
 
     title: str
-    made: Made
+    made: Provenance
     read: ReadFacts
     comparison: ComparisonFacts
     space: NotRequired[SpaceFacts]
@@ -275,7 +279,7 @@ class Facts(TypedDict):
 def facts(
     title: str,
     *,
-    made: Made,
+    made: Provenance,
     read: ReadFacts,
     comparison: ComparisonFacts,
     space: SpaceFacts | None = None,
@@ -284,11 +288,12 @@ def facts(
     use: UseFacts | None = None,
 ) -> Facts:
     """Assemble the sections and convert all values to plain Python types."""
-    found: dict[str, Any] = {"title": title, "made": made, "read": read, "comparison": comparison}
-    others = {"space": space, "decision": decision, "matters": matters, "use": use}
-    found |= {name: section for name, section in others.items() if section is not None}
-    done: Facts = plain(found)
-    return done
+    sections = {"space": space, "decision": decision, "matters": matters, "use": use}
+    present = {name: section for name, section in sections.items() if section is not None}
+    collected: Facts = plain(
+        {"title": title, "made": made, "read": read, "comparison": comparison} | present
+    )
+    return collected
 
 
 def plain(value: Any) -> Any:
@@ -310,6 +315,6 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def to_json(found: Facts, *, indent: int | None = 1) -> str:
+def to_json(facts: Facts, *, indent: int | None = 1) -> str:
     """Return the facts as ASCII JSON."""
-    return json.dumps(found, indent=indent, allow_nan=False)
+    return json.dumps(facts, indent=indent, allow_nan=False)

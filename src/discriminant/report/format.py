@@ -1,10 +1,10 @@
-"""Formatting of numbers, names and reasons for the report.
+"""Formatting for the report: numbers, names, and reasons of errors.
 
 Numbers are rounded to the digits that matter. Names of columns and classes are untrusted:
 characters that reverse the text direction or are invisible are replaced by their code points, and
 long names are shortened in the middle. (Markup is escaped by the templates.)
 
-Error messages name Python options and calls. `plain_reason` removes these for readers of a page
+Error messages mention Python options and calls. `plain_reason` removes them for readers of a page,
 and replaces terms of linear algebra by what they mean for the data.
 
 Definitions of terms are in assets/terms.json.
@@ -18,11 +18,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_MAX_LENGTH = 60  # characters of a name
+_MAX_LENGTH = 60  # largest number of characters of a name
 
 
 def shown(name: object, longest: int = _MAX_LENGTH) -> str:
-    """Return a name that cannot reverse the text, hide or overflow.
+    """Return a name in a safe form: it cannot reverse the text direction, be invisible or too long.
 
     >>> shown("safe\\u202etxt.exe")
     'safe⟨U+202E⟩txt.exe'
@@ -45,8 +45,8 @@ def quoted(name: object, longest: int = _MAX_LENGTH) -> str:
 
 
 def _unseen(char: str) -> bool:
-    """Whether a character is a control, format (such as bidirectional) or surrogate character."""
-    joins = char in "\u200c\u200d"  # several scripts and emoji need these
+    """Whether a character is a control, format (bidirectional marks) or surrogate character."""
+    joins = char in "\u200c\u200d"  # several scripts and emoji need these format characters
     return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and not joins
 
 
@@ -210,7 +210,9 @@ def plain_reason(reason: object) -> str:
 
 
 def excluded_models(models: Iterable[tuple[str, str]]) -> list[str]:
-    """Return one sentence for all models, given as (name, reason), that share a reason.
+    """Return one sentence for each reason, with all excluded models that share this reason.
+
+    `models` are pairs (name, reason).
 
     >>> excluded_models([("A", "no rows."), ("B", "no rows."), ("C", "too wide.")])
     ['A and B were excluded: no rows.', 'C was excluded: too wide.']
@@ -223,7 +225,7 @@ def excluded_models(models: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def group_by_text(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Group names by their text; names with an empty text are dropped.
+    """Group names that have the same text; names with an empty text are dropped.
 
     >>> group_by_text([("A", "slow"), ("B", ""), ("C", "slow")])
     [(['A', 'C'], 'slow')]
@@ -236,7 +238,7 @@ def group_by_text(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], str
 
 
 def model_notes(models: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the notes of models, equal ones merged."""
+    """Return the notes on models; equal notes are merged."""
     groups = group_by_text((str(model["label"]), str(model["note"])) for model in models)
     return [f"{name_list(names, 12)}: {_pluralise(words, len(names))}" for names, words in groups]
 

@@ -1,12 +1,13 @@
-"""The report as one self-contained HTML page: no network, no fonts, no library.
+"""HTML report: one self-contained page without network access, fonts or libraries.
 
-The page carries one style sheet and one script, both allowed by their hashes and nothing else:
+The page contains one style sheet and one script. Its content security policy allows these two by
+their hashes, and nothing else:
 
     default-src 'none'; style-src 'sha256-...'; script-src 'sha256-...'; img-src data:
 
-so that the browser would not run markup that a name smuggles in. Names cannot do that: templates
-escape what they print (autoescape; a missing fact is an error), SVG is built by
-`svg.elements.element`, and the script reads JSON with every `<` written as \\u003c.
+So the browser would not run a script injected through a name. Names are escaped in any case: by the
+templates (autoescape; a missing fact is an error), by `svg.elements.element`, and in the JSON for
+the script, where every `<` is written as \\u003c.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from discriminant.report.svg.charts import (
     shows_baseline,
 )
 
-_SENTENCE = 2000  # characters of a sentence
+_SENTENCE = 2000  # largest number of characters of a sentence
 _TESTS = {
     "Wilks": "Wilks' lambda",
     "Pillai": "Pillai's trace",
@@ -46,25 +47,31 @@ _TESTS = {
 
 
 def render(facts: Facts) -> str:
-    """The page.
+    """Return the page.
 
     Parameters
     ----------
-    facts
-        What `report.facts.facts` returned, or the same read back from JSON.
+    facts : Facts
+        Result of `fact_types.facts`, also after a round trip through JSON.
+
+    Returns
+    -------
+    str
+        A complete HTML document.
     """
+    codes = {row["label"]: k for k, row in enumerate(facts["read"]["classes"])}
     return framed(
         "template.html",
         facts,
         kicker="Classification report",
         embedded=embedded(facts),
-        figures=_figures(facts),
-        codes={row["label"]: k for k, row in enumerate(facts["read"]["classes"])},
+        figures=_figures(facts, codes),
+        codes=codes,
         in_short=in_short(facts),
         tiles=tiles(facts),
         notes=model_notes(facts["comparison"]["models"]),
         tests=_TESTS,
-        used=_used(),
+        used=lambda text, *terms: [term for term in terms if term in text],
         models=_models(facts),
         least_squares=selected(facts)["name"] == "least_squares",
         shows_baseline=shows_baseline(facts["comparison"]),
@@ -72,7 +79,7 @@ def render(facts: Facts) -> str:
 
 
 def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
-    """Render a template with style sheet, script and content security policy."""
+    """Render a template with the style sheet, the script and the content security policy."""
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
         facts=facts,
@@ -103,7 +110,7 @@ def policy(style: str, script: str) -> str:
 def embedded(facts: Facts) -> str:
     """Return the facts that the script needs, as JSON."""
     space, decision = facts.get("space"), facts.get("decision")
-    found = {
+    content = {
         "space": None
         if space is None
         else {
@@ -115,82 +122,70 @@ def embedded(facts: Facts) -> str:
         "decision": None if decision is None else _decision(dict(decision)),
         "use": facts.get("use"),
     }
-    return as_script(found)
+    return as_script(content)
 
 
-def as_script(found: dict[str, Any]) -> str:
+def as_script(content: dict[str, Any]) -> str:
     """Return JSON that is safe inside a script element."""
-    text = json.dumps(plain(found), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(plain(content), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _decision(decision: dict[str, Any]) -> dict[str, Any]:
-    wanted = ("positive", "rows", "cost", "reject", "roc", "held", "confusion", "dials", "tie")
-    found = {name: decision[name] for name in wanted if name in decision}
-    actions = [format.shown(action) for action in decision["actions"]]
-    labels = [format.shown(label) for label in decision["labels"]]
-    own = [
-        decision["labels"].index(action) if action in decision["labels"] else -1
-        for action in decision["actions"]
-    ]
-    return found | {"actions": actions, "labels": labels, "own": own}
+    names = ("positive", "rows", "cost", "reject", "roc", "held", "confusion", "dials", "tie")
+    actions, labels = decision["actions"], decision["labels"]
+    return {name: decision[name] for name in names if name in decision} | {
+        "actions": [format.shown(action) for action in actions],
+        "labels": [format.shown(label) for label in labels],
+        "own": [labels.index(action) if action in labels else -1 for action in actions],
+    }
 
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _figures(facts: Facts) -> dict[str, elements.Svg]:
-    """Draw every figure for which there are facts."""
+def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, elements.Svg]:
+    """Draw every figure whose facts are present."""
     comparison = facts["comparison"]
-    found = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
+    figures = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
     if "surface" in comparison:
-        found["surface"] = draw_surface(comparison["surface"])
+        figures["surface"] = draw_surface(comparison["surface"])
     if "space" in facts:
-        found["space"] = draw_space(facts["space"])
+        figures["space"] = draw_space(facts["space"])
     if "decision" in facts:
         decision = facts["decision"]
         at = decision["coverage"], decision["error"]
-        found["coverage"] = draw_coverage(decision["risk_coverage"], at)
+        figures["coverage"] = draw_coverage(decision["risk_coverage"], at)
         if "roc" in decision:
-            found["roc"] = draw_roc(decision["roc"])
+            figures["roc"] = draw_roc(decision["roc"])
     if "coefficients" in facts.get("matters", {}):
-        codes = {row["label"]: k for k, row in enumerate(facts["read"]["classes"])}
-        found["coefficients"] = draw_coefficients(facts["matters"]["coefficients"], codes)
-    return found
+        figures["coefficients"] = draw_coefficients(facts["matters"]["coefficients"], codes)
+    return figures
 
 
 def _explained() -> Callable[..., list[tuple[str, str]]]:
-    """Return a function that defines terms, each only once per page."""
-    meanings = json.loads(asset("terms.json"))
-    done: set[str] = set()
+    """Return a function that returns definitions of terms, each term only once per page."""
+    definitions = json.loads(asset("terms.json"))
+    defined: set[str] = set()
 
     def explained(*terms: str) -> list[tuple[str, str]]:
-        fresh = [term for term in terms if term not in done]
-        done.update(fresh)
-        return [(term, meanings[term]) for term in fresh]
+        new = [term for term in terms if term not in defined]
+        defined.update(new)
+        return [(term, definitions[term]) for term in new]
 
     return explained
 
 
-def _used() -> Callable[..., list[str]]:
-    """Return a function that selects the terms that occur in a text."""
-
-    def used(text: str, *terms: str) -> list[str]:
-        return [term for term in terms if term in text]
-
-    return used
-
-
 def _models(facts: Facts) -> list[tuple[str, str]]:
     """Return the descriptions of the models."""
-    meanings = {one.title: one.sentence for _, one in catalog.CANDIDATES}
+    descriptions = {entry.title: entry.sentence for _, entry in catalog.CANDIDATES}
     labels = [model["label"] for model in facts["comparison"]["models"]]
-    return [(label, meanings[label]) for label in labels if label in meanings]
+    return [(label, descriptions[label]) for label in labels if label in descriptions]
 
 
 def sentence(text: object) -> str:
-    """Return a sentence on one line, without invisible characters."""
+    """Return a text as a single line without invisible characters."""
     return format.shown(" ".join(str(text).split()), _SENTENCE)
 
 
@@ -203,10 +198,9 @@ def code(text: object) -> str:
 
 @cache
 def _template(name: str) -> Any:
-    """Return a compiled template."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    found = Environment(
+    environment = Environment(
         loader=FunctionLoader(asset),
         autoescape=True,
         undefined=StrictUndefined,
@@ -214,7 +208,7 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters |= {
+    environment.filters |= {
         "shown": format.shown,
         "sentence": sentence,
         "code": code,
@@ -230,12 +224,12 @@ def _template(name: str) -> Any:
         "shade": shade,
         "column_type": column_type,
     }
-    found.globals["counted"] = format.count_with_noun
-    return found.get_template(name)
+    environment.globals["counted"] = format.count_with_noun
+    return environment.get_template(name)
 
 
 def column_type(kind: str) -> str:
-    """Return the type of a column for the table of columns.
+    """Return the type of a column as shown in the table of columns.
 
     >>> column_type("target"), column_type("number")
     ('target', 'number')

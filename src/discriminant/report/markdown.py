@@ -1,6 +1,6 @@
-"""The report as Markdown, for a notebook, an issue tracker or a terminal.
+"""Markdown report, for a notebook, an issue tracker or a terminal.
 
-Names are escaped: a backslash before every character that is markup in Markdown or HTML, so that a
+In names, every character that is markup in Markdown or HTML is escaped by a backslash, so that a
 name can neither open a link or a tag nor break a table.
 """
 
@@ -12,8 +12,8 @@ from discriminant.report.fact_types import (
     ComparisonFacts,
     DecisionFacts,
     Facts,
-    Made,
     MattersFacts,
+    Provenance,
     ReadFacts,
     SpaceFacts,
     UseFacts,
@@ -32,7 +32,7 @@ from discriminant.report.format import (
 from discriminant.report.overview import in_short
 
 _MARKUP = frozenset("\\`*_[]<>#!|&~$^@")
-_MOST = 30  # rows of a table
+_MAX_ROWS = 30  # largest number of rows of a table
 
 
 def to_markdown(facts: Facts) -> str:
@@ -51,8 +51,8 @@ def to_markdown(facts: Facts) -> str:
     return join_parts(parts, facts["made"], facts.get("use"))
 
 
-def join_parts(parts: list[str], made: Made, use: UseFacts | None) -> str:
-    """Join parts to one text and append the use of the model and the provenance."""
+def join_parts(parts: list[str], made: Provenance, use: UseFacts | None) -> str:
+    """Join the sections to one text; append how to use the model, and the provenance."""
     texts = [*parts, *([] if use is None else _use(use))]
     texts.append(f"Created by discriminant {escape_name(made['version'])}.")
     if "command" in made:
@@ -76,11 +76,11 @@ def escape_sentence(text: object) -> str:
 
 def _escaped(text: str) -> str:
     escaped = "".join("\\" + c if c in _MARKUP else c for c in text)
-    return escaped.replace("://", ":\\/\\/").replace("www.", "www\\.")  # would become links
+    return escaped.replace("://", ":\\/\\/").replace("www.", "www\\.")  # these would become links
 
 
 def fenced(code: str, language: str = "") -> str:
-    """Return code in a fence that is longer than any fence in it."""
+    """Return code in a fence that is longer than any fence within the code."""
     longest, run = 2, 0
     for char in code:
         run = run + 1 if char == "`" else 0
@@ -91,13 +91,12 @@ def fenced(code: str, language: str = "") -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first column is of names, the others are numbers."""
+    """Return a table whose first column has names and whose other columns have numbers."""
     rule = ["---", *["---:"] * (len(head) - 1)]
-    every = list(rows)
-    lines = [head, rule, *every[:_MOST]]
-    lines_of_table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    more = len(every) - _MOST
-    return lines_of_table + (f"\n\nand {more} more." if more > 0 else "")
+    body = list(rows)
+    text = "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *body[:_MAX_ROWS]])
+    more = len(body) - _MAX_ROWS
+    return text + (f"\n\nand {more} more." if more > 0 else "")
 
 
 def _bullets(lines: Iterable[object]) -> str:
@@ -129,10 +128,12 @@ def _read(read: ReadFacts) -> list[str]:
         "## Data",
         f"{count_with_noun(read['rows'], 'row')} of {escape_name(read['source'], 90)}, "
         f"{count_with_noun(read['features'], 'feature')}.",
-        "Shares, here and below, are of weight, not of rows." if read["weighted"] else "",
+        "Shares here and below refer to weight, not to numbers of rows."
+        if read["weighted"]
+        else "",
         table(head, classes),
         _bullets([*read["said"], *read["warnings"]]),
-        table(["Column", "Taken as", "Features", "Missing"], columns),
+        table(["Column", "Type", "Features", "Missing"], columns),
     ]
 
 
@@ -154,23 +155,20 @@ def _comparison(comparison: ComparisonFacts) -> list[str]:
     notes = model_notes(comparison["models"])
     if "note" in comparison:
         notes.insert(0, comparison["note"])
-    judged = f"Judged on held-out rows: {comparison['folds']}."
     return [
         "## Model comparison",
         escape_sentence(comparison["why"]),
-        escape_sentence(judged),
+        escape_sentence(f"Evaluated on held-out rows: {comparison['folds']}."),
         table(head, rows),
         _bullets(notes),
     ]
 
 
 def _space(space: SpaceFacts) -> list[str]:
-    width = len(space["structure"]["loadings"][0]) if space["structure"]["loadings"] else 0
+    structure = space["structure"]
     loadings = [
         [escape_name(feature), *(fixed(value) for value in line)]
-        for feature, line in zip(
-            space["structure"]["features"], space["structure"]["loadings"], strict=True
-        )
+        for feature, line in zip(structure["features"], structure["loadings"], strict=True)
     ]
     directions = [
         [str(j + 1), fixed(row["correlation"], 3), percent(row["share"]), p_value(row["p"])]
@@ -180,7 +178,8 @@ def _space(space: SpaceFacts) -> list[str]:
         [test["name"], number(test["value"], 4), number(test["f"]), p_value(test["p"])]
         for test in space["tests"]
     ]
-    head = ["Feature", *(f"Direction {j + 1}" for j in range(width))]
+    width = len(loadings[0]) if loadings else 1
+    head = ["Feature", *(f"Direction {j}" for j in range(1, width))]
     return [
         "## Discriminant space",
         table(head, loadings) if loadings else "",
@@ -207,12 +206,14 @@ def _decision(decision: DecisionFacts) -> list[str]:
         ]
         for row in decision["by_class"]
     ]
-    wide = len(decision["labels"]) > _MOST
+    wide = len(decision["labels"]) > _MAX_ROWS
     head = ["Decided, by true class", *(escape_name(label) for label in decision["labels"])]
-    what = "the weight" if decision["weighted"] else "the rows"
-    hundred = "a weight of 100" if decision["weighted"] else "100 rows"
+    what, hundred, size = (
+        ("the weight", "a weight of 100", "Weight")
+        if decision["weighted"]
+        else ("the rows", "100 rows", "Rows")
+    )
     cost = f"Cost of {hundred}: {number(100 * (decision['mean_cost'] or 0.0))}."
-    size = "Weight" if decision["weighted"] else "Rows"
     return [
         "## Decisions",
         *([decision["drawn"]] if "drawn" in decision else []),
@@ -259,10 +260,5 @@ def _use(use: UseFacts) -> list[str]:
     parts = ["## Using the model"]
     if "file" in use:
         parts.append(f"The model is in {escape_name(use['file'], 120)}.")
-    if "command" in use:
-        parts.append(fenced(use["command"], "sh"))
-    if "python" in use:
-        parts.append(fenced(use["python"], "python"))
-    if "sql" in use:
-        parts.append(fenced(use["sql"], "sql"))
-    return parts
+    languages = {"command": "sh", "python": "python", "sql": "sql"}
+    return parts + [fenced(str(use[k]), v) for k, v in languages.items() if k in use]  # type: ignore[literal-required]

@@ -1,4 +1,4 @@
-"""Overview of the report: headline figures and the verdict, from the facts alone."""
+"""Overview at the top of the report: headline figures and the verdict, from the facts alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts, ModelFacts
 from discriminant.report.format import count_with_noun, number, percent, quoted, shown, whole
 
-_RARE = 0.8  # a class with less than this part of an even share is rare
-_FEW = 30  # cases below which a share is given as counts
+_RARE = 0.8  # a class with less than this fraction of an even share of the rows is rare
+_FEW = 30  # number of cases below which a share is given as counts
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Return four or five headline figures, each with a name and a note to compare it with."""
+    """Return four or five headline figures, each with a name and a note that puts it in context."""
     model, read = selected(facts), facts["read"]
     accuracy = None if model["error"] is None else 1.0 - model["error"]
     low, high = model["error_low"], model["error_high"]
@@ -126,7 +126,7 @@ def _rare_class(rare: dict[str, Any]) -> str:
 
 
 def selected(facts: Facts) -> ModelFacts:
-    """Return the selected model, or else the first."""
+    """Return the selected model; if none is selected, the first."""
     models = facts["comparison"]["models"]
     return next((model for model in models if model["chosen"]), models[0])
 
@@ -153,7 +153,12 @@ def _against_baseline(facts: Facts) -> str:
     model, baseline = selected(facts), facts["comparison"]["baseline"]
     if baseline is None or model["error"] is None or model["error_high"] is None:
         return ""
+    return compare_with_baseline(baseline, model["error_high"])
+
+
+def compare_with_baseline(baseline: float, error_high: float) -> str:
+    """Compare the upper limit of an error with the error of always predicting the largest class."""
     always = f"Always predicting the most frequent class has an error of {percent(baseline)}"
-    if model["error_high"] < baseline:
+    if error_high < baseline:
         return f"{always}, so the model is significantly better than this baseline."
     return f"{always}: by its error, the model is not significantly better than this baseline."

@@ -1,11 +1,11 @@
-"""Save and load models and moments as one file of numbers and text, without code.
+"""Storage of models and moments: save and load them as one file of numbers and text.
 
     save(model, path)    written to a temporary file and renamed: a crash loses nothing
-    load(path)           the same model, to the last bit; damaged or modified files are rejected
-    look(path)           contents of a file, without constructing it
+    load(path)           the same model, bit by bit; damaged or modified files are rejected
+    look(path)           contents of a file, without constructing the model
 
-The format is safetensors with a manifest in JSON: docs/file_format.md. Nothing in a file is run or
-imported: `store.kinds` lists what a file may hold.
+The format is safetensors with a manifest in JSON, described in docs/file_format.md. A file contains
+no code, and loading it imports nothing that it names: `store.kinds` lists what a file may contain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from discriminant.store.kinds import is_kind, kind_of
 
 __all__ = ["VERSION", "check_writable", "load", "look", "save"]
 
-_FAULTS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)
+_DECODING_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)
 
 
 def save(thing: Any, path: str | os.PathLike[str]) -> None:
@@ -40,11 +40,11 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    thing
-        An estimator of this package, fitted or not, with all it holds; or moments
-        (`discriminant.moments`). What a file cannot hold is refused by its place in the model.
-    path
-        Where to; a file that is there is replaced in one step, once the new one is on the disk.
+    thing : estimator or moments
+        An estimator of this package, fitted or not, or the result of `discriminant.moments`. An
+        attribute that cannot be stored raises an error, which gives its path within the model.
+    path : path-like
+        File to write. An existing file is replaced atomically when the new one is complete.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     with lock_for_writing(Path(path)) as place:
         encoder = Encoder()
         encoder.value(thing, "")
-        # the widest numbers first, so that each array lies at a multiple of its own width
+        # the widest numbers come first, so that each array is aligned to the width of its numbers
         arrays = sorted(encoder.arrays.items(), key=lambda item: -item[1].itemsize)
         header, digest_at = build_header(kind, _package(), encoder.manifest(), arrays)
         write_file(place, header, digest_at, [values for _, values in arrays])
@@ -74,76 +74,84 @@ def load(
 
     Parameters
     ----------
-    path
-        A file of discriminant. Any other, a damaged or a changed one is refused; none runs code.
-    mmap
-        Leave the arrays in the file: they are read when they are used, and processes that load the
-        same file share them. The file must not be written in place meanwhile; `save` never does.
-        None: so for label trees, which may be larger than the memory.
-    max_bytes
-        Refuse files that are larger; for files from strangers.
+    path : path-like
+        File written by `save`. Damaged or modified files, and files of other formats, are rejected.
+        No file can run code.
+    mmap : bool, optional
+        Whether to memory-map the arrays: parts of them are read when they are used, and processes
+        that load the same file share the memory. While the model is in use, the file must not be
+        modified in place; `save` never does that. Default: True for label trees, which may be
+        larger than memory, otherwise False.
+    max_bytes : int, optional
+        Largest size of a file in bytes; larger files are rejected. Use it for files from untrusted
+        sources.
+
+    Returns
+    -------
+    estimator or moments
+        The object that was saved, with bitwise equal numbers.
     """
     with open_regular(path) as file:
-        head = _head(file, path, max_bytes)
-        mapped = head[0].kind in MEMORY_MAPPED if mmap is None else mmap
-        take = map_arrays if mapped else read_arrays
+        header, first = _read_header(file, path, max_bytes)
+        mapped = header.kind in MEMORY_MAPPED if mmap is None else mmap
         try:
-            arrays = take(file, head[0], head[1], path)
-        except ValueError as fault:
-            if isinstance(fault, StoredFileError):
-                raise
-            raise StoredFileError.invalid(path, "its arrays", str(fault)) from None
-    return _made(head[0], arrays, path)
+            arrays = (map_arrays if mapped else read_arrays)(file, header, first, path)
+        except StoredFileError:
+            raise
+        except ValueError as error:
+            raise StoredFileError.invalid(path, "its arrays", str(error)) from None
+    return _construct(header, arrays, path)
 
 
 def look(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Describe a file: format version, package, kind, options, arrays and their shapes.
+    """Describe a file: format version, package, kind, options, and the arrays with their shapes.
 
-    The digest is not verified, so this is fast.
+    It is fast, because the digest is not verified.
     """
     with open_regular(path) as file:
-        head, _ = _head(file, path, None)
-    objects = head.manifest.get("objects")
+        header, _ = _read_header(file, path, None)
+    objects = header.manifest.get("objects")
     last = objects[-1] if isinstance(objects, list) and objects else {}
     return {
-        "version": head.version,
-        "package": head.package,
-        "kind": head.kind,
-        "bytes": head.size,
-        "sha256": head.sha256,
+        "version": header.version,
+        "package": header.package,
+        "kind": header.kind,
+        "bytes": header.size,
+        "sha256": header.sha256,
         "options": last.get("options", {}) if isinstance(last, dict) else {},
-        "arrays": {place.name: (str(place.dtype), place.shape) for place in head.places},
+        "arrays": {entry.name: (str(entry.dtype), entry.shape) for entry in header.places},
     }
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise now if `save` could not write there: before a long fit, not after it."""
+    """Raise if `save` could not write to a path. Call this before a long fit."""
     with lock_for_writing(Path(path)):
         pass
 
 
-def _head(file: Any, path: object, max_bytes: int | None) -> tuple[Header, bytes]:
+def _read_header(file: Any, path: object, max_bytes: int | None) -> tuple[Header, bytes]:
     size = os.fstat(file.fileno()).st_size
     if max_bytes is not None and size > max_bytes:
         raise StoredFileError.too_large(path, size, max_bytes)
-    head, first = read_header(file, path)
-    if not is_kind(head.kind):
-        raise StoredFileError.unknown_kind(path, head.kind[:100], head.version, head.package)
-    return head, first
+    header, first = read_header(file, path)
+    if not is_kind(header.kind):
+        kind = header.kind[:100]
+        raise StoredFileError.unknown_kind(path, kind, header.version, header.package)
+    return header, first
 
 
-def _made(head: Header, arrays: dict[str, Any], path: object) -> Any:
+def _construct(header: Header, arrays: dict[str, Any], path: object) -> Any:
     decoder = Decoder(arrays)
     try:
-        thing = decoder.decode(head.manifest)
-    except UnknownKindError as fault:
-        raise StoredFileError.unknown_kind(path, fault, head.version, head.package) from None
-    except InvalidPartError as fault:
-        raise StoredFileError.invalid(path, fault.part, fault.why) from None
-    except (*_FAULTS, RecursionError, MemoryError) as fault:
-        raise StoredFileError.invalid(path, decoder.part, str(fault)[:300]) from fault
-    if kind_of(thing) != head.kind:
-        raise StoredFileError.invalid(path, "kind", f"it is no {head.kind}")
+        thing = decoder.decode(header.manifest)
+    except UnknownKindError as error:
+        raise StoredFileError.unknown_kind(path, error, header.version, header.package) from None
+    except InvalidPartError as error:
+        raise StoredFileError.invalid(path, error.part, error.why) from None
+    except (*_DECODING_ERRORS, RecursionError, MemoryError) as error:
+        raise StoredFileError.invalid(path, decoder.part, str(error)[:300]) from error
+    if kind_of(thing) != header.kind:
+        raise StoredFileError.invalid(path, "kind", f"it is no {header.kind}")
     return thing
 
 

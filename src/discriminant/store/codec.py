@@ -1,7 +1,8 @@
-"""Encoding of Python objects as JSON and arrays, and decoding.
+"""Codec of model files: encodes Python objects as JSON and arrays, and decodes them.
 
-The manifest is a flat list of objects, each after all it holds. A JSON value is itself if it is
-null, a boolean, an integer or finite number, a text or a list; anything else is a tagged object:
+The manifest is a flat list of objects; each comes after all objects that it contains. Null,
+booleans, integers, finite numbers, texts and lists are stored as JSON values. Anything else is a
+tagged JSON object:
 
     {"float": "nan"}                    a float that JSON cannot represent
     {"numpy": "<f8", "value": 1.5}      a NumPy scalar
@@ -12,13 +13,13 @@ null, a boolean, an integer or finite number, a text or a list; anything else is
     {"objects": [3], "of": value}       an array of Python objects, of that shape
     {"object": 7}                       the eighth of the manifest's "objects"
 
-Shared objects are written once and are shared again after loading. The order in memory is kept,
-because the last bit of a product can depend on it. Anything else is rejected, by its path in the
-model.
+Shared objects are written once and are shared again after loading. The memory order of arrays is
+preserved, because the last bit of a product can depend on it. Any other type raises an error that
+gives the path of the value within the model.
 
-Objects are decoded in the order of the list, each from those before it, so that there are no cycles
-and no unbounded nesting. Parts that are not valid for their class (`store.kinds`) are rejected;
-constructors see only values of the declared types.
+Objects are decoded in the order of the list, and may refer only to objects before them. So there
+are no cycles and no unbounded nesting. Parts that are not valid for their class (`store.kinds`) are
+rejected, so that constructors get only values of the declared types.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _LETTERS = 0x10FFFF
 
 
 class InvalidPartError(Exception):
-    """An invalid part of a file, and why."""
+    """Error about an invalid part of a file, with the reason."""
 
     def __init__(self, part: str, why: str) -> None:
         super().__init__(f"{part}: {why}")
@@ -61,21 +62,21 @@ class InvalidPartError(Exception):
 
 
 class UnknownKindError(Exception):
-    """A kind that is not in the table."""
+    """Error about a kind that is not in the table of kinds."""
 
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """Objects decoded so far."""
+    """Decoder of a manifest. It keeps the objects that are already decoded."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
     texts: list[tuple[str, ...]] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
-    made: dict[str, tuple[Any, npt.NDArray[Any]]] = field(default_factory=dict)  # as asked for
+    used: dict[str, tuple[Any, npt.NDArray[Any]]] = field(default_factory=dict)  # with reference
     part: str = "the manifest"
 
     def decode(self, manifest: Any) -> Any:
-        """Decode the manifest; return its last object, which holds all others."""
+        """Decode the manifest; return its last object, which contains all others."""
         if not isinstance(manifest, dict) or set(manifest) != {"texts", "objects"}:
             raise InvalidPartError(self.part, "it must have texts and objects")
         texts, objects = manifest["texts"], manifest["objects"]
@@ -87,9 +88,9 @@ class Decoder:
         for number, entry in enumerate(objects):
             self.part = f"object {number}"
             self.objects.append(self._object(entry))
-        spare = set(self.arrays) - set(self.made)
-        if spare:
-            raise InvalidPartError(f"array '{min(spare)[:100]}'", "no object has it")
+        unused = set(self.arrays) - set(self.used)
+        if unused:
+            raise InvalidPartError(f"array '{min(unused)[:100]}'", "no object has it")
         return self.objects[-1]
 
     # --- objects ------------------------------------------------------------------------------
@@ -101,50 +102,45 @@ class Decoder:
         if not is_kind(kind):
             raise UnknownKindError(str(kind)[:100])
         self.part += f" ({kind})"
-        make = self._estimator if is_estimator(kind) else self._value
-        return (self._told if is_dictionary(kind) else make)(class_of(kind), entry)
+        if is_dictionary(kind):
+            return self._dictionary(class_of(kind), entry)
+        return (self._estimator if is_estimator(kind) else self._value)(class_of(kind), entry)
 
     def _value(self, cls: type[Any], entry: dict[str, Any]) -> Any:
-        self._has(entry, "fields")
-        given = self._named(entry["fields"])
-        strange = set(given) - set(fields_of(cls))
-        if strange:
-            self._refuse(f"it has no field '{min(strange)[:100]}'")
-        wrong = invalid_reason(cls, given)
-        if wrong is not None:
-            self._refuse(wrong)
-        return cls(**given)
+        self._check_keys(entry, "fields")
+        parts = self._named(entry["fields"])
+        unknown = set(parts) - set(fields_of(cls))
+        if unknown:
+            self._refuse(f"it has no field '{min(unknown)[:100]}'")
+        self._refuse_if(invalid_reason(cls, parts))
+        return cls(**parts)
 
-    def _told(self, cls: type[Any], entry: dict[str, Any]) -> Any:
-        self._has(entry, "told")
-        made = cls.from_dict(self.value(entry["told"]))
-        wrong = invalid_reason_within(made)
-        if wrong is not None:
-            self._refuse(wrong)
-        return made
+    def _dictionary(self, cls: type[Any], entry: dict[str, Any]) -> Any:
+        self._check_keys(entry, "told")
+        value = cls.from_dict(self.value(entry["told"]))
+        self._refuse_if(invalid_reason_within(value))
+        return value
 
     def _estimator(self, cls: type[Any], entry: dict[str, Any]) -> Any:
-        self._has(entry, "options", "state")
+        self._check_keys(entry, "options", "state")
         options, state = self._named(entry["options"]), self._named(entry["state"])
-        made = cls(**options)
+        model = cls(**options)
         for name in state:
-            if name in vars(made) or not name.isidentifier() or not _is_free(cls, name):
+            if name in vars(model) or not name.isidentifier() or not _is_free(cls, name):
                 self._refuse(f"'{name[:100]}' is no fitted attribute of it")
-        wrong = invalid_reason(cls, state) or (nan_reason(cls, options) if state else None)
-        if wrong is not None:
-            self._refuse(wrong)
+        self._refuse_if(invalid_reason(cls, state) or (nan_reason(cls, options) if state else None))
         if is_sklearn(entry["kind"]):
-            made.__setstate__(vars(made) | state)  # warns of another version of scikit-learn
+            model.__setstate__(vars(model) | state)  # warns of another version of scikit-learn
         else:
-            vars(made).update(state)
-        return made
+            vars(model).update(state)
+        return model
 
     def _named(self, values: Any) -> dict[str, Any]:
         if not isinstance(values, dict):
             self._refuse("its parts must have names")
         return {name: self.value(value) for name, value in values.items()}
 
-    def _has(self, entry: dict[str, Any], *names: str) -> None:
+    def _check_keys(self, entry: dict[str, Any], *names: str) -> None:
         if set(entry) != {"kind", *names}:
             self._refuse(f"it must have kind, {', '.join(names)}")
 
@@ -157,22 +153,23 @@ class Decoder:
         if not isinstance(value, dict):
             return value
         tag = next(iter(value), None)
-        decode = self._ways().get(str(tag))
+        decode = self._decoders().get(str(tag))
         if decode is None:
             self._refuse(f"'{str(tag)[:100]}' is no tag")
         return decode(value)
 
-    def _ways(self) -> dict[str, Callable[[dict[str, Any]], Any]]:
+    def _decoders(self) -> dict[str, Callable[[dict[str, Any]], Any]]:
+        """Return the decoding function of each tag."""
         return {
-            "float": lambda of: _FLOATS[self._only(of, "float")],
+            "float": lambda value: _FLOATS[self._only(value, "float")],
             "numpy": self._scalar,
-            "tuple": lambda of: tuple(self._list(self._only(of, "tuple"))),
-            "dict": self._dict,
+            "tuple": lambda value: tuple(self._list(self._only(value, "tuple"))),
+            "dict": lambda value: {k: v for k, v in self._list(self._only(value, "dict"))},
             "slice": self._slice,
-            "texts": lambda of: self._at(self.texts, self._only(of, "texts")),
+            "texts": lambda value: self._lookup(self.texts, self._only(value, "texts")),
             "array": self._array,
             "objects": self._objects,
-            "object": lambda of: self._at(self.objects, self._only(of, "object")),
+            "object": lambda value: self._lookup(self.objects, self._only(value, "object")),
         }
 
     def _only(self, value: dict[str, Any], *names: str) -> Any:
@@ -185,14 +182,10 @@ class Decoder:
             self._refuse("a tuple, dict or slice must hold a list")
         return [self.value(item) for item in values]
 
-    def _at(self, made: list[Any], number: Any) -> Any:
-        if type(number) is not int or not 0 <= number < len(made):
+    def _lookup(self, decoded: list[Any], number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(decoded):
             self._refuse(f"it refers to what is not before it ({str(number)[:20]})")
-        return made[number]
-
-    def _dict(self, value: dict[str, Any]) -> dict[Any, Any]:
-        pairs = self._list(self._only(value, "dict"))
-        return {key: item for key, item in pairs}
+        return decoded[number]
 
     def _slice(self, value: dict[str, Any]) -> slice:
         first, last, step = self._list(self._only(value, "slice"))
@@ -203,7 +196,7 @@ class Decoder:
         return self._dtype(value["numpy"]).type(self.value(value["value"]))
 
     def _dtype(self, text: Any) -> np.dtype[Any]:
-        """A dtype of plain values; NumPy's dtype strings allow far more."""
+        """Return the dtype that a text names; only plain types are allowed, unlike in NumPy."""
         if not isinstance(text, str) or len(text) > 20 or text[1:2] not in tuple(_DTYPES):
             self._refuse("it has an array of no known type")
         dtype = np.dtype(text)
@@ -217,16 +210,16 @@ class Decoder:
             self._refuse(f"array '{str(name)[:100]}' is not in the file")
         if set(value) - {"array", "axes", "dtype"}:
             self._refuse(f"array '{name[:100]}' has more than axes and dtype")
-        if name not in self.made:
-            found = self._typed(self.arrays[name], value)
-            self.made[name] = value, self._turned(found, value)
-        asked, found = self.made[name]
-        if asked != value:
+        if name not in self.used:
+            array = self._convert(self.arrays[name], value)
+            self.used[name] = value, self._restore_axes(array, value)
+        reference, array = self.used[name]
+        if reference != value:
             self._refuse(f"array '{name[:100]}' is asked for in two ways")
-        return found
+        return array
 
-    def _typed(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
-        """Convert stored numbers to dates, text or the other byte order."""
+    def _convert(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
+        """Convert stored numbers to dates, to text, or to the other byte order."""
         if "dtype" not in value:
             return values
         dtype = self._dtype(value["dtype"])
@@ -244,11 +237,11 @@ class Decoder:
             self._refuse("a text has a letter that is none")
         return values.view(dtype).reshape(values.shape[:-1])
 
-    def _turned(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
-        """Restore the order of the axes without moving memory."""
+    def _restore_axes(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
+        """Return an array with its original order of axes, without copying."""
         axes = value.get("axes", list(range(values.ndim)))
-        whole = isinstance(axes, list) and all(type(axis) is int for axis in axes)
-        if not whole or sorted(axes) != list(range(values.ndim)):
+        are_integers = isinstance(axes, list) and all(type(axis) is int for axis in axes)
+        if not are_integers or sorted(axes) != list(range(values.ndim)):
             self._refuse("axes must be each of the axes once")
         return values.transpose(np.argsort(axes).tolist()) if "axes" in value else values
 
@@ -256,13 +249,17 @@ class Decoder:
         shape, items = self._only(value, "objects", "of"), self.value(value["of"])
         if not isinstance(items, tuple) or not isinstance(shape, list):
             self._refuse("an array of objects must be a tuple of them")
-        found = np.empty(len(items), dtype=object)
-        for place, item in enumerate(items):
-            found[place] = item
-        return found.reshape(shape)
+        array = np.empty(len(items), dtype=object)
+        for index, item in enumerate(items):
+            array[index] = item
+        return array.reshape(shape)
 
     def _refuse(self, why: str) -> NoReturn:
         raise InvalidPartError(self.part, why)
+
+    def _refuse_if(self, why: str | None) -> None:
+        if why is not None:
+            self._refuse(why)
 
 
 def _is_texts(values: Any) -> bool:
@@ -270,30 +267,31 @@ def _is_texts(values: Any) -> bool:
 
 
 def _is_free(cls: type[Any], name: str) -> bool:
-    """Whether a fitted attribute may have this name: it hides no method, no property."""
-    held = getattr_static(cls, name, None)
-    return not (callable(held) or hasattr(held, "__get__")) or isinstance(
-        held, MemberDescriptorType
-    )
+    """Return whether a fitted attribute of this name would hide no method or property."""
+    member = getattr_static(cls, name, None)
+    is_slot = isinstance(member, MemberDescriptorType)
+    return is_slot or not (callable(member) or hasattr(member, "__get__"))
 
 
 _PLAIN = (type(None), bool, int, str)
 _SCALARS = "biufU"
-_LEFT_OUT = ("progress", "checkpoint")  # options that only say what to show or keep during a fit
+_NOT_STORED = ("progress", "checkpoint")  # options that matter only during a fit
 
 
 @dataclass(slots=True, eq=False)
 class Encoder:
-    """Objects encoded so far."""
+    """Encoder of an object. It keeps the objects that are already encoded."""
 
-    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # as they are to be written
+    # arrays, as they are written to the file
+    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     texts: dict[tuple[str, ...], int] = field(default_factory=dict)
     objects: list[dict[str, Any]] = field(default_factory=list)
-    met: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # by identity; and kept alive
-    within: list[int] = field(default_factory=list)
+    # References by identity. The objects are kept, so that no other object gets the same identity.
+    references: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    within: list[int] = field(default_factory=list)  # identities of the objects being encoded
 
     def manifest(self) -> dict[str, Any]:
-        """Everything except the arrays."""
+        """Return the manifest: everything except the arrays, as JSON."""
         return {"texts": [list(texts) for texts in self.texts], "objects": self.objects}
 
     def value(self, value: Any, path: str) -> Any:
@@ -301,14 +299,14 @@ class Encoder:
         kind = type(value)
         if kind in _PLAIN:
             return value
-        encode = self._ways().get(kind)
+        encode = self._encoders().get(kind)
         if encode is not None:
             return encode(value, path)
         if isinstance(value, np.generic):
             return self._scalar(value, path)
         return self._object(value, path)
 
-    def _ways(self) -> dict[type, Callable[[Any, str], Any]]:
+    def _encoders(self) -> dict[type, Callable[[Any, str], Any]]:
         return {
             float: lambda value, _: _float(value),
             list: self._items,
@@ -351,18 +349,18 @@ class Encoder:
     # --- arrays -------------------------------------------------------------------------------
 
     def _array(self, values: npt.NDArray[Any], path: str) -> Any:
-        if id(values) not in self.met:
+        if id(values) not in self.references:
             plain = np.asarray(values)
-            made = self._objects if plain.dtype.kind == "O" else self._numbers
-            self.met[id(values)] = made(plain, path), values
-        return self.met[id(values)][0]
+            encode = self._objects if plain.dtype.kind == "O" else self._numbers
+            self.references[id(values)] = encode(plain, path), values
+        return self.references[id(values)][0]
 
     def _objects(self, values: npt.NDArray[Any], path: str) -> Any:
-        within = tuple(values.ravel().tolist())
-        return {"objects": list(values.shape), "of": self._tuple(within, path)}
+        items = tuple(values.ravel().tolist())
+        return {"objects": list(values.shape), "of": self._tuple(items, path)}
 
     def _numbers(self, values: npt.NDArray[Any], path: str) -> Any:
-        stored = _plain(values, path)
+        stored = _to_numbers(values, path)
         axes = sorted(range(values.ndim), key=lambda axis: -abs(values.strides[axis]))
         moved = not values.flags.c_contiguous and axes != list(range(values.ndim))
         name = path
@@ -381,45 +379,23 @@ class Encoder:
     # --- objects ------------------------------------------------------------------------------
 
     def _object(self, thing: Any, path: str) -> Any:
-        if id(thing) not in self.met:
+        if id(thing) not in self.references:
             kind = kind_of(thing)
             if kind is None:
-                raise _refused(thing, path)
+                raise _not_storable(thing, path)
             self._enter(thing, path)
-            entry = {"kind": kind, **self._parts(kind, thing, path)}
+            entry: dict[str, Any] = {"kind": kind}
+            start = f"{path}." if path else ""
+            for group, parts in _parts(kind, thing, path).items():
+                entry[group] = encoded = {}
+                for name, part in parts.items():
+                    encoded[name] = self.value(part, start + name)
+            if is_dictionary(kind):
+                entry["told"] = self.value(thing.to_dict(), path)
             self.within.pop()
-            self.met[id(thing)] = {"object": len(self.objects)}, thing
+            self.references[id(thing)] = {"object": len(self.objects)}, thing
             self.objects.append(entry)
-        return self.met[id(thing)][0]
-
-    def _parts(self, kind: str, thing: Any, path: str) -> dict[str, Any]:
-        if is_dictionary(kind):
-            _hold(invalid_reason_within(thing), path or kind)
-            return {"told": self.value(thing.to_dict(), path)}
-        if is_estimator(kind):
-            return self._estimator(kind, thing, path)
-        fields = {name: getattr(thing, name) for name in fields_of(type(thing))}
-        _hold(invalid_reason(type(thing), fields), path or kind)
-        return {"fields": self._named(fields, path)}
-
-    def _estimator(self, kind: str, model: Any, path: str) -> dict[str, Any]:
-        borrowed = is_sklearn(kind)
-        options = model.get_params(deep=False) if borrowed else model.options_in_effect()
-        for name in _LEFT_OUT:
-            if name in options and (name == "checkpoint" or callable(options[name])):
-                options[name] = None
-        held = model.__getstate__() if borrowed else vars(model)
-        left_out = {*options, "_copied"}  # copies of options: what is written is the copy
-        state = {name: value for name, value in held.items() if name not in left_out}
-        wrong = invalid_reason(type(model), state) or (
-            nan_reason(type(model), options) if state else None
-        )
-        _hold(wrong, path or kind)
-        return {"options": self._named(options, path), "state": self._named(state, path)}
-
-    def _named(self, values: dict[str, Any], path: str) -> dict[str, Any]:
-        start = f"{path}." if path else ""
-        return {name: self.value(value, start + name) for name, value in values.items()}
+        return self.references[id(thing)][0]
 
     def _enter(self, thing: Any, path: str) -> None:
         """Raise if an object contains itself."""
@@ -428,18 +404,50 @@ class Encoder:
         self.within.append(id(thing))
 
 
-def _hold(wrong: str | None, path: str) -> None:
-    """Raise if a part is invalid: it could not be loaded."""
-    if wrong is not None:
-        raise StateError.invalid(path, wrong)
+def _parts(kind: str, thing: Any, path: str) -> dict[str, dict[str, Any]]:
+    """Return the parts of an object: options and state of an estimator, or fields of a value.
+
+    Raise if they are invalid.
+    """
+    if is_dictionary(kind):
+        _raise_if_invalid(invalid_reason_within(thing), path or kind)
+        return {}
+    if is_estimator(kind):
+        return _estimator_parts(kind, thing, path)
+    fields = {name: getattr(thing, name) for name in fields_of(type(thing))}
+    _raise_if_invalid(invalid_reason(type(thing), fields), path or kind)
+    return {"fields": fields}
+
+
+def _estimator_parts(kind: str, model: Any, path: str) -> dict[str, dict[str, Any]]:
+    from_sklearn = is_sklearn(kind)
+    options = model.get_params(deep=False) if from_sklearn else model.options_in_effect()
+    for name in _NOT_STORED:
+        if name in options and (name == "checkpoint" or callable(options[name])):
+            options[name] = None
+    attributes = model.__getstate__() if from_sklearn else vars(model)
+    # options that were copied: the copy that is in effect is written
+    left_out = {*options, "_copied"}
+    state = {name: value for name, value in attributes.items() if name not in left_out}
+    nan = nan_reason(type(model), options) if state else None
+    _raise_if_invalid(invalid_reason(type(model), state) or nan, path or kind)
+    return {"options": options, "state": state}
+
+
+def _raise_if_invalid(reason: str | None, path: str) -> None:
+    if reason is not None:
+        raise StateError.invalid(path, reason)
 
 
 def _float(value: float) -> Any:
     return value if np.isfinite(value) else {"float": str(value)}
 
 
-def _plain(values: npt.NDArray[Any], path: str) -> npt.NDArray[Any]:
-    """The same bytes as an array of plain numbers; text has an axis more, one code for a letter."""
+def _to_numbers(values: npt.NDArray[Any], path: str) -> npt.NDArray[Any]:
+    """Return the same bytes as an array of numbers.
+
+    An array of texts gets one more axis, with one code per character.
+    """
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
     if little.dtype in NAMES:
         return little
@@ -452,7 +460,7 @@ def _plain(values: npt.NDArray[Any], path: str) -> npt.NDArray[Any]:
     raise StateError.of_dtype(path, values.dtype)
 
 
-def _refused(thing: Any, path: str) -> StateError:
+def _not_storable(thing: Any, path: str) -> StateError:
     kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
     part = path or "This"
     if hasattr(thing, "get_params") and hasattr(thing, "fit"):

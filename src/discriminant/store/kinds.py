@@ -1,25 +1,27 @@
 """Kinds of objects that a file may hold, and validation of their parts.
 
-A file names a kind; the table here says which class that is. Nothing is imported by a name from a
-file, and a kind keeps its name for ever, wherever its class moves. There are four sorts:
+A file contains the names of kinds, and the table in this module maps each kind to a class. Names
+from a file are never imported, and a kind keeps its name for ever, even if its class moves to
+another module. There are four sorts of kinds:
 
     estimator    constructed from its options; then its fitted attributes are set
     value        a frozen dataclass or a named tuple, constructed from its fields
     dictionary   a class with to_dict and from_dict
     sklearn      the few scikit-learn classes that our estimators hold: frozen and calibrated models
 
-Estimators and values are listed in `discriminant.catalog` with their modules, and imported when a
-file holds one.
+Estimators and values are listed in `discriminant.catalog` with their modules. A module is imported
+only when a file contains one of its classes.
 
-The parts of a value (its fields; of a model, its fitted attributes) are validated before it is
-constructed from a file, so that no number in a file can make a constructor use unbounded memory or
-time, and before it is written, so that every saved file can be loaded:
+The parts of an object are the fields of a value, or the fitted attributes of an estimator. They are
+validated twice: before an object is constructed from a file, so that no number in a file can make a
+constructor use unbounded memory or time; and before an object is saved, so that every saved file
+can be loaded. The checks are:
 
     types              as the class declares them
     between the parts  `invalid_reason(parts)` of the class, a static method, if it has one
     NaN                nowhere, except in the fields named by `nan_fields` of the class
 
-A rule with NaN among its coefficients would predict, wrongly, so it is rejected.
+For example, a rule with a NaN coefficient is rejected: it could predict, but wrongly.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -44,12 +47,15 @@ _SKLEARN = {
     "SigmoidCalibration": ("sklearn.calibration", "_SigmoidCalibration"),
     "IsotonicRegression": ("sklearn.isotonic", "IsotonicRegression"),
 }
-_CALIBRATED = "CalibratedMember"  # a part of CalibratedClassifierCV that is not a dataclass
+_CALIBRATED = "CalibratedMember"  # part of `CalibratedClassifierCV` that is not a dataclass
 _CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
 
 
 def _location(kind: str, home: str) -> tuple[str, str]:
-    """Module and class of a kind; a class has the name of its kind unless `home` gives another."""
+    """Return module and class name of a kind.
+
+    `home` is the module, followed by the class if its name differs from the kind.
+    """
     module, _, name = home.partition(":")
     return f"discriminant.{module}", name or kind
 
@@ -67,41 +73,41 @@ KINDS = tuple(_LOCATIONS)
 
 
 def kind_of(thing: object) -> str | None:
-    """Kind of an object by its exact class, or None if no file can hold it."""
+    """Return the kind of an object by its exact class; None if it cannot be stored."""
     kind = _KINDS.get(type(thing).__qualname__)
     known = type(thing).__module__.startswith(("discriminant.", "sklearn."))
     return kind if kind is not None and known and class_of(kind) is type(thing) else None
 
 
 def class_of(kind: str) -> type[Any]:
-    """Class of a kind that is in the table."""
+    """Return the class of a kind; the kind must be in the table."""
     module, name = _LOCATIONS[kind]
     cls: type[Any] = getattr(import_module(module), name)
     return cls
 
 
 def is_kind(kind: object) -> bool:
-    """Whether a file may hold this kind."""
+    """Return whether a file may contain this kind."""
     return isinstance(kind, str) and kind in _LOCATIONS
 
 
 def is_estimator(kind: str) -> bool:
-    """Whether the kind has options and fitted attributes."""
+    """Return whether a kind is an estimator: it has options and fitted attributes."""
     return kind in catalog.HOMES or kind in _SKLEARN
 
 
 def is_sklearn(kind: str) -> bool:
-    """Whether the kind is an estimator of scikit-learn, which restores its own state."""
+    """Return whether a kind is an estimator of scikit-learn, which restores its own state."""
     return kind in _SKLEARN
 
 
 def is_dictionary(kind: str) -> bool:
-    """Whether the kind is stored through to_dict and from_dict."""
+    """Return whether a kind is stored by `to_dict` and `from_dict`."""
     return kind in _DICTIONARIES
 
 
 def fields_of(cls: type[Any]) -> tuple[str, ...]:
-    """Fields that a value is constructed from; derived fields are computed again."""
+    """Return the fields from which a value is constructed, without derived fields."""
     if is_dataclass(cls):
         return tuple(field.name for field in fields(cls) if field.init)
     return tuple(getattr(cls, "_fields", _CALIBRATED_FIELDS))
@@ -111,7 +117,7 @@ def fields_of(cls: type[Any]) -> tuple[str, ...]:
 
 
 def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
-    """Return why these parts cannot form an object of this class, or None."""
+    """Return why these parts cannot form an object of this class, or None if they can."""
     hints = _type_hints(cls)  # type: ignore[arg-type]  # a class can be hashed
     for name, value in parts.items():
         if name in hints and not matches_type(value, hints[name]):
@@ -125,9 +131,10 @@ def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
 
 
 def invalid_reason_within(value: Any) -> str | None:
-    """Return why a dataclass, or a dataclass in one of its tuples, is invalid, or None."""
+    """Return why a dataclass, or a dataclass within its tuples, is invalid; None if it is valid."""
     parts = {field.name: getattr(value, field.name) for field in fields(value)}
-    for part in (one for items in parts.values() if isinstance(items, tuple) for one in items):
+    tuples = (value for value in parts.values() if isinstance(value, tuple))
+    for part in chain.from_iterable(tuples):
         reason = invalid_reason_within(part) if is_dataclass(part) else None
         if reason is not None:
             return f"{type(part).__name__} '{str(getattr(part, 'name', ''))[:100]}': {reason}"
@@ -135,9 +142,9 @@ def invalid_reason_within(value: Any) -> str | None:
 
 
 def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
-    """Return which part of an object, or option of a fitted model, holds NaN, or None.
+    """Return which part of an object, or option of a fitted model, contains NaN; None if none does.
 
-    A class with `checks_nan` does this itself, in `invalid_reason`.
+    A class with `checks_nan` looks for NaN itself, in `invalid_reason`.
     """
     if getattr(cls, "checks_nan", False):
         return None
@@ -149,7 +156,7 @@ def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
 
 
 def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
-    """Return why a model that wraps others is invalid, or None."""
+    """Return why a model that wraps others is invalid, or None if it is valid."""
     wrapped = [parts[name] for name in ("estimator_", "_base") if parts.get(name) is not None]
     for model in (*wrapped, *parts.get("estimators_", ())):
         if not (hasattr(model, "fit") and hasattr(model, "get_params")):
@@ -161,12 +168,15 @@ def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
 def _type_hints(cls: type[Any]) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
-    except NameError:  # a name that only type checkers import
+    except NameError:  # the hint is a name that only type checkers import
         return {}
 
 
 def matches_type(value: Any, hint: Any) -> bool:
-    """Whether a value has a declared type; a type that cannot be checked accepts everything."""
+    """Return whether a value has a declared type.
+
+    A type that cannot be checked accepts every value.
+    """
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
@@ -205,14 +215,14 @@ def _dtype_matches(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
 
 
 def _has_nan(value: Any, depth: int = 4) -> bool:
-    """Whether an array, or one within tuples, lists or dictionaries, holds NaN."""
+    """Return whether an array contains NaN, or an array within tuples, lists or dictionaries."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and not holds_throughout(
             np.atleast_1d(value), lambda values: ~np.isnan(values)
         )
     inner = value.values() if isinstance(value, dict) else value
     nested = isinstance(value, tuple | list | dict) and depth > 0
-    return nested and any(_has_nan(one, depth - 1) for one in inner)
+    return nested and any(_has_nan(item, depth - 1) for item in inner)
 
 
 def _describe(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""The read-once workflow a person uses: open a table, compare the family, choose, decide, report.
+"""Studies: read a table once, compare models, select one, decide and report.
 
-Nothing heavy is imported before a study is made.
+Numerical libraries are imported only when a study is created.
 """
 
 from __future__ import annotations
@@ -27,43 +27,52 @@ def study(
     progress: Callable[[str, int, int], object] | None = None,
     **reading: Any,
 ) -> Study:
-    """Read a table once, for all that follows.
+    """Read a table once, to compare, select, explain and report on models.
 
     Parameters
     ----------
-    source
+    source : path, data frame or partitioned rows
         The path of a file (CSV, Parquet, Arrow, JSON lines), a data frame, or an Arrow stream. Or
-        rows that need not fit into memory: a large file, several (a list, a glob, a folder), a
-        Dask or Spark frame, what `discriminant.sql` or `discriminant.rows` returns, or the URL of
-        a database with `table=` or `query=`.
-    target, weight
-        The column to predict, and that of weights.
-    missing
-        What to do about missing cells: 'error', 'drop', 'mean', 'indicator' or 'marginal'.
-    ordered
-        {column: levels from lowest to highest}.
-    seed, folds
-        How rows are dealt into folds, and into how many; all models are compared on the same. Or
-        the name of a column: rows with one cell in it are held out together.
-    engine
-        Who reads: 'memory', 'files', 'dask', 'spark' or 'sql'. None: files of up to 256 MB, or an
-        eighth of the memory that is free, are read into memory; the rest stays where it is, and
-        is read in parts (`study.opened.notes` tells).
-    checkpoint
-        A folder in which sums over rows in parts are kept, so that a run that was stopped goes on
-        where it was; `study.complete()` removes it.
-    progress
-        Called as progress(what, done, of) while there is work; done is -1 of a step within.
-    reading
+        rows that need not fit into memory: a large file, several files (a list, a glob, a folder),
+        a Dask or Spark frame, the result of `discriminant.sql` or `discriminant.rows`, or the URL
+        of a database with `table=` or `query=`.
+    target : str
+        Column to predict.
+    weight : str, optional
+        Column of row weights.
+    missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}
+        How to treat missing cells.
+    ordered : {column: levels}, optional
+        Columns with ordered levels, lowest first.
+    seed : int
+        Seed for assigning rows to folds.
+    folds : int or str
+        Number of cross-validation folds, the same for all models; or the name of a column: rows
+        with the same value are held out together.
+    engine : {'memory', 'files', 'dask', 'spark', 'sql'}, optional
+        Engine that reads the data. By default a file of up to 256 MB, or an eighth of the free
+        memory, is read into memory, and anything else in partitions (see `study.opened.notes`).
+    checkpoint : path, optional
+        Folder for intermediate results of a partitioned table, so that an interrupted run can
+        resume; `study.complete()` removes it.
+    progress : callable, optional
+        Called as progress(step, done, total); done is -1 for a step within the current one.
+    **reading
         Other options of `open_source` or `rows`: columns, exclude, categories, delimiter, decimal,
-        ...; and `table`, `query` of a database.
+        ...; and `table` or `query` of a database.
+
+    Returns
+    -------
+    Study
+        Its methods `compare`, `choose`, `decide`, `explain` and `report` do not read the table
+        again.
 
     Examples
     --------
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"size": [1.0, 2.0, 2.5, 6.0, 6.5, 9.0], "kind": list("aaabbb")})
-    >>> found = study(rows, target="kind", folds=2)
-    >>> found.compare(["lda", "nearest_mean"])["lda"].facts["error"]
+    >>> sizes = study(rows, target="kind", folds=2)
+    >>> sizes.compare(["lda", "nearest_mean"])["lda"].facts["error"]
     0.0
     """
     from discriminant.study.workflow import Study

@@ -1,15 +1,16 @@
-"""Compare models on the same folds, whose moments are computed once.
+"""Compare models by cross-validation on the same folds, whose moments are computed once.
 
-Models based on moments are scored on all held-out rows. The hyperparameters of RDA are chosen, for
-each fold, on the other folds, so that no row helps to choose the model it is held out from. Models
-that read rows are fitted to at most `max_rows` rows of each training set, and a note says so.
+Models based on moments are evaluated on all held-out rows. The hyperparameters of RDA are chosen,
+for each fold, on the other folds, so that no row helps to choose the model it is held out from.
+Models that read rows are fitted to at most `max_rows` rows of each training set; a note in the
+result states this.
 
-    in memory      predictions of every held-out row are kept and measured
+    in memory      predictions of every held-out row are stored and measured
     partitioned    pass 1    moments of each fold: models based on moments are exact
                    sample    rows in memory: models that read rows, and the hyperparameters of RDA
                    pass 2    every row is scored by all models fitted without its fold
 
-Both go through `held_out.score_folds`. Measures of one model are in `study.comparison`.
+Both cases use `held_out.score_folds`. The measures of one model are in `study.comparison`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from discriminant.assessment.resampling.folds import (
     MemoryFolds,
     PartitionedFolds,
     class_counts,
-    warn_missing_classes,
+    warn_classes_in_one_fold,
 )
 from discriminant.assessment.resampling.held_out import (
     FoldModel,
@@ -39,7 +40,7 @@ from discriminant.assessment.resampling.held_out import (
     score_folds,
     score_model,
 )
-from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, tune_by_fold
+from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grids_by_fold
 from discriminant.assessment.scorers import Predictions
 from discriminant.engines.local import available_threads
 from discriminant.engines.partitioned_table import AnyTable
@@ -61,33 +62,35 @@ from discriminant.table.memory import Table
 
 Progress = Callable[[str, int, int], object]
 _GRID_ROWS = 20_000  # held-out rows on which the hyperparameters of RDA are chosen
-_MOMENTS_BYTES = 1 << 30  # of all folds together
-_PREDICTIONS_BYTES = 1 << 29  # of held-out posteriors of all models together
-_TYPICAL_FOLDS = 10  # a first guess where a column defines the folds
+_MOMENTS_BYTES = 1 << 30  # largest size of the moments of all folds together
+_PREDICTIONS_BYTES = 1 << 29  # largest size of the held-out posteriors of all models together
+_TYPICAL_FOLDS = 10  # number of folds assumed before the column that defines them is read
 
 
 @dataclass
 class ComparisonRun:
-    """A comparison of models, with the folded table and the RDA grid that it computes once."""
+    """A comparison of models; folds with their moments and the RDA grid are computed only once."""
 
-    rows: AnyTable  # all rows
-    folds: Any  # (N,) fold numbers in memory; else the number of folds or a column
+    rows: AnyTable  # all rows, in memory or partitioned
+    # (N,) fold numbers of rows in memory; else the number of folds, or the name of a column
+    folds: Any
     seed: int
-    max_rows: int  # training rows of a model that reads rows
+    max_rows: int  # largest number of training rows of a model that reads rows
     progress: Progress
     seconds: dict[str, float]
-    marginal: bool = False  # whether models must predict with features missing
-    fold_column: str | None = None  # that defines the folds
+    marginal: bool = False  # whether models must be able to predict rows with missing features
+    fold_column: str | None = None  # column that defines the folds
     grid: Grid | None = None  # losses of the RDA candidates, once computed
     _grid_by_fold: list[Grid] = field(default_factory=list, init=False)
     _folded: MemoryFolds | PartitionedFolds | None = field(default=None, init=False)
-    _missing: tuple[Warning, ...] = field(default=(), init=False)  # classes of a single fold
+    # warnings about classes that occur in one fold only
+    _missing: tuple[Warning, ...] = field(default=(), init=False)
 
     # --- the folded table -------------------------------------------------------------------------
 
     @property
     def folded(self) -> MemoryFolds | PartitionedFolds:
-        """All rows in folds, with their moments, computed when first needed."""
+        """All rows divided into folds, with their moments; computed when first needed."""
         if self._folded is None:
             started = time.perf_counter()
             self.progress("summing", 0, 1)
@@ -105,12 +108,12 @@ class ComparisonRun:
         fold: FoldNumbers = self.folds
         folded = MemoryFolds.shared(rows, fold, detail=self.detail)
         labels = rows.schema.labels
-        warn_missing_classes(class_counts(rows.codes, rows.weight, labels, fold), labels)
+        warn_classes_in_one_fold(class_counts(rows.codes, rows.weight, labels, fold), labels)
         return folded
 
     @property
     def in_memory(self) -> MemoryFolds:
-        """The rows in memory in folds, all of them or a sample, with the moments of all rows."""
+        """The rows in memory (all of them, or a sample) in folds, with the moments of all rows."""
         folded = self.folded
         return folded if isinstance(folded, MemoryFolds) else folded.in_memory
 
@@ -123,7 +126,7 @@ class ComparisonRun:
 
     @property
     def n_folds(self) -> int:
-        """Number of folds; a guess before a column is read."""
+        """Number of folds; an assumed number before the column that defines the folds is read."""
         if self._folded is not None:
             return self._folded.n_folds
         if isinstance(self.rows, Table):
@@ -132,10 +135,10 @@ class ComparisonRun:
 
     @property
     def moments(self) -> ClassMoments | None:
-        """Moments of all rows; None where there are so many features that rows are kept instead."""
+        """Moments of all rows; None if there are too many features, so that models use rows."""
         if isinstance(self.rows, Table):
-            whole: ClassMoments | None = self.in_memory.whole
-            return whole
+            moments: ClassMoments | None = self.in_memory.whole
+            return moments
         folded = self._folded
         return folded.rows.moments if isinstance(folded, PartitionedFolds) else self.rows.moments
 
@@ -148,7 +151,7 @@ class ComparisonRun:
 
     @property
     def detail(self) -> Detail | None:
-        """Detail of the moments: the finest that fits, or None where rows are smaller."""
+        """Detail of the moments: the finest that fits, or None if the rows need less memory."""
         N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
         if 2 * d > N:
             return None
@@ -157,7 +160,7 @@ class ComparisonRun:
     # --- comparing --------------------------------------------------------------------------------
 
     def compare(self, models: list[StudyModel]) -> Comparison:
-        """Score every model on the same folds and measure it."""
+        """Score every model on the same folds and compute its measures."""
         left_out: list[tuple[str, str]] = []
         results, both_correct = self._results(models, left_out)
         self.progress("done", len(models), len(models))
@@ -181,9 +184,11 @@ class ComparisonRun:
     def _results(
         self, models: list[StudyModel], left_out: list[tuple[str, str]]
     ) -> tuple[tuple[ModelResult, ...], Floats]:
-        """Results of the models that could be fitted, and (M, M) weight both predict correctly.
+        """Return the results of models that could be fitted, and weights of pairs of models.
 
-        In memory one model is measured while the next is scored.
+        The (M, M) weights are those of the rows that both models predict correctly.
+
+        In memory, the measures of one model are computed while the next model is scored.
         """
         by_name = {model.name: model for model in models}
         cells = len(self.table) * len(self.table.schema.labels) * len(models)
@@ -210,10 +215,11 @@ class ComparisonRun:
         if both:
             return tuple(result for result, _ in results), np.array(both)
         correct = np.array([mask for _, mask in results])
-        return tuple(one for one, _ in results), both_correct_weight(correct, self.table.weight)
+        both_correct = both_correct_weight(correct, self.table.weight)
+        return tuple(result for result, _ in results), both_correct
 
     def _prepare(self, models: dict[str, StudyModel]) -> Callable[[str], None]:
-        """Return a function that reports progress and compiles a model before its time counts."""
+        """Return a function that reports progress and compiles a model before it is timed."""
         order = list(models)
 
         def prepare(name: str) -> None:
@@ -233,10 +239,11 @@ class ComparisonRun:
     def _measure(
         self, model: StudyModel, scores: HeldOutScores, keep: bool
     ) -> tuple[ModelResult, npt.NDArray[np.bool_]]:
-        """Measures of one model, and which rows in memory it predicts correctly."""
+        """Return the measures of one model, and a mask of the rows it predicts correctly."""
         converged = scores.converged or model.may_stop_early
         predictions, correct = None, np.zeros(0, dtype=np.bool_)
-        with capture_warnings():  # an AUC of 1 has no standard error: the table shows that
+        # an AUC of 1 has no standard error; the table shows the 1, so there is no need to warn
+        with capture_warnings():
             if scores.predictions is not None:
                 predictions = self._join(model, scores.predictions)
                 correct = np.asarray(predictions.decided == predictions.codes)
@@ -250,35 +257,35 @@ class ComparisonRun:
                 model,
                 tallies,
                 area=area,
-                able=gives_posterior(model.make()),
+                probabilistic=gives_posterior(model.make()),
                 seconds=scores.seconds,
                 note=self._note(model, converged),
                 warnings=(*scores.warnings, *self._missing),
                 converged=converged,
-                held=predictions if keep else None,
+                predictions=predictions if keep else None,
             )
         return result, correct
 
     def _tallies(self, predictions: Predictions) -> list[Assessment]:
-        """Assessment of each fold of the rows in memory."""
+        """Return the assessment of each fold, for rows in memory."""
         folded = self.in_memory
         tallies = []
         for part, rows in zip(folded.parts, folded.rows, strict=True):
-            own = predictions.take(rows)
+            fold = predictions.take(rows)
             tallies.append(
                 Assessment.from_decisions(
                     part.codes,
-                    own.decided,
+                    fold.decided,
                     labels=folded.labels,
-                    others=own.others,
-                    log_posterior=own.log_posterior,
+                    others=fold.others,
+                    log_posterior=fold.log_posterior,
                     weight=part.weight,
                 )
             )
         return tallies
 
     def predictions_of(self, result: ModelResult) -> HeldOutPredictions:
-        """Held-out predictions of the rows in memory, computed again if they were not kept."""
+        """Return the held-out predictions of rows in memory; compute them again if not stored."""
         if result.predictions is not None:
             return result.predictions
         with capture_warnings():
@@ -293,27 +300,25 @@ class ComparisonRun:
     # --- models -----------------------------------------------------------------------------------
 
     def unfitted(self, model: StudyModel) -> Any:
-        """The classifier with its chosen hyperparameters, not fitted."""
+        """Return the unfitted classifier with its selected hyperparameters."""
         if not model.tuned or self.detail is None:
             return model.make()
-        grid = self._rda_grid()
-        p, s, _ = grid.best()
-        return _rda(grid, p, s)
+        return _rda(self._rda_grid())
 
     def check(self, model: Any) -> None:
-        """Raise if a model cannot do what the study requires of all models."""
+        """Raise if a model cannot do what this study requires of all models."""
         if self.marginal and not getattr(model, "can_marginalise", False):
             raise StudyError.not_gaussian()
 
     def _maker(self, model: StudyModel) -> Callable[[], FoldModel]:
-        """Return a function that makes the model for `score_folds`."""
+        """Return a function that creates the model for `score_folds`."""
 
         def make() -> FoldModel:
-            estimator, whole = model.make(), self.in_memory.whole
+            estimator, moments = model.make(), self.in_memory.whole
             self.check(estimator)
-            if model.tuned and (whole is None or not whole.holds("class")):
+            if model.tuned and (moments is None or not moments.has("class")):
                 raise StudyError.no_grid(len(self.rows), self.rows.width)
-            if not model.moment_based or whole is None:
+            if not model.moment_based or moments is None:
                 return FoldModel(
                     estimator,
                     from_moments=False,
@@ -323,12 +328,12 @@ class ComparisonRun:
                     ranks=lambda fitted: not hasattr(fitted, "predict_log_proba"),
                 )
             if not model.tuned:
-                if not whole.holds(estimator.detail):
-                    estimator.fit_moments(whole)  # raises, and names what is missing
+                if not moments.has(estimator.detail):
+                    estimator.fit_moments(moments)  # raises an error that names what is missing
                 return FoldModel(estimator, from_moments=True)
             self._rda_grid()
-            each = [_rda(grid, *grid.best()[:2]) for grid in self._grid_by_fold]
-            return FoldModel(estimator, from_moments=True, by_fold=each)
+            by_fold = [_rda(grid) for grid in self._grid_by_fold]
+            return FoldModel(estimator, from_moments=True, by_fold=by_fold)
 
         return make
 
@@ -337,7 +342,7 @@ class ComparisonRun:
         return lambda f: self.progress(f"{model.title}, fold {f + 1} of {folds}", -1, 0)
 
     def _note(self, model: StudyModel, converged: bool) -> str:
-        """Remarks on a model: its hyperparameters, or the rows that it was fitted to."""
+        """Return remarks on a model: its hyperparameters, or how many rows it was fitted to."""
         notes = []
         refit = not model.moment_based or self.in_memory.whole is None
         if model.tuned and not refit:
@@ -347,7 +352,7 @@ class ComparisonRun:
             if used < self._training_size():
                 notes.append(f"Fitted to a sample of {used:,} rows of each training set.")
         if not converged:
-            notes.append("RowSample of its fits did not converge.")
+            notes.append("Some of its fits did not converge.")
         return " ".join(notes)
 
     def _training_size(self) -> int:
@@ -361,24 +366,29 @@ class ComparisonRun:
         grid = self._rda_grid()
         p, s, _ = grid.best()
         pooling, shrinkage = grid.pooling[p], grid.shrinkage[s]
-        settings = len(grid.pooling) * len(grid.shrinkage)
+        candidates = len(grid.pooling) * len(grid.shrinkage)
         sampled = f" on a sample of {_GRID_ROWS:,} held-out rows"
-        part = "" if len(self.rows) <= _GRID_ROWS else sampled
-        best = f"pooling {pooling:g} and shrinkage {shrinkage:g} were"
+        rows = "" if len(self.rows) <= _GRID_ROWS else sampled
+        best = f"Pooling {pooling:g} and shrinkage {shrinkage:g} were"
         if pooling == 0:
-            best = "pooling 0 (shrinkage then has no effect) was"
-        return f"Of {settings} settings, {best} chosen{part}; for each fold, on the other folds."
+            best = "Pooling 0 (shrinkage then has no effect) was"
+        return (
+            f"{best} selected from {candidates} candidates{rows}; the selection was repeated for "
+            "each held-out fold on the other folds."
+        )
 
     def _rda_grid(self) -> Grid:
         if self.grid is None:
             candidates = Candidates(GaussianFamily(), np.array(STEPS), STEPS)
-            self.grid, self._grid_by_fold = tune_by_fold(
+            self.grid, self._grid_by_fold = grids_by_fold(
                 self.in_memory, candidates, max_rows=_GRID_ROWS, seed=self.seed
             )
         return self.grid
 
 
-def _rda(grid: Grid, p: int, s: int) -> Any:
+def _rda(grid: Grid) -> Any:
+    """Return an unfitted RDA with the best hyperparameters of a grid."""
     from discriminant.estimators.gaussian.rda import RDA
 
+    p, s, _ = grid.best()
     return RDA(pooling=float(grid.pooling[p]), shrinkage=grid.shrinkage[s])

@@ -1,17 +1,16 @@
-"""What a comparison found: measures of each model on the same held-out rows, and which to take.
+"""Result of a comparison: measures of models on the same held-out rows, and model selection.
 
-The one-standard-error rule: with c_f the criterion on fold f and se its standard error, of the best
-model, sqrt(mean_f (c_f - c)^2 / (F - 1)), take the simplest model with  c <= c_best + se_best.
+    error        share of misclassified rows, with Wilson's interval
+    AUC          area under the ROC curve of the second of two classes, with DeLong's interval; for
+                 more classes the mean one-vs-rest AUC
+    log loss, Brier score, calibration error      of models that give probabilities
 
-How one model did on held-out rows: every measure that a study compares models by.
+The one-standard-error rule: let c_best be the criterion of the best model and c_f its value on fold
+f. With the standard error  se = sqrt(mean_f (c_f - c_best)^2 / (F - 1)),  the rule selects the
+simplest model whose criterion is at most  c_best + se.
 
-    error        share of the rows in a wrong class, Wilson's interval
-    AUC          of the second of two classes, DeLong's interval; of more, the mean of each class
-                 against the rest
-    log loss, Brier, calibration error      of the probabilities, where a model gives any
-
-A class whose rows are all in one fold is unknown to every model that is asked of them. Log loss and
-AUC are of the rows of the other classes then, and that is told.
+If all rows of a class are in one fold, the model for that fold does not know the class. Log loss
+and AUC then leave the class out, and a note in the result states this.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.inference.summary import PrintedResult, text_table
+from discriminant.assessment.measures import MEASURES
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
@@ -45,176 +45,190 @@ from discriminant.report.format import (
     percent,
     quoted,
 )
-from discriminant.report.sections.comparison import held_auc, log_odds, surface_facts
+from discriminant.report.overview import compare_with_baseline
+from discriminant.report.sections.comparison import (
+    INFINITE_LOSS,
+    NO_PROBABILITIES,
+    describe_error_tests,
+    held_auc,
+    log_odds,
+    surface_facts,
+)
 from discriminant.study.models import StudyModel
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 
 LEVEL = 0.95
+RULES = ("one_se", "least")
+# Measures that models can be selected by, the default first.
+CRITERIA = (
+    "log_loss",
+    *(entry.name for entry in MEASURES.values() if entry.criterion and entry.name != "log_loss"),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelResult:
-    """How one model did."""
+    """Measures of one model."""
 
     model: StudyModel
     facts: ModelFacts
+    # {criterion: value}; None where the model has no such measure
+    criteria: Mapping[str, float | None]
     standard_error: Mapping[str, float]  # {criterion: standard error over folds}
-    predictions: HeldOutPredictions | None  # None where all of them would take too much room
+    # None if the predictions of all models would need too much memory
+    predictions: HeldOutPredictions | None
     warnings: tuple[Warning, ...]
     converged: bool
     unlearned_classes: tuple[str, ...] = ()  # classes that log loss and AUC leave out
 
     @property
     def name(self) -> str:
-        """In code."""
+        """Name in code and on the command line."""
         return self.model.name
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Name in tables and reports."""
         return self.model.title
 
     def value(self, by: str) -> float | None:
-        """Of a criterion; None where it has none."""
-        found: float | None = self.facts[by]  # type: ignore[literal-required]
-        return found if found is not None and math.isfinite(found) else None
+        """Return the value of a criterion, or None if it is not finite."""
+        value = self.criteria[by]
+        return value if value is not None and math.isfinite(value) else None
 
 
 def measure_model(
-    member: StudyModel,
+    model: StudyModel,
     tallies: Sequence[Assessment],
     *,
     area: AUC | None,
-    able: bool,
+    probabilistic: bool,
     seconds: float,
     note: str = "",
     warnings: tuple[Warning, ...] = (),
     converged: bool = True,
-    held: HeldOutPredictions | None = None,
+    predictions: HeldOutPredictions | None = None,
 ) -> ModelResult:
-    """All measures of what a model said of held-out rows.
-
-    `tallies` are those of the folds; `able` is a model that gives probabilities.
-    """
+    """Compute all measures of a model; `tallies` are the assessments of its folds."""
     tallies = [tally for tally in tallies if tally.rows.any()]
-    tally = sum(tallies[1:], tallies[0])
-    error = tally.interval("error", level=LEVEL)
-    low, value, high = _span(area)
-    known = classes_in_every_training_set(np.array([one.rows.sum(axis=0) for one in tallies]))
-    loss, weight = _losses(tallies, known)
-    whole = float(loss.sum() / weight.sum()) if weight.any() else math.nan
-    endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
-    none = "It gives no probabilities, only classes."
-    notes = [note, "" if able else none, endless if able and math.isinf(whole) else ""]
+    total = sum(tallies[1:], tallies[0])
+    error = total.interval("error", level=LEVEL)
+    known = classes_in_every_training_set(np.array([tally.rows.sum(axis=0) for tally in tallies]))
+    # (F,) sums of `-w log p` over the rows of the known classes, and sums of `w`
+    loss = np.array([tally.scored.log_loss[0, known].sum() for tally in tallies])
+    weight = np.array([tally.scored.weight[0, known].sum() for tally in tallies])
+    log_loss = float(loss.sum() / weight.sum()) if weight.any() else math.nan
+    notes = [
+        note,
+        "" if probabilistic else NO_PROBABILITIES,
+        INFINITE_LOSS if probabilistic and math.isinf(log_loss) else "",
+    ]
+    # an AUC of 1 has an interval of zero width, which is not shown
+    interval = (area.low, area.high) if area is not None and area.low < area.high else (None, None)
+    criteria: dict[str, float | None] = {
+        by: getattr(total, by) if probabilistic or MEASURES[by].kind != "loss" else None
+        for by in CRITERIA
+    }
+    criteria["log_loss"] = log_loss if probabilistic and math.isfinite(log_loss) else None
     facts = ModelFacts(
-        name=member.name,
-        label=member.title,
+        name=model.name,
+        label=model.title,
         error=float(error.value),
         error_low=float(error.low),
         error_high=float(error.high),
-        log_loss=_finite(whole) if able else None,
-        auc=value,
-        auc_low=low,
-        auc_high=high,
-        brier=float(tally.brier) if able else None,
-        calibration=float(tally.calibration_error()) if able else None,
+        log_loss=criteria["log_loss"],
+        auc=None if area is None else area.value,
+        auc_low=interval[0],
+        auc_high=interval[1],
+        brier=criteria["brier"],
+        calibration=float(total.calibration_error()) if probabilistic else None,
         seconds=seconds,
         note=" ".join(filter(None, notes)),
         chosen=False,
     )
-    spread = {by: _se(by, tallies) for by in (("error", "brier") if able else ("error",))}
-    if able:
-        spread["log_loss"] = _se_of(loss, weight)
-    without = tuple(str(label) for label in tally.labels[~known & (tally.rows.sum(axis=0) > 0)])
-    return ModelResult(member, facts, spread, held, warnings, converged, without)
+    standard_error = {
+        by: _standard_error_of(by, tallies)
+        for by, value in criteria.items()
+        if by != "log_loss" and value is not None
+    }
+    if probabilistic:
+        standard_error["log_loss"] = _standard_error(loss, weight)
+    unlearned = tuple(str(label) for label in total.labels[~known & (total.rows.sum(axis=0) > 0)])
+    return ModelResult(
+        model, facts, criteria, standard_error, predictions, warnings, converged, unlearned
+    )
 
 
 def classes_in_every_training_set(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """(K,) whether a class is in every training part, of (F, K) rows in each fold.
+    """Return a boolean array (K,): True where the class has rows in every training set.
 
-    Where that holds for less than two classes all are taken: nothing could be measured.
+    `rows` are the numbers of rows of each fold and class, (F, K).
+
+    If that holds for fewer than two classes, the result is True for all classes, since otherwise
+    nothing could be measured.
 
     >>> classes_in_every_training_set(np.array([[3, 4, 1], [2, 5, 0]])).tolist()
     [True, True, False]
     """
-    found = np.asarray((rows > 0).sum(axis=0) > 1)
-    return found if found.sum() > 1 else np.ones_like(found)
-
-
-def _losses(tallies: Sequence[Assessment], known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """(F,) sums of -w log p over the rows of some classes, and of w."""
-    loss = np.array([one.scored.log_loss[0, known].sum() for one in tallies])
-    return loss, np.array([one.scored.weight[0, known].sum() for one in tallies])
+    known = np.asarray((rows > 0).sum(axis=0) > 1)
+    return known if known.sum() > 1 else np.ones_like(known)
 
 
 def held_out_auc(held: HeldOutPredictions, scores: Floats | None = None) -> AUC | None:
-    """Of what a model said of rows; `scores` (N, K) are those of one without probabilities."""
-    said = held.log_posterior if scores is None else scores
+    """Return the AUC of held-out rows.
+
+    If the model has no posteriors, rows are ranked by `scores` (N, K).
+    """
     K, F = len(held.labels), int(held.fold.max()) + 1
     known = classes_in_every_training_set(
         np.bincount(held.fold * K + held.codes, minlength=F * K).reshape(F, K)
     )
     if scores is None and known.all():
         return held_auc(held, LEVEL)
-    some = known[held.codes]
-    codes, said = np.cumsum(known)[held.codes[some]] - 1, said[np.ix_(some, known)]
-    weight = None if held.weight is None else held.weight[some]
-    said = log_odds(said) if said.shape[1] == 2 else said
+    rows = known[held.codes]
+    codes = np.cumsum(known)[held.codes[rows]] - 1
+    scores = (held.log_posterior if scores is None else scores)[np.ix_(rows, known)]
+    weight = None if held.weight is None else held.weight[rows]
+    scores = log_odds(scores) if scores.shape[1] == 2 else scores
     try:
-        return auc(codes, said, LEVEL, sample_weight=weight)
+        return auc(codes, scores, LEVEL, sample_weight=weight)
     except DiscriminantError:
         return None
 
 
-def both_correct_weight(right: npt.NDArray[np.bool_], weight: Floats | None) -> Floats:
-    """(M, M) weight of the rows that both of two models have right, of (M, N) who is right."""
+def both_correct_weight(correct: npt.NDArray[np.bool_], weight: Floats | None) -> Floats:
+    """Return, for each pair of M models, the weight of rows that both classify correctly, (M, M).
+
+    `correct` (M, N) is True where the model classifies the row correctly.
+    """
     if weight is not None:
-        return np.asarray(np.dot(right * weight, right.T), dtype=np.float64)
-    bits = np.packbits(right, axis=1)
-    counts = [np.bitwise_count(bits & one).sum(axis=1, dtype=np.int64) for one in bits]
+        return np.asarray(np.dot(correct * weight, correct.T), dtype=np.float64)
+    bits = np.packbits(correct, axis=1)
+    counts = [np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64) for row in bits]
     return np.array(counts, dtype=np.float64)
 
 
-def _se(by: str, tallies: Sequence[Assessment]) -> float:
-    """Standard error over folds."""
+def _standard_error_of(by: str, tallies: Sequence[Assessment]) -> float:
     weight = np.array([tally.weight.sum() for tally in tallies])
     mean = np.array([getattr(tally, by) for tally in tallies])
-    return _se_of(mean * weight, weight)
+    return _standard_error(mean * weight, weight)
 
 
-def _se_of(sums: Floats, weight: Floats) -> float:
-    """Of (F,) sums over rows of (F,) weight."""
-    some = weight > 0
+def _standard_error(sums: Floats, weight: Floats) -> float:
+    """Return the standard error of a mean over folds.
+
+    `sums` (F,) are sums over the rows of each fold, `weight` (F,) the weights of the folds.
+    """
+    used = weight > 0
     with np.errstate(invalid="ignore"):
-        se = float(CriterionValues.of_folds(sums[some, None], weight[some]).se[0])
-    return se if math.isfinite(se) else 0.0
-
-
-Span = tuple[float | None, float | None, float | None]
-
-
-def _span(found: AUC | None) -> Span:
-    """Low end, value, high end; no ends where DeLong's interval has no width, as of an AUC of 1."""
-    if found is None:
-        return None, None, None
-    wide = found.low < found.high
-    return found.low if wide else None, found.value, found.high if wide else None
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-CRITERIA = ("log_loss", "error", "brier")
-RULES = ("one_se", "least")
-_ALIKE = 0.05  # level below which two models are told apart
-_WORDS = {"error": "share of mistakes", "log_loss": "log loss", "brier": "Brier score"}
+        error = float(CriterionValues.of_folds(sums[used, None], weight[used]).se[0])
+    return error if math.isfinite(error) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The model taken, and why."""
+    """The selected model, and the reason for selecting it."""
 
     name: str
     title: str
@@ -228,52 +242,60 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(PrintedResult):
-    """What `Study.compare` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `Study.compare`: `print` it, or call `frame()` or `to_dict()`."""
 
-    results: tuple[ModelResult, ...]  # M
-    both_correct: Floats  # (M, M) weight of the rows that both of two models have right
-    left_out: tuple[tuple[str, str], ...]  # name and reason
+    results: tuple[ModelResult, ...]  # M results
+    both_correct: Floats  # (M, M) weight of the rows that two models both classify correctly
+    left_out: tuple[tuple[str, str], ...]  # title of the model, and why it was left out
     folds: int
     rows: int
-    baseline: float  # error of always saying the most frequent class
-    seconds: Mapping[str, float]  # reading, summing
+    baseline: float  # error of always predicting the most frequent class
+    # time taken by steps that all models share: reading, computing moments
+    seconds: Mapping[str, float]
     surface: Grid | None
     labels: tuple[str, ...]
-    weighted: bool = False  # whether shares of rows are shares of their weight
+    weighted: bool = False  # whether rows are weighted, so that shares of rows are shares of weight
     fold_column: str | None = None  # the column whose values are the folds
 
     def __getitem__(self, name: str) -> ModelResult:
-        """The outcome of a model, by name."""
-        for outcome in self.results:
-            if outcome.name == name:
-                return outcome
-        raise StudyError.not_compared(name, [outcome.name for outcome in self.results])
+        """Return the result of the model with this name."""
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise StudyError.not_compared(name, [result.name for result in self.results])
 
     @property
     def text(self) -> str:
-        """One table, then what is to be known of some lines of it."""
+        """Table of all measures, with notes."""
         title = (
             f"{count_with_noun(self.rows, 'row')}, "
             f"{count_with_noun(len(self.labels), 'class', 'classes')}, "
-            f"{self._folds}; every figure is of rows that the model had not seen"
+            f"{self._folds}; all measures are computed on held-out rows"
         )
         head = ["", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
-        lines = text_table(title, head, [_cells(one.title, one.facts) for one in self.results])
-        notes = [self._unlearned(), *model_notes([one.facts for one in self.results])]
-        notes += [
-            f"{name_list(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
-            for names, why in group_by_text(self.left_out)
-        ]
-        base = f"Always saying the most frequent class: error {percent(self.baseline)}."
-        return "\n".join([*lines, "", base, *filter(None, notes)])
+        facts = [result.facts for result in self.results]
+        return "\n".join(
+            [
+                *text_table(title, head, list(map(_cells, facts))),
+                "",
+                "Baseline (always predicting the most frequent class): error "
+                f"{percent(self.baseline)}.",
+                *filter(None, [self._unlearned()]),
+                *model_notes(facts),
+                *(
+                    f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: {why}"
+                    for names, why in group_by_text(self.left_out)
+                ),
+            ]
+        )
 
     def frame(self) -> Any:
-        """A pandas frame, a row for each model."""
+        """Return a pandas frame with a row for each model."""
         return import_pandas().DataFrame(self._records()).set_index("name")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
-        found: dict[str, Any] = plain(
+        """Return the comparison as a dictionary of plain numbers, lists and texts."""
+        facts: dict[str, Any] = plain(
             {
                 "models": self._records(),
                 "left_out": [{"name": name, "why": why} for name, why in self.left_out],
@@ -284,45 +306,47 @@ class Comparison(PrintedResult):
             }
         )
         if self.fold_column is not None:
-            found["fold_column"] = self.fold_column
+            facts["fold_column"] = self.fold_column
         if self.surface is not None:
-            found["surface"] = plain(surface_facts(self.surface))
-        return found
+            facts["surface"] = plain(surface_facts(self.surface))
+        return facts
 
     def choose(self, by: str = "log_loss", rule: str = "one_se") -> Choice:
-        """The model to take."""
+        """Select a model by a criterion and a rule, as `Study.choose` does."""
         if by not in CRITERIA:
-            raise OptionError.of("by", by, "'log_loss', 'error' or 'brier'")
+            *names, last = map(repr, CRITERIA)
+            raise OptionError.of("by", by, f"{', '.join(names)} or {last}")
         if rule not in RULES:
             raise OptionError.of("rule", rule, "'one_se' or 'least'")
-        able = [one for one in self.results if one.value(by) is not None]
-        if (
-            not able
-            and by == "log_loss"
-            and any(one.value("brier") is not None for one in self.results)
-        ):
-            found = self.choose("brier", rule)
-            endless = "No model has a finite log loss, so the Brier score was asked."
-            return replace(found, why=f"{endless} {found.why}")
-        if not able:
+        candidates = [result for result in self.results if result.value(by) is not None]
+        if not candidates:
+            if by == "log_loss" and any(
+                result.value("brier") is not None for result in self.results
+            ):
+                choice = self.choose("brier", rule)
+                infinite = "No model has a finite log loss, so models are compared by Brier score."
+                return replace(choice, why=f"{infinite} {choice.why}")
             raise StudyError.no_probabilities(self.results[0].name)
-        able = [one for one in able if one.converged] or able
-        best = min(able, key=lambda one: (_least(one, by), one.model.simplicity))
-        taken = best if rule == "least" else _simplest(able, best, by)
-        return Choice(taken.name, taken.title, by, rule, self._why(taken, best, by, able))
+        candidates = [result for result in candidates if result.converged] or candidates
+        best = min(candidates, key=lambda result: (_loss(result, by), result.model.simplicity))
+        selected = best if rule == "least" else _simplest(candidates, best, by)
+        why = self._why(selected, best, by, candidates)
+        return Choice(selected.name, selected.title, by, rule, why)
 
     def choose_named(self, name: str) -> Choice:
-        """A model that was asked for."""
-        one = self[name]
-        why = f"{quoted(one.title)} was taken as asked. {self._mistakes(one)} {self._rivals(one)}"
-        return Choice(name, one.title, "", "asked", why.strip())
+        """Select the model with this name."""
+        result = self[name]
+        reason = f"{quoted(result.title)} was selected as requested."
+        why = f"{reason} {self._error_sentence(result)} {self._error_tests(result)}"
+        return Choice(name, result.title, "", "asked", why.strip())
 
     def section(self, choice: Choice) -> ComparisonFacts:
-        """The section of a report."""
+        """Return the section of the report on the comparison."""
         models = [
-            ModelFacts(**{**one.facts, "chosen": one.name == choice.name}) for one in self.results
+            ModelFacts(**{**result.facts, "chosen": result.name == choice.name})
+            for result in self.results
         ]
-        found = ComparisonFacts(
+        section = ComparisonFacts(
             models=models,
             why=choice.why,
             folds=self._folds,
@@ -330,137 +354,125 @@ class Comparison(PrintedResult):
             baseline=self.baseline,
         )
         if self.surface is not None:
-            found["surface"] = surface_facts(self.surface)
+            section["surface"] = surface_facts(self.surface)
         if note := self._unlearned():
-            found["note"] = note
-        return found
+            section["note"] = note
+        return section
 
     @property
     def _folds(self) -> str:
-        """How many folds, and by which column."""
         by = "" if self.fold_column is None else f" (one for each value of '{self.fold_column}')"
         return f"{self.folds} folds{by}"
 
     def _unlearned(self) -> str:
-        """What measures of probabilities leave out."""
+        """Return a note on the classes that log loss and AUC leave out."""
         labels = list(
-            dict.fromkeys(label for one in self.results for label in one.unlearned_classes)
+            dict.fromkeys(label for result in self.results for label in result.unlearned_classes)
         )
         if not labels:
             return ""
-        those = "Class {} has its rows" if len(labels) == 1 else "Classes {} have their rows"
+        subject = "Class {} has" if len(labels) == 1 else "Each of the classes {} has"
         return (
-            f"{those.format(name_list(labels))} in one fold, when no model knew of the class: log "
-            "losses and AUCs are of the rows of the other classes."
+            f"{subject.format(name_list(labels))} all its rows in one fold, so the model for that "
+            "fold does not know it; log loss and AUC leave its rows out."
         )
 
     def _records(self) -> list[dict[str, Any]]:
-        left = ("label", "chosen")
         return [
             {
-                "name": one.name,
-                "title": one.title,
-                **{key: value for key, value in one.facts.items() if key not in left},
-                **{f"{by}_se": se for by, se in one.standard_error.items()},
-                "converged": one.converged,
+                "name": result.name,
+                "title": result.title,
+                **{k: value for k, value in result.facts.items() if k not in ("label", "chosen")},
+                **{by: v for by, v in result.criteria.items() if by not in result.facts},
+                **{f"{by}_se": error for by, error in result.standard_error.items()},
+                "converged": result.converged,
             }
-            for one in self.results
+            for result in self.results
         ]
 
-    def _why(self, taken: ModelResult, best: ModelResult, by: str, able: list[ModelResult]) -> str:
-        said = percent if by == "error" else number
-        least, own, se = (
-            said(v) for v in (_least(best, by), _least(taken, by), best.standard_error[by])
-        )
-        some = [one for one in self.results if one.value(by) is not None]
-        converged = " and had converged" if len(able) < len(some) else ""
-        what, among = _WORDS[by], f"of the {len(able)} models that have one{converged}"
-        as_good = [one for one in able if one.value(by) == best.value(by)]
-        if len(able) == 1:
+    def _why(
+        self, selected: ModelResult, best: ModelResult, by: str, candidates: list[ModelResult]
+    ) -> str:
+        """Return the reason for the selection: the error, and how it compares with others."""
+        shown = percent if by == "error" else number
+        name, own = quoted(selected.title), shown(selected.value(by))
+        finite = [result for result in self.results if result.value(by) is not None]
+        converged = "converged " if len(candidates) < len(finite) else ""
+        criterion, extreme = MEASURES[by].criterion, MEASURES[by].best
+        with_value = "" if len(finite) == len(self.results) else f" with a finite {criterion}"
+        among = f"the {len(candidates)} {converged}models{with_value}"
+        ties = [result for result in candidates if result.value(by) == best.value(by)]
+        if len(candidates) == 1:
+            reason = f"{name} is the only {converged}model compared{with_value}."
+        elif selected in ties:
+            equal = "" if len(ties) == 1 else f" ({len(ties) - 1} more have the same)"
             reason = (
-                f"{quoted(taken.title)} is the only model compared that has a {what}{converged}."
-            )
-        elif taken in as_good:
-            also = "" if len(as_good) == 1 else f" ({len(as_good) - 1} more had the same)"
-            reason = (
-                f"{quoted(taken.title)} had the least {what} on held-out rows, {own}, "
-                f"{among}{also}."
+                f"{name} has the {extreme} {criterion} on held-out rows, {own}, "
+                f"among {among}{equal}."
             )
         else:
-            simple = (
-                f"it is simpler ({SIMPLICITY[taken.model.simplicity]})"
-                if taken.model.simplicity < best.model.simplicity
-                else "it is as simple"
-            )
             reason = (
-                f"{quoted(taken.title)} was taken: {simple}, and its {what} on held-out rows, "
-                f"{own}, is within one standard error ({se}) of the least {among}, {least} of "
-                f"{quoted(best.title)}."
+                f"{name} was selected by the one-standard-error rule: it is simpler "
+                f"({SIMPLICITY[selected.model.simplicity]}), and its {criterion} on held-out rows, "
+                f"{own}, is within one standard error ({shown(best.standard_error[by])}) of the "
+                f"{extreme} among {among}, {shown(best.value(by))} for {quoted(best.title)}."
             )
-        unfinished = "" if taken.converged else _unfinished(len(able))
-        said_all = [reason, unfinished, self._mistakes(taken), self._rivals(taken)]
-        return " ".join(filter(None, said_all))
+        fits = "its fits" if len(candidates) == 1 else f"the fits of each of {among}"
+        unconverged = "" if selected.converged else f"Some of {fits} did not converge."
+        sentences = [
+            reason,
+            unconverged,
+            self._error_sentence(selected),
+            self._error_tests(selected),
+        ]
+        return " ".join(filter(None, sentences))
 
-    def _mistakes(self, one: ModelResult) -> str:
-        """How many, and whether that is an achievement."""
-        share = percent(one.facts["error"]) if one.facts["error"] else "none"
-        whole = "the weight of these rows" if self.weighted else "these rows"
-        said, high = f"It was wrong on {share} of {whole}.", one.facts["error_high"]
+    def _error_sentence(self, result: ModelResult) -> str:
+        share = percent(result.facts["error"]) if result.facts["error"] else "none"
+        rows = "the weight of these rows" if self.weighted else "these rows"
+        sentence, high = f"It misclassified {share} of {rows}.", result.facts["error_high"]
         if high is None or high < self.baseline:
-            return said
-        return (
-            f"{said} Always saying the most frequent class would be wrong on "
-            f"{percent(self.baseline)}: by number of mistakes it is not clearly better than that."
+            return sentence
+        return f"{sentence} {compare_with_baseline(self.baseline, high)}"
+
+    def _error_tests(self, selected: ModelResult) -> str:
+        others = [result for result in self.results if result is not selected]
+        return describe_error_tests(
+            [(other.title, *self._paired(selected, other)) for other in others]
         )
 
-    def _rivals(self, taken: ModelResult) -> str:
-        """What McNemar's test says of the other models' mistakes."""
-        others = [one for one in self.results if one is not taken]
-        if not others:
-            return ""
-        level = _ALIKE / len(others)  # Bonferroni: it holds for all of them together
-        tested = [(one.title, *self._paired(taken, one)) for one in others]
-        better = [name for name, gain, p in tested if gain < 0 and p < level]
-        alike = [name for name, _, p in tested if p >= level]
-        if better:
-            return f"By number of mistakes alone, {name_list(better)} did better."
-        if not alike:
-            return "It made clearly fewer mistakes than every other model."
-        them = name_list(alike) if len(alike) <= 3 else count_with_noun(len(alike), "other model")
-        return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
-
-    def _paired(self, own: ModelResult, other: ModelResult) -> tuple[float, float]:
-        """How many more rows the first has right, and p of McNemar's test."""
-        i, j = self.results.index(own), self.results.index(other)
+    def _paired(self, first: ModelResult, second: ModelResult) -> tuple[float, float]:
+        """Return by how many rows the first model is correct more often, and McNemar's p-value."""
+        i, j = self.results.index(first), self.results.index(second)
         b, c = (float(self.both_correct[m, m] - self.both_correct[i, j]) for m in (i, j))
         exact = b + c < 10_000 and b.is_integer() and c.is_integer()
         return b - c, mcnemar(b, c, exact=exact)[2]
 
 
-def _simplest(able: list[ModelResult], best: ModelResult, by: str) -> ModelResult:
-    limit = _least(best, by) + best.standard_error[by]
-    near = [one for one in able if _least(one, by) <= limit]
-    return min(near, key=lambda one: (one.model.simplicity, _least(one, by)))
+def _simplest(candidates: list[ModelResult], best: ModelResult, by: str) -> ModelResult:
+    """Return the simplest model within one standard error of the best.
+
+    Of equally simple models it is the better one.
+    """
+    limit = _loss(best, by) + best.standard_error[by]
+    near = [result for result in candidates if _loss(result, by) <= limit]
+    return min(near, key=lambda result: (result.model.simplicity, _loss(result, by)))
 
 
-def _least(one: ModelResult, by: str) -> float:
-    value = one.value(by)
-    return math.inf if value is None else value
+def _loss(result: ModelResult, by: str) -> float:
+    """Return the value of a criterion, negated if higher values are better."""
+    value = result.value(by)
+    if value is None:
+        return math.inf
+    return value if MEASURES[by].best == "lowest" else -value
 
 
-def _unfinished(models: int) -> str:
-    """Of models of which none had converged."""
-    fits = "its fits" if models == 1 else f"the fits of each of these {models} models"
-    return f"Some of {fits} did not converge."
-
-
-def _cells(title: str, facts: ModelFacts) -> list[str]:
+def _cells(facts: ModelFacts) -> list[str]:
     low, high = facts["error_low"], facts["error_high"]
-    span = "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
     return [
-        title,
+        facts["label"],
         percent(facts["error"]),
-        span,
+        "–" if low is None or high is None else f"{percent(low)} to {percent(high)}",
         fixed(facts["auc"], 3),
         fixed(facts["log_loss"], 4),
         fixed(facts["brier"], 4),

@@ -1,21 +1,19 @@
-"""What a study reads, and where its rows then are: in memory, or in parts.
+"""Data sources of a study: read into memory, or opened as a partitioned table.
 
-One rule, unless `engine` says otherwise:
+Unless `engine` is given, the kind of source determines how it is read:
 
-    a file of at most 256 MB, or an eighth of the memory that is free       into memory
-    a larger file, several (a list, a glob, a folder)                       in parts: files
-    a Dask or Spark frame, `discriminant.sql(...)`, the URL of a database   in parts: by their kind
-    rows that `discriminant.rows` opened                                    in parts, as they are
-    anything else: a data frame, an Arrow stream                            in memory already
+    a file of at most 256 MB or an eighth of the free memory                in memory
+    a larger file, or several (a list, a glob, a folder)                    partitioned: files
+    a Dask or Spark frame, `discriminant.sql(...)`, the URL of a database   partitioned: its engine
+    the result of `discriminant.rows`                                       partitioned, as it is
+    anything else: a data frame, an Arrow stream                            in memory
 
-Sparse rows or a table: what a file is by its first line, and who may read it.
+The first line of a file shows whether it holds sparse rows, which only label trees read:
 
     XMC text    three whole numbers                  3 1836 159
     svmlight    labels, then feature:value           12,47 1:0.5 17:1.25
-    labels      alone: a row without features, or a CSV of numbers
-    None        none of these: a table, as far as can be told
-
-A wrong guess is refused before rows are read, with the way to what was meant.
+    labels      a row without features, or a CSV of numbers
+    None        anything else: a table
 """
 
 from __future__ import annotations
@@ -47,40 +45,40 @@ from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
 from discriminant.table.partitioned import PartitionedSource
 
-_OF_FILES = ("encoding", "delimiter", "decimal", "progress")  # thousands is of any text
+# `thousands` is not listed: it applies to any text
+_CSV_OPTIONS = ("encoding", "delimiter", "decimal")
 _ONLY_MEMORY = "left out: it limits a file that is read into memory"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudySource:
-    """A source that was read once."""
+    """A source that was opened: its rows are in memory, or partitioned."""
 
-    name: str  # for people
-    opened: EncodedTable  # the rows in memory: all of them, or some
-    partitioned: PartitionedTable | None = None  # all of them, where these are in parts
+    name: str  # name that is shown to the user
+    opened: EncodedTable  # the rows in memory: all of them, or a sample
+    partitioned: PartitionedTable | None = None  # all rows, if they are not in memory
 
     @property
     def rows(self) -> AnyTable:
-        """All of them."""
+        """All rows."""
         return self.opened.table if self.partitioned is None else self.partitioned
 
     def with_model_notes(self) -> StudySource:
-        """With what there is to say of models and rows in parts."""
+        """Return the source with a note, if it is partitioned, on how models are fitted to it."""
         if self.partitioned is None:
             return self
-        said = (
-            "Models made from moments are fitted to all rows, and every model is measured on all "
-            "of them."
+        note = (
+            "Models based on moments are fitted to all rows; every model is evaluated on all rows."
         )
         if not self.partitioned.sample_is_complete:
-            said += (
-                " Models that must see rows are fitted to a sample of "
-                f"{len(self.partitioned.sample):,} rows from all partitions; figures show it."
+            note += (
+                " Models that need rows are fitted to a sample of "
+                f"{len(self.partitioned.sample):,} rows from all partitions."
             )
-        return replace(self, opened=replace(self.opened, notes=(*self.opened.notes, said)))
+        return replace(self, opened=replace(self.opened, notes=(*self.opened.notes, note)))
 
     def complete(self) -> None:
-        """Remove the checkpoint, if there is one: all that was to be done is done."""
+        """Remove the checkpoint, if there is one."""
         if self.partitioned is not None:
             self.partitioned.complete()
 
@@ -98,38 +96,40 @@ def open_study_source(
     progress: Callable[[int, int | None], None] | None = None,
     **reading: Any,
 ) -> StudySource:
-    """Read a source once, into memory or in parts."""
+    """Read a source into memory, or open it as a partitioned table."""
     source = resolve_database(source, table, query)
     if pushdown:
-        source = _summed_inside(source)
+        if not isinstance(source, Query):
+            raise OptionError.of(
+                "pushdown", True, "left out: only a table of a database computes its own moments"
+            )
+        source = replace(source, pushdown=True)
     name = source_name(source)
     if isinstance(source, PartitionedTable):
-        return StudySource(name, _some(_same(source, target, reading), "opened before"), source)
-    whole = MEMORY if reading.get("max_bytes") is not None else None  # what only memory knows of
-    if whole is not None and engine not in (None, MEMORY):
-        raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
-    if whole is not None and not _may_be_in_memory(source):
-        raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
-    way = choose_engine(source, engine=engine or whole, partitioned=checkpoint is not None)
-    if way == MEMORY:
+        _check_unchanged(source, target, reading)
+        return StudySource(name, _sampled_table(source, "opened before"), source)
+    if reading.get("max_bytes") is not None:
+        reader = engine_of(source)
+        readable = reader is None or ENGINES[reader].reads_files
+        if engine not in (None, MEMORY) or not readable:
+            raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
+        engine = MEMORY
+    engine = choose_engine(source, engine=engine, partitioned=checkpoint is not None)
+    if engine == MEMORY:
         return StudySource(name, open_source(source, target=target, **reading))
-    given = {**reading, "detail": detail, "progress": progress}
-    if not ENGINES[way].reads_files:
-        reject_csv_options({n: given.get(n) for n in _OF_FILES if n != "progress"})
-        given = {key: value for key, value in given.items() if key not in _OF_FILES}
-    found = rows(source, target=target, engine=way, checkpoint=checkpoint, **given)
-    return StudySource(name, _some(found, way), found)
-
-
-def _may_be_in_memory(source: Any) -> bool:
-    reader = engine_of(source)
-    return reader is None or ENGINES[reader].reads_files
+    options = {**reading, "detail": detail}
+    if ENGINES[engine].reads_files:
+        options["progress"] = progress
+    else:
+        reject_csv_options({option: options.pop(option, None) for option in _CSV_OPTIONS})
+    table = rows(source, target=target, engine=engine, checkpoint=checkpoint, **options)
+    return StudySource(name, _sampled_table(table, engine), table)
 
 
 def is_partitioned(
     source: Any, *, engine: str | None, table: Any = None, query: Any = None
 ) -> bool:
-    """Whether a source is to be read in parts."""
+    """Return whether a source is opened as a partitioned table."""
     return choose_engine(resolve_database(source, table, query), engine=engine) != MEMORY
 
 
@@ -141,16 +141,15 @@ def open_partitions(
     query: Any = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> PartitionedSource:
-    """The parts of a source, none of which is read yet."""
+    """Open the partitions of a source without reading them."""
     source = resolve_database(source, table, query)
-    way = choose_engine(source, engine=engine, partitioned=True)
-    return partitioned_source(
-        source, engine=way, **({"progress": progress} if ENGINES[way].reads_files else {})
-    )
+    engine = choose_engine(source, engine=engine, partitioned=True)
+    options = {"progress": progress} if ENGINES[engine].reads_files else {}
+    return partitioned_source(source, engine=engine, **options)
 
 
 def source_name(source: Any) -> str:
-    """What is read, for people; an address without its secrets."""
+    """Return the name of a source as shown to the user; secrets in an address are masked."""
     if isinstance(source, PartitionedTable):
         return source.source.name
     if isinstance(source, Query):
@@ -163,19 +162,18 @@ def source_name(source: Any) -> str:
     return type(source).__name__
 
 
-def study_folds(taken: StudySource, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
-    """The fold of each row in memory; `folds` is a number, or the column that defines them."""
-    table = taken.opened.table
+def study_folds(opened: EncodedTable, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
+    """Return the fold of each row in memory.
+
+    `folds` is the number of folds, or the name of the column that defines them.
+    """
     if isinstance(folds, str):
-        folds = _column(taken.opened, source, folds)
-    return fold_numbers(folds, table.codes, seed=seed)
-
-
-# --- inside ---------------------------------------------------------------------------------------
+        folds = _folds_of_column(opened, source, folds)
+    return fold_numbers(folds, opened.table.codes, seed=seed)
 
 
 def resolve_database(source: Any, table: Any, query: str | None) -> Any:
-    """A URL or connection with what is to be read from it, as one thing."""
+    """Return a database table or query as one source; other sources are returned unchanged."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
     if table is not None and query is not None:
@@ -184,50 +182,45 @@ def resolve_database(source: Any, table: Any, query: str | None) -> Any:
     if given is None and isinstance(source, str) and engine_of(source) == "sql":
         register(source)
         url, given = split_table(source)
-        return sql(url, given) if given else source  # whose engine says what is missing
+        # the engine raises an error that names what is missing
+        return sql(url, given) if given else source
     return source if given is None else sql(source, given)
 
 
 def reject_csv_options(given: Mapping[str, Any]) -> None:
-    """Refuse options that describe how a CSV is written, for another source."""
+    """Raise an error for CSV options that are given for a source that is not a CSV."""
     for name, value in given.items():
         if value is not None:
             raise OptionError.of(name, value, "left out: it is for CSV files")
 
 
-def _summed_inside(source: Any) -> Any:
-    """A table of a database that sums itself."""
-    if not isinstance(source, Query):
-        raise OptionError.of("pushdown", True, "left out: only a table of a database sums itself")
-    return replace(source, pushdown=True)
-
-
-def _same(source: PartitionedTable, target: str, reading: Mapping[str, Any]) -> PartitionedTable:
+def _check_unchanged(source: PartitionedTable, target: str, reading: Mapping[str, Any]) -> None:
+    """Raise an error if options differ from those that the table was opened with."""
     if target != source.plan.target:
         raise OptionError.of("target", target, f"'{source.plan.target}', as these rows have it")
-    usual = {"missing": source.plan.encoding.missing, "weight": source.plan.weight}
+    known = {"missing": source.plan.encoding.missing, "weight": source.plan.weight}
     for name, value in reading.items():
-        if value not in (None, (), usual.get(name)):
+        if value not in (None, (), known.get(name)):
             raise OptionError.of(name, value, "left out: these rows are opened already")
-    return source
 
 
-def _some(found: PartitionedTable, way: str) -> EncodedTable:
-    """Some rows in memory, with what is to be said of all."""
-    told = (*found.notes, f"The {len(found):,} rows are read in parts ({way}).")
-    return EncodedTable(found.sample, found.plan.encoding, told, None, found.rows_read)
+def _sampled_table(table: PartitionedTable, engine: str) -> EncodedTable:
+    """Return the sample of a partitioned table, with notes on all its rows."""
+    notes = (*table.notes, f"The {len(table):,} rows are read in partitions ({engine}).")
+    return EncodedTable(table.sample, table.plan.encoding, notes, None, table.rows_read)
 
 
-def _column(opened: EncodedTable, source: Any, name: str) -> Any:
-    """Fold of each row by a column, which is read as the other columns were."""
+def _folds_of_column(opened: EncodedTable, source: Any, name: str) -> Any:
+    """Return the fold of each row from a column that is not used as a feature."""
     frame, _ = read_frame(source, format=opened.format)
     if name not in frame.names:
-        raise OptionError.of("folds", name, "how many, or the name of a column")
+        raise OptionError.of("folds", name, "the number of folds, or the name of a column")
     cells = frame[name].as_text()
     if cells.n_missing:
-        raise OptionError.of("folds", name, f"a column without gaps (there are {cells.n_missing})")
-    places = {level: f for f, level in enumerate(sorted(cells.levels))}
-    folds = np.array([places[level] for level in cells.levels], dtype=np.intp)[cells.values]
+        allowed = f"a column without missing cells (it has {cells.n_missing})"
+        raise OptionError.of("folds", name, allowed)
+    numbers = {level: f for f, level in enumerate(sorted(cells.levels))}
+    folds = np.array([numbers[level] for level in cells.levels], dtype=np.intp)[cells.values]
     return folds if opened.kept_rows is None else folds[opened.kept_rows]
 
 
@@ -236,7 +229,7 @@ _PAIR = re.compile(rb"(qid|[0-9]+):\S*")
 
 
 def reject_table(path: Any) -> None:
-    """Say of what is no file of sparse rows how it is read as a table."""
+    """Raise an error if a file does not hold sparse rows."""
     if os.path.isdir(path):
         raise SparseFileError.of_folder(os.fspath(path))
     if "://" in os.fspath(path) or sniff_first_line(path) is None:
@@ -244,7 +237,7 @@ def reject_table(path: Any) -> None:
 
 
 def reject_sparse_file(source: Any) -> None:
-    """Say of a file of sparse rows that it is no table."""
+    """Raise an error if a file holds sparse rows rather than a table."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
     if is_path(source) and os.path.isfile(source) and not is_model_file(source):
@@ -254,10 +247,10 @@ def reject_sparse_file(source: Any) -> None:
 
 
 def sniff_first_line(path: Any) -> str | None:
-    """What the first line of a file that holds something is of.
+    """Return the format that the first line of a file indicates; see the top of this module.
 
-    A line of which any word is feature:value is of svmlight, so that its reader names what is
-    wrong with the others; but not one that begins as neither labels nor features do.
+    A line that contains any feature:value is taken as svmlight, so that the svmlight reader reports
+    invalid words. The exception is a line that begins with neither labels nor a feature.
     """
     words = _first_words(path)
     if len(words) == 3 and all(word.isdigit() for word in words):
@@ -270,14 +263,14 @@ def sniff_first_line(path: Any) -> str | None:
 
 
 def label_columns(k: int, prefix: str = "") -> list[str]:
-    """Names of the columns of k labels and their scores."""
+    """Return the column names for the k best labels and their scores."""
     return [f"{prefix}{name}_{j}" for j in range(1, k + 1) for name in ("label", "score")]
 
 
 def _first_words(path: Any) -> list[bytes]:
-    """Of the first line that holds some; none of a file without."""
-    for piece in line_blocks(path):
-        for line in piece.split(b"\n", 1000):
+    """Return the words of the first line of a file that is not blank."""
+    for block in line_blocks(path):
+        for line in block.split(b"\n", 1000):
             words = line.partition(b"#")[0].split()
             if words:
                 return words

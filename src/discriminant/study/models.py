@@ -1,8 +1,8 @@
-"""The models that a study compares: the candidates of the catalogue, or the user's own."""
+"""The models that a study compares: candidates of the catalogue, or the user's own classifiers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -20,26 +20,26 @@ class StudyModel:
 
     name: str
     title: str
-    make: Callable[[], Any]  # the classifier, not yet fitted
-    simplicity: int = 2  # of simplicity
-    tuned: bool = False  # whether its options are chosen on held-out rows
-    may_stop_early: bool = False  # whether its fit rarely ends by itself, and need not
-    compiled: bool = False  # whether its loop is compiled, or loaded, when it is first used
+    make: Callable[[], Any]  # function that returns the unfitted classifier
+    simplicity: int = 2  # rank in `catalog.SIMPLICITY`
+    tuned: bool = False  # whether its hyperparameters are chosen on held-out rows
+    may_stop_early: bool = False  # whether its fit usually stops at the limit of passes
+    compiled: bool = False  # whether its first fit compiles a loop
 
     @property
     def moment_based(self) -> bool:
-        """Whether it is a function of moments; else it is fitted to rows."""
+        """Whether the model is fitted to moments rather than to rows."""
         model = self.make()
         return is_moment_based(model) and model.detail != "rows"
 
     def load(self) -> None:
-        """Have its loop compiled, by a fit of two rows: that is no part of how long it takes."""
+        """Compile the loop of the model by a fit to two rows, so that later times exclude this."""
         if self.compiled:
             self.make().fit([[0.0], [1.0]], [0, 1])
 
     @classmethod
     def of_candidate(cls, estimator: str, candidate: catalog.Candidate) -> StudyModel:
-        """A configuration that the catalogue lists, of an estimator of this package."""
+        """Return the study model of a candidate in the catalogue."""
 
         def make() -> Any:
             home = import_module(f"discriminant.{catalog.HOMES[estimator]}")
@@ -57,35 +57,29 @@ class StudyModel:
 
     @classmethod
     def of(cls, name: str, model: Any) -> StudyModel:
-        """Somebody's own classifier, which stays as it is: clones of it are fitted."""
+        """Return the study model of a user's classifier, which is cloned and not changed."""
         return cls(name, name, lambda: clone(model, safe=False), 3)
 
 
 def candidate_models() -> dict[str, StudyModel]:
-    """All candidates of the catalogue, in its order."""
-    return {one.name: StudyModel.of_candidate(home, one) for home, one in catalog.CANDIDATES}
+    """Return all candidates by name, in the order of the catalogue."""
+    return {
+        candidate.name: StudyModel.of_candidate(estimator, candidate)
+        for estimator, candidate in catalog.CANDIDATES
+    }
 
 
 def resolve_models(models: Any) -> list[StudyModel]:
-    """The members named, or all; a mapping {name: classifier} brings some of one's own."""
-    every = candidate_models()
+    """Return the models to compare: named candidates, {name: classifier}, or all (None)."""
+    candidates = candidate_models()
     if models is None:
-        return list(every.values())
-    if isinstance(models, str):
-        models = [models]
+        return list(candidates.values())
     if hasattr(models, "items"):
         return [StudyModel.of(str(name), model) for name, model in models.items()]
-    return [_named(name, every) for name in _once(models)]
-
-
-def _once(names: Iterable[Any]) -> list[Any]:
-    found = list(dict.fromkeys(names))
-    if not found:
+    names = list(dict.fromkeys([models] if isinstance(models, str) else models))
+    if not names:
         raise StudyError.no_models()
-    return found
-
-
-def _named(name: Any, every: dict[str, StudyModel]) -> StudyModel:
-    if name not in every:
-        raise StudyError.unknown_model(name, list(every))
-    return every[name]
+    for name in names:
+        if name not in candidates:
+            raise StudyError.unknown_model(name, list(candidates))
+    return [candidates[name] for name in names]

@@ -1,27 +1,20 @@
-"""Predict file to file: rows are read, answered and written some thousand at a time.
+"""Predict from file to file or from a database, and for Dask and Spark frames.
 
-Rows of a database are streamed out of it. Memory does not grow with the rows. The answers take the
-place of an old file whole or not at all: whatever stops the work in the middle leaves what was
-there.
+`predict_file` reads, predicts and writes a few thousand rows at a time, so memory does not grow
+with the number of rows. Rows of a database are streamed out of it. The new file replaces an
+existing one only when it is complete; whatever stops the work leaves the old file unchanged.
 
-Rows of a database that are answered one after the other, as those of files are.
+`predict_frame` adds the same columns to a Dask or Spark frame. They are computed on the workers,
+when the frame is computed. The added columns are
 
-Predict where rows are: on Dask's workers or Spark's executors, when somebody asks.
-
-    frame -> the same frame, with columns of answers; nothing is read before it is computed
-
-The model travels with the task. Columns that are added are those of `predict_file`: predicted,
-decision (of a model with costs or a reject option), and p(label) of each class.
-
-How fast rows go by, and how long the rest of them will take.
-
-rate = rows / seconds       left = (of - rows) / rate
+    predicted      the predicted class; for a regressor, the predicted number
+    decision       the decision of a model with costs or a reject option
+    p(label)       probability of each class; for a label tree label_1, score_1, ... instead
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -32,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.assessment.evaluate import encoding_of
 from discriminant.engines.dispatch import engine_of
 from discriminant.engines.sql import SqlSource, as_source
 from discriminant.errors import (
@@ -45,9 +39,8 @@ from discriminant.errors import (
     ResponseError,
 )
 from discriminant.estimators.base import is_regressor
-from discriminant.estimators.meta.encoded import Encoded, check_unseen
+from discriminant.estimators.meta.encoded import Encoded, check_unseen_option
 from discriminant.posterior import gives_posterior
-from discriminant.report.format import duration
 from discriminant.study.data_source import label_columns, reject_csv_options, reject_sparse_file
 from discriminant.study.writers import ArrowWriter, CsvWriter, TableWriter
 from discriminant.table.cells import Frame, columns_from_arrow, import_pandas
@@ -59,54 +52,18 @@ from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.splits import CsvPart, SplitError
 from discriminant.table.load import read_frame
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DatabaseRows:
-    """The rows of a table, a view or a query."""
-
-    source: SqlSource
-    files: tuple[DatasetFile, ...] = ()
-    counted: bool = False  # to count them may take as long as to read them
-
-    @classmethod
-    def of(cls, source: Any) -> DatabaseRows:
-        """What `discriminant.sql` returned, or the URL of a table."""
-        found = as_source(source)
-        if found.pushdown:
-            raise DatabaseError.must_stay(found.name, "To answer each row")
-        return cls(found)
-
-    @property
-    def name(self) -> str:
-        """Of the table."""
-        return self.source.name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of all columns."""
-        return self.source.names
-
-    def batches(self, columns: Sequence[str]) -> Iterator[tuple[Any, Frame]]:
-        """Rows as they come, as Arrow has them and as cells."""
-        place = 0
-        with closing(self.source.stream_tables(columns)) as tables:
-            for table in tables:
-                yield table, Frame(columns_from_arrow(table), table.num_rows, start=place)
-                place += table.num_rows
-
-
 Progress = Callable[[int, int], object]
-Rows = Dataset | DatabaseRows
-_READ_AGAIN = 1 << 28  # bytes; up to so many a fault is told as of the whole file
+_ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
+_MAX_REREAD = 1 << 28  # size of a file up to which it is read again to count all its invalid cells
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedRows:
-    """What was written."""
+    """Summary of the predictions written to a file."""
 
     rows: int
-    counts: dict[str, int]  # rows of each class, or decision
-    columns: tuple[str, ...]  # those added
+    counts: dict[str, int]  # number of rows by class or decision
+    columns: tuple[str, ...]  # names of the added columns
 
 
 @np.errstate(under="ignore")
@@ -125,37 +82,42 @@ def predict_file(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> PredictedRows:
-    """Predict the class (of a regressor, the number) of every row of a file, and write them.
+    """Predict every row of a file or database table, and write the rows with the predictions.
 
     Parameters
     ----------
-    model
-        A fitted classifier or regressor that takes tables (`Encoded`, or what a study makes), or
-        one that was fitted to named columns, which are then numbers; or a `LabelTree` fitted to
-        rows without names, for files of sparse rows (XMC text or svmlight), of which only the
-        labels found are written: `study.label_files`.
-    source
-        A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines. Or a table of a
-        database: `discriminant.sql(connection, table_or_query)`, or its URL with `#table`; its
-        rows are streamed out of it.
-    out
-        The file to write: Parquet if it ends with .parquet, Arrow IPC with .arrow or .feather,
-        else a CSV. Written whole, or not at all.
-    prefix
-        Before the names of the columns that are added: predicted, decision (of a model with
-        costs or a reject option), and p(label) of each class; of a label tree label_1, score_1,
-        ... of the best, instead.
-    probabilities
+    model : estimator
+        A fitted classifier or regressor that accepts tables (`Encoded`, or a model of a study), or
+        one fitted to named numeric columns; or a `LabelTree` fitted to rows without names, for
+        files of sparse rows (XMC text or svmlight), for which only the predicted labels are
+        written.
+    source : path, list of paths, or database table
+        One file, or several with the same schema: CSV, Parquet, Arrow IPC or JSON lines. Or a
+        table of a database: `discriminant.sql(connection, table_or_query)`, or its URL with
+        `#table`; its rows are streamed.
+    out : path
+        File to write: Parquet if the name ends in .parquet, Arrow IPC for .arrow or .feather, else
+        CSV. An existing file is replaced only when the new one is complete.
+    prefix : str
+        Prefix for the names of the added columns. These are predicted, decision (for a model with
+        costs or a reject option), and p(label) for each class; for a label tree label_1, score_1,
+        ... instead.
+    probabilities : bool
         Whether to add p(label), or the best labels of a label tree.
-    safe
-        Whether texts in a CSV are made safe for spreadsheets.
-    k
-        Of a label tree: how many labels to say of each row.
-    progress
-        Called as progress(rows, of) while there is work; of is 0 where it is not known.
-    encoding, delimiter, decimal, thousands
-        How a CSV is written, as for `discriminant.open_source`. Answers to a CSV with a decimal
-        comma are written with one too, and with its delimiter.
+    safe : bool
+        Whether to escape text cells of a CSV that a spreadsheet would run as formulas.
+    k : int
+        Number of labels to predict for each row with a label tree.
+    progress : callable, optional
+        Called as progress(rows, total); total is 0 if it is not known.
+    encoding, delimiter, decimal, thousands : str, optional
+        Format of a CSV, as for `discriminant.open_source`. If the source has a decimal comma, the
+        predictions have one too, and are written with the same delimiter.
+
+    Returns
+    -------
+    PredictedRows
+        Number of rows, rows of each class, and the names of the added columns.
 
     Examples
     --------
@@ -164,12 +126,14 @@ def predict_file(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame[["size"]].to_csv(f"{folder}/rows.csv", index=False)
     ...     model = dd.Encoded(dd.NearestMean()).fit(frame[["size"]], frame["kind"])
-    ...     predict_file(model, f"{folder}/rows.csv", f"{folder}/said.csv").counts
+    ...     predict_file(model, f"{folder}/rows.csv", f"{folder}/predictions.csv").counts
     {'a': 2, 'b': 2}
     """
-    told = progress or (lambda rows, of: None)
+    progress = progress or (lambda rows, total: None)
     if hasattr(model, "write_predictions") and not hasattr(model, "feature_names_in_"):
-        return PredictedRows(*model.write_predictions(source, out, k=k, safe=safe, progress=told))
+        return PredictedRows(
+            *model.write_predictions(source, out, k=k, safe=safe, progress=progress)
+        )
     style = {
         "encoding": encoding,
         "delimiter": delimiter,
@@ -177,55 +141,84 @@ def predict_file(
         "thousands": thousands,
     }
     model, columns = with_encoding(model)
-    answering = _FilePredictor(model, columns, Path(out), prefix, probabilities, safe, k, style)
+    predictor = _FilePredictor(model, columns, Path(out), prefix, probabilities, safe, k, style)
     if engine_of(source) == "sql":
         reject_csv_options(style)
-        return answering.write(DatabaseRows.of(source), told)
+        return predictor.write(DatabaseRows.of(source), progress)
     reject_sparse_file(source)
-    found = open_dataset(list_files(source), style)
-    wishes = ReadOptions(missing_texts=columns.missing_texts, thousands=thousands)
-    found = found.with_options(wishes, columns)
+    options = ReadOptions(missing_texts=columns.missing_texts, thousands=thousands)
+    dataset = open_dataset(list_files(source), style).with_options(options, columns)
     while True:
         try:
-            return answering.write(found, told)
-        except SplitError as other:
-            found = found.split_again(other)
+            return predictor.write(dataset, progress)
+        except SplitError as error:
+            dataset = dataset.split_again(error)
 
 
 def with_encoding(model: Any) -> tuple[Any, Encoding]:
-    """A model that takes tables, and what it knows of their columns."""
-    found = encoding_of(model)
-    if found is not None:
+    """Return two things: a model that accepts tables, and the encoding of the tables' columns."""
+    encoding = encoding_of(model)
+    if encoding is not None:
         if is_regressor(model):
-            check_unseen(found.unseen)
-        return model, found
+            check_unseen_option(encoding.unseen)
+        return model, encoding
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         allowed = "one that knows its columns: Encoded(...), or fitted to a frame with names"
         raise OptionError.of("model", type(model).__name__, allowed)
     columns = tuple(Column(str(name), "number", features=(str(name),)) for name in names)
-    made = Encoded.of_fitted(model, Encoding(columns))
-    return made, made.encoding_
-
-
-def encoding_of(model: Any) -> Any:
-    """What the model knows of columns, however deep inside; None if nothing."""
-    while model is not None:
-        if hasattr(model, "encoding_"):
-            return model.encoding_
-        model = getattr(model, "estimator_", None)
-    return None
+    encoded = Encoded.of_fitted(model, Encoding(columns))
+    return encoded, encoded.encoding_
 
 
 def has_decision(model: Any) -> bool:
-    """Whether it may decide for something else than the most probable class."""
-    costly = any(getattr(model, name, None) is not None for name in ("cost", "reject", "outlier"))
-    return costly or encoding_of(model).unseen == "reject"
+    """Whether a model may choose another action than the most probable class."""
+    options = (getattr(model, name, None) for name in ("cost", "reject", "outlier"))
+    return any(option is not None for option in options) or encoding_of(model).unseen == "reject"
+
+
+def _added_names(model: Any, prefix: str, *, posteriors: bool) -> list[str]:
+    names = ["predicted", *(["decision"] if has_decision(model) else [])]
+    if posteriors and gives_posterior(model):
+        names += [f"p({label})" for label in model.classes_.tolist()]
+    return [f"{prefix}{name}" for name in names]
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DatabaseRows:
+    """Rows of a table, a view or a query of a database, streamed in order like those of files."""
+
+    source: SqlSource
+    files: tuple[DatasetFile, ...] = ()
+
+    @classmethod
+    def of(cls, source: Any) -> DatabaseRows:
+        """Open the result of `discriminant.sql`, or the URL of a table."""
+        source = as_source(source)
+        if source.pushdown:
+            raise DatabaseError.must_stay(source.name, "To predict each row")
+        return cls(source)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return self.source.names
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[Any, Frame]]:
+        """Yield batches of rows, each as an Arrow table and as a frame of cells."""
+        start = 0
+        with closing(self.source.stream_tables(columns)) as tables:
+            for table in tables:
+                yield table, Frame(columns_from_arrow(table), table.num_rows, start=start)
+                start += table.num_rows
 
 
 @dataclass(frozen=True, slots=True)
 class _FilePredictor:
-    """One file answered."""
+    """Predictor that writes the rows of a source with their predictions."""
 
     model: Any
     encoding: Encoding
@@ -233,340 +226,286 @@ class _FilePredictor:
     prefix: str
     probabilities: bool
     safe: bool
-    most: int  # labels of a row to say, of a label tree
-    style: Mapping[str, str | None]  # how a CSV is written, where it is not guessed
+    k: int  # number of labels for each row, for a label tree
+    style: Mapping[str, str | None]  # options of the format of a CSV, if they are not detected
 
-    def write(self, source: Rows, progress: Progress) -> PredictedRows:
-        """Read, answer and write, some rows at a time."""
-        self._check_names(source)
+    def write(self, source: Dataset | DatabaseRows, progress: Progress) -> PredictedRows:
+        """Read, predict and write the rows in batches."""
+        name = (
+            source.source.name if isinstance(source, DatabaseRows) else source.files[0].format.path
+        )
+        added = self._added()
+        if clash := [column for column in added if column in source.names]:
+            raise CommandError.duplicate_column(name, clash)
         with atomic_write(self.out) as file:
-            sheet = self._sheet(file, source)
+            writer = self._writer(file, source)
             try:
-                rows, counts = self._fill(sheet, source, progress)
-                sheet.close()
+                rows, counts = self._write_batches(writer, source, progress)
+                if not rows:
+                    raise FileError.no_rows(name, len(source.names))
+                writer.close()
             except BaseException:
-                sheet.abort()
+                writer.abort()
                 raise
-        return PredictedRows(rows, dict(counts), self._added())
+        return PredictedRows(rows, dict(counts), added)
 
-    def _fill(
-        self, sheet: TableWriter, source: Rows, progress: Progress
+    def _write_batches(
+        self, writer: TableWriter, source: Dataset | DatabaseRows, progress: Progress
     ) -> tuple[int, Counter[str]]:
-        rows, counts = 0, Counter[str]()
-        told = f"{self.prefix}{'decision' if has_decision(self.model) else 'predicted'}"
-        total = _total(source)
+        rows, counts, total = 0, Counter[str](), 0
+        if isinstance(source, Dataset) and source.knows_row_count:
+            total = sum(part.size for part in source.parts())
+        counted = f"{self.prefix}{'decision' if has_decision(self.model) else 'predicted'}"
         for table, frame in self._batches(source):
-            said = self._answers(frame, source)
-            sheet.add(table, frame, said)
+            try:
+                predictions = self._predict(frame)
+            except (MissingCellError, CategoryError):
+                self._raise_for_whole_file(source)
+                raise
+            writer.add(table, frame, predictions)
             if not is_regressor(self.model):
-                counts.update(said[told])
+                counts.update(predictions[counted])
             rows += len(frame)
             progress(rows, total)
-        if not rows:
-            raise FileError.no_rows(_name(source), len(source.names))
         return rows, counts
 
-    def _batches(self, source: Rows) -> Iterator[tuple[Any, Frame]]:
-        """Rows in their order, as Arrow has them and as cells."""
-        wanted, others = self._wanted(source)
+    def _batches(self, source: Dataset | DatabaseRows) -> Iterator[tuple[Any, Frame]]:
+        """Yield batches of rows in order, each as an Arrow table and as a frame of cells."""
+        columns, unread = self._columns_to_read(source)
         if isinstance(source, DatabaseRows):
-            yield from source.batches(wanted)
+            yield from source.batches(columns)
             return
-        place = 0
+        row = 0
         for part in source.parts():
             part.identity.check()
             if isinstance(part, CsvPart) and len(source.files) == 1:
-                part = replace(part, start=place, before=place)
-            begun = place
-            for table in part.tables(wanted):
-                frame = part.frame(table, place=place - begun)
-                yield table, replace(frame, start=place, excluded=others)
-                place, others = place + len(frame), ()
+                part = replace(part, start=row, before=row)
+            first = row
+            for table in part.tables(columns):
+                frame = part.frame(table, place=row - first)
+                yield table, replace(frame, start=row, excluded=unread)
+                row, unread = row + len(frame), ()
             part.identity.check()
 
-    def _wanted(self, source: Rows) -> tuple[list[str], tuple[str, ...]]:
-        """The columns to read, and those that need not be: a CSV passes its text on."""
-        if not self._passes(source):
+    def _columns_to_read(self, source: Dataset | DatabaseRows) -> tuple[list[str], tuple[str, ...]]:
+        """Return the columns the model reads, and the others, which a CSV copies as text."""
+        if not self._copies_text(source):
             return list(source.names), ()
         used = {column.name for column in self.encoding.used}
-        wanted = [name for name in source.names if name in used]
-        return wanted, tuple(name for name in source.names if name not in used)
+        columns = [name for name in source.names if name in used]
+        return columns, tuple(name for name in source.names if name not in used)
 
-    def _passes(self, source: Rows) -> bool:
-        if isinstance(source, DatabaseRows):
+    def _copies_text(self, source: Dataset | DatabaseRows) -> bool:
+        """Whether rows are copied from CSV to CSV exactly as they are written in the source."""
+        if isinstance(source, DatabaseRows) or self.out.suffix in _ARROW_SUFFIXES:
             return False
-        keyed = any(file.keys.names for file in source.files)
-        text = source.files[0].format.kind == "csv"
-        decimals = {one.format.decimal for one in source.files}
-        text = text and len(decimals) == 1  # one file has one decimal sign
-        return text and not keyed and self.out.suffix not in (".parquet", ".arrow", ".feather")
+        return (
+            source.files[0].format.kind == "csv"
+            and len({file.format.decimal for file in source.files}) == 1
+            and not any(file.keys.names for file in source.files)
+        )
 
-    def _sheet(self, file: Any, source: Rows) -> TableWriter:
-        if self.out.suffix in (".parquet", ".arrow", ".feather"):
+    def _writer(self, file: Any, source: Dataset | DatabaseRows) -> TableWriter:
+        if self.out.suffix in _ARROW_SUFFIXES:
             return ArrowWriter(file, parquet=self.out.suffix == ".parquet")
         formats: list[FileFormat] = []
-        if self._passes(source):
-            formats = [one.format for one in source.files]
+        if self._copies_text(source):
+            formats = [file.format for file in source.files]
         names = [*source.names, *self._added()]
         return CsvWriter(file, names, safe=self.safe, formats=formats)
 
-    def _answers(self, frame: Frame, source: Rows) -> dict[str, Any]:
-        """The columns to add: class and decision as texts, probabilities as numbers."""
-        try:
-            return self._said(frame)
-        except (MissingCellError, CategoryError):
-            self._blame(source)
-            raise
-
-    def _said(self, frame: Frame) -> dict[str, Any]:
+    def _predict(self, frame: Frame) -> dict[str, Any]:
+        """Return the columns to add: class and decision as text, probabilities as numbers."""
         model, prefix = self.model, self.prefix
         used = tuple(
             frame[column.name] for column in self.encoding.used if column.name in frame.positions
         )
-        if frame.start:  # what is too much is told once
+        if frame.start:  # the first batch has already warned about unused columns
             frame = replace(frame, columns=used)
         predicted = model.predict(frame)
         if predicted.ndim > 1:
             raise ResponseError.several(type(model.estimator_).__name__, predicted.shape[1])
-        numbers = is_regressor(model)
-        found: dict[str, Any] = {
-            f"{prefix}predicted": predicted if numbers else _texts(predicted),
+        columns: dict[str, Any] = {
+            f"{prefix}predicted": predicted if is_regressor(model) else _texts(predicted),
         }
         frame = replace(frame, columns=used, excluded=())
         if has_decision(model):
-            found[f"{prefix}decision"] = _texts(model.decide(frame))
-        if self._few:
-            found |= self._best(frame)
-        elif self._probable:
+            columns[f"{prefix}decision"] = _texts(model.decide(frame))
+        if self._n_labels:
+            columns |= self._best_labels(frame)
+        elif self.probabilities and gives_posterior(model):
             p = np.asarray(model.predict_proba(frame))
-            for k, label in enumerate(model.classes_.tolist()):
-                found[f"{prefix}p({label})"] = p[:, k]
-        return found
+            for j, label in enumerate(model.classes_.tolist()):
+                columns[f"{prefix}p({label})"] = p[:, j]
+        return columns
 
-    def _best(self, frame: Frame) -> dict[str, Any]:
-        """The best labels, empty beyond the last that a row reaches, and their scores."""
+    def _best_labels(self, frame: Frame) -> dict[str, Any]:
+        """Return the best labels of each row with scores; empty where there are fewer labels."""
         import pyarrow as pa
 
         texts = np.array([*map(str, self.model.classes_.tolist()), ""], dtype=object)
-        codes, scores = self.model.predict_topk(frame, k=self._few)
-        found: dict[str, Any] = {}
-        for j, name in enumerate(label_columns(self._few, self.prefix)):
-            there = codes[:, j // 2] >= 0
-            score = pa.array(scores[:, j // 2], mask=~there)
-            found[name] = score if j % 2 else texts[codes[:, j // 2]].tolist()
-        return found
+        codes, scores = self.model.predict_topk(frame, k=self._n_labels)
+        columns: dict[str, Any] = {}
+        for j, name in enumerate(label_columns(self._n_labels, self.prefix)):
+            code = codes[:, j // 2]
+            columns[name] = (
+                pa.array(scores[:, j // 2], mask=code < 0) if j % 2 else texts[code].tolist()
+            )
+        return columns
 
-    def _blame(self, source: Rows) -> None:
-        """Raise the fault as of all rows: how many there are of it can be counted only there."""
+    def _raise_for_whole_file(self, source: Dataset | DatabaseRows) -> None:
+        """Predict a small file at once, so that the error counts invalid cells of all rows."""
         files = source.files
-        if len(files) == 1 and files[0].identity.size <= _READ_AGAIN:
-            path = files[0].format.path
-            frame, _ = read_frame(path, encoding=self.encoding, style=self.style)
+        if len(files) == 1 and files[0].identity.size <= _MAX_REREAD:
+            frame, _ = read_frame(files[0].format.path, encoding=self.encoding, style=self.style)
             self.model.predict(frame)
 
     @property
-    def _few(self) -> int:
-        """How many labels to say of each row; 0 of a model that says how probable all are."""
+    def _n_labels(self) -> int:
+        """Number of labels written for each row; 0 if every class gets a probability instead."""
         if not (self.probabilities and hasattr(self.model, "predict_topk")):
             return 0
-        return min(self.most, len(self.model.classes_))
-
-    @property
-    def _probable(self) -> bool:
-        return self.probabilities and gives_posterior(self.model)
+        return min(self.k, len(self.model.classes_))
 
     def _added(self) -> tuple[str, ...]:
-        names = ["predicted", *(["decision"] if has_decision(self.model) else [])]
-        if self._probable and not self._few:
-            names += [f"p({label})" for label in self.model.classes_.tolist()]
-        return (*(f"{self.prefix}{name}" for name in names), *label_columns(self._few, self.prefix))
-
-    def _check_names(self, source: Rows) -> None:
-        clash = [name for name in self._added() if name in source.names]
-        if clash:
-            raise CommandError.duplicate_column(_name(source), clash)
-
-
-def _name(source: Rows) -> str:
-    return source.name if isinstance(source, DatabaseRows) else source.files[0].format.path
-
-
-def _total(source: Rows) -> int:
-    """Rows in all, where they are counted; else 0."""
-    if isinstance(source, DatabaseRows) or not source.knows_row_count:
-        return 0
-    return sum(part.size for part in source.parts())
+        posteriors = self.probabilities and not self._n_labels
+        names = _added_names(self.model, self.prefix, posteriors=posteriors)
+        return (*names, *label_columns(self._n_labels, self.prefix))
 
 
 def _texts(values: Any) -> list[str]:
     return [str(value) for value in values.tolist()]
 
 
+# --- Dask and Spark -------------------------------------------------------------------------------
+
+
 @np.errstate(under="ignore")
 def predict_frame(model: Any, source: Any, *, prefix: str = "", probabilities: bool = True) -> Any:
-    """Add what a model says of each row to a Dask or Spark frame, without reading it yet.
+    """Add the predictions of a model to a Dask or Spark frame, without computing it yet.
 
     Parameters
     ----------
-    model
-        A fitted classifier that takes tables (`Encoded`, or what a study makes), or one that was
-        fitted to named columns, which are then numbers; for an array any fitted classifier.
-    source
-        A Dask or Spark data frame: what is returned is one too. Of a Dask array of features, the
-        Dask array (n, K) of posteriors is returned, or of labels (n,) without `probabilities`.
-    prefix
-        Before the names of the columns that are added.
-    probabilities
-        Whether to add p(label) of each class.
+    model : estimator
+        A fitted classifier that accepts tables (`Encoded`, or a model of a study), or one fitted
+        to named numeric columns; for an array any fitted classifier.
+    source : Dask frame, Spark frame or Dask array
+        Rows to predict; an array holds the features.
+    prefix : str
+        Prefix for the names of the added columns.
+    probabilities : bool
+        Whether to add p(label) for each class.
+
+    Returns
+    -------
+    Dask frame, Spark frame or Dask array
+        The frame with the added columns. For an array, the posteriors (n, K), or the labels (n,)
+        without `probabilities`.
     """
     module = type(source).__module__
     if module.startswith("dask.array"):
-        return _dask_array(model, source, probabilities)
+        return _predict_dask_array(model, source, probabilities)
     model, encoding = with_encoding(model)
     used = tuple(column.name for column in encoding.used)
-    answering = _FramePredictor(model, used, prefix, probabilities)
+    predictor = _FramePredictor(model, used, prefix, probabilities)
     if module.startswith(("dask", "dask_expr")):
-        answering.check([str(name) for name in source.columns])
-        meta = answering.meta(source._meta)
-        return source.map_partitions(answering.of_pandas, meta=meta)
+        predictor.check_names([str(name) for name in source.columns])
+        meta = predictor.empty_frame(source._meta)
+        return source.map_partitions(predictor.predict_pandas, meta=meta)
     if module.startswith("pyspark.sql"):
-        answering.check(list(source.columns))
-        return source.mapInArrow(answering.of_batches, answering.schema(source.schema))
+        predictor.check_names(list(source.columns))
+        schema = predictor.spark_schema(source.schema)
+        return source.mapInArrow(predictor.predict_batches, schema)
     raise OptionError.of("source", type(source).__name__, "a Dask array, or a Dask or Spark frame")
 
 
 @dataclass(frozen=True, slots=True)
 class _FramePredictor:
-    """The columns that a model adds to some rows."""
+    """Predictor that adds the columns of a model's predictions; it is sent to the workers."""
 
     model: Any
-    used: tuple[str, ...]  # columns that it reads
+    used: tuple[str, ...]  # columns that the model reads
     prefix: str
     probabilities: bool
 
     @property
     def names(self) -> list[str]:
-        """Of the columns."""
-        found = ["predicted", *(["decision"] if has_decision(self.model) else [])]
-        if self.probabilities and gives_posterior(self.model):
-            found += [f"p({label})" for label in self.model.classes_.tolist()]
-        return [f"{self.prefix}{name}" for name in found]
+        """Names of the added columns."""
+        return _added_names(self.model, self.prefix, posteriors=self.probabilities)
 
-    def check(self, taken: list[str]) -> None:
-        """Refuse to add a column of a name that there is."""
-        for name in (name for name in self.names if name in taken):
-            raise ColumnNamesError.of_duplicates(name, [taken.index(name), len(taken)])
+    @property
+    def kinds(self) -> list[str]:
+        """NumPy kind of each added column: the kind of the labels, text, then floats."""
+        model = self.model
+        kinds = ["f" if is_regressor(model) else str(model.classes_.dtype.kind)]
+        kinds += ["U"] * has_decision(model)
+        return kinds + ["f"] * (len(self.names) - len(kinds))
 
-    def said(self, frame: Any) -> dict[str, Any]:
-        """Of the columns that it reads of some rows."""
+    def check_names(self, present: list[str]) -> None:
+        """Raise an error if an added column has the name of a present one."""
+        for name in self.names:
+            if name in present:
+                raise ColumnNamesError.of_duplicates(name, [present.index(name), len(present)])
+
+    def columns(self, frame: Any) -> dict[str, Any]:
+        """Return the added columns for some rows."""
         columns = [self.model.predict(frame)]
         if has_decision(self.model):
-            columns.append(np.array([str(value) for value in self.model.decide(frame).tolist()]))
+            columns.append(np.array(_texts(self.model.decide(frame))))
         if len(self.names) > len(columns):
             columns += list(np.asarray(self.model.predict_proba(frame)).T)
         return dict(zip(self.names, columns, strict=True))
 
-    def of_pandas(self, frame: Any) -> Any:
-        """A pandas frame with the answers."""
+    def predict_pandas(self, frame: Any) -> Any:
+        """Return a pandas frame with the added columns."""
         if not len(frame):
-            return self.meta(frame)
-        said = self.said(frame[[name for name in self.used if name in frame.columns]])
-        return frame.assign(**{n: list(c) if c.dtype.kind == "U" else c for n, c in said.items()})
+            return self.empty_frame(frame)
+        columns = self.columns(frame[[name for name in self.used if name in frame.columns]])
+        return frame.assign(
+            **{name: list(c) if c.dtype.kind == "U" else c for name, c in columns.items()}
+        )
 
-    def meta(self, frame: Any) -> Any:
-        """No rows, but the columns and their types."""
-        frames = import_pandas()
-        kinds = [self._labels(), *(["U"] if has_decision(self.model) else [])]
-        kinds += ["f"] * (len(self.names) - len(kinds))
-        made = {"f": "float64", "i": "int64", "b": "bool"}
-        empty = frame.iloc[:0]
-        return empty.assign(
+    def empty_frame(self, frame: Any) -> Any:
+        """Return the frame with the added columns and their types, but no rows."""
+        pandas = import_pandas()
+        types = {"f": "float64", "i": "int64", "b": "bool"}
+        return frame.iloc[:0].assign(
             **{
-                n: frames.Series(dtype=made.get(k, "str"))
-                for n, k in zip(self.names, kinds, strict=True)
+                name: pandas.Series(dtype=types.get(kind, "str"))
+                for name, kind in zip(self.names, self.kinds, strict=True)
             }
         )
 
-    def of_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Arrow batches with the answers."""
+    def predict_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield Arrow batches with the added columns."""
         import pyarrow as pa
 
         for batch in batches:
             if batch.num_rows:
                 table = pa.Table.from_batches([batch])
-                given = table.select([n for n in self.used if n in table.column_names])
-                for name, column in self.said(given).items():
+                used = table.select([name for name in self.used if name in table.column_names])
+                for name, column in self.columns(used).items():
                     table = table.append_column(name, pa.array(column.tolist()))
                 yield from table.combine_chunks().to_batches()
 
-    def schema(self, given: Any) -> Any:
-        """Spark's, with the answers."""
+    def spark_schema(self, schema: Any) -> Any:
+        """Return a Spark schema with the added columns."""
         types = import_module("pyspark.sql.types")
         known = {"f": types.DoubleType(), "i": types.LongType(), "b": types.BooleanType()}
-        made = [known.get(self._labels(), types.StringType())]
-        made += [types.StringType()] * has_decision(self.model)
-        made += [types.DoubleType()] * (len(self.names) - len(made))
-        more = [types.StructField(n, t) for n, t in zip(self.names, made, strict=True)]
-        return types.StructType([*given.fields, *more])
-
-    def _labels(self) -> str:
-        """Kind of the predictions: that of the labels, or numbers of a regressor."""
-        return "f" if is_regressor(self.model) else str(self.model.classes_.dtype.kind)
+        fields = [
+            types.StructField(name, known.get(kind, types.StringType()))
+            for name, kind in zip(self.names, self.kinds, strict=True)
+        ]
+        return types.StructType([*schema.fields, *fields])
 
 
-def _dask_array(model: Any, source: Any, probabilities: bool) -> Any:
+def _predict_dask_array(model: Any, source: Any, probabilities: bool) -> Any:
     if len(source.chunks[1]) > 1:
         source = source.rechunk({1: -1})
     if probabilities:
-        width = (len(model.classes_),)
+        chunks = (source.chunks[0], (len(model.classes_),))
         return source.map_blocks(
-            model.predict_proba, dtype=np.float64, chunks=(source.chunks[0], width), meta=_EMPTY
+            model.predict_proba, dtype=np.float64, chunks=chunks, meta=np.empty((0, 0))
         )
     meta = np.empty(0, dtype=model.classes_.dtype)
     return source.map_blocks(model.predict, dtype=meta.dtype, drop_axis=1, meta=meta)
-
-
-_EMPTY = np.empty((0, 0))
-
-
-StudyProgress = Callable[[str, int, int], object]
-_EVERY = 0.2  # seconds between two words
-
-
-class ProgressRate:
-    """Passes on what is told of a study, and tells of rows while they are read."""
-
-    def __init__(self, told: StudyProgress | None) -> None:
-        self._told = told or (lambda what, done, of: None)
-        self._what = "reading"
-        self._began = self._last = time.monotonic()
-        self._rows = 0
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        """A step of the work."""
-        if done >= 0:
-            self._what = what
-        self._told(what, done, of)
-
-    def rows(self, rows: int, of: int | None) -> None:
-        """So many rows are read, of so many; fewer than before is another pass over them."""
-        now = time.monotonic()
-        if rows <= self._rows:
-            self._began = self._last = now
-        self._rows = rows
-        if now - self._last < _EVERY:
-            return
-        self._last = now
-        rate = rows / max(now - self._began, 1e-9)
-        self._told(f"{self._what}: {rate_text(rows, of, rate)}", -1, 0)
-
-
-def rate_text(rows: int, of: int | None, rate: float) -> str:
-    """Rows, how many a second, and the time that is left.
-
-    >>> rate_text(2_000_000, 8_000_000, 1_000_000.0)
-    '2,000,000 of 8,000,000 rows, 1,000,000 a second, 6.0 s left'
-    """
-    whole = "" if of is None else f" of {of:,}"
-    left = "" if of is None else f", {duration(max(of - rows, 0) / rate)} left"
-    return f"{rows:,}{whole} rows, {rate:,.0f} a second{left}"

@@ -1,8 +1,7 @@
-"""What a study says: the facts of its report, and the page.
+"""Report of a study: collect its facts, and write the page and the model.
 
-Sections come from `report`; here they are asked for, and one that the rows do not allow is left out
-rather than the page lost. A file is written beside its place and moved there, after all else went
-well: nothing is written where anything fails.
+`report.sections` computes the sections. A section that cannot be computed for these rows is left
+out of the page. Files are written only after all computations have succeeded, each atomically.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
@@ -26,9 +26,9 @@ from discriminant.report.fact_types import (
     DecisionFacts,
     Facts,
     FindingFacts,
-    Made,
     MattersFacts,
     ModelFacts,
+    Provenance,
     SpaceFacts,
     UseFacts,
     facts,
@@ -48,22 +48,22 @@ from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.csv import lines_of_rows
-from discriminant.table.memory import Table
 from discriminant.table.load import EncodedTable
+from discriminant.table.memory import Table
 
-_SQL = 40_000  # characters on a page
-_LINES = 200_000  # rows of a file that is read again to tell lines
-_STEPS = 200  # features up to which the order of entry is worked out
+_MAX_SQL = 40_000  # largest number of characters of SQL shown on a page
+_MAX_LINE_ROWS = 200_000  # largest number of rows of a CSV that is read again to find line numbers
+_MAX_STEPWISE = 200  # largest number of features for a stepwise selection
 
 
 class ReportedStudy(Protocol):
-    """The parts of a study that its report shows."""
+    """What a report needs from a study."""
 
     source: str
     target: str
     seed: int
     warnings: list[Warning]
-    options: dict[str, Any]  # of the decision: cost, reject
+    options: dict[str, Any]  # options of the decision: cost, reject
 
     @property
     def opened(self) -> EncodedTable: ...
@@ -86,10 +86,9 @@ class ReportedStudy(Protocol):
 def report_facts(
     study: ReportedStudy, *, title: str | None = None, command: str | None = None, file: str = ""
 ) -> Facts:
-    """All sections."""
-    compared, choice = study._get_comparison(), study._get_choice()
-    opened = study.opened
-    comparison = compared.section(choice)
+    """Return the facts of all sections."""
+    comparison, opened = study._get_comparison(), study.opened
+    section = comparison.section(study._get_choice())
     read = read_section(
         study.rows,
         source=os.path.basename(study.source),
@@ -97,33 +96,33 @@ def report_facts(
         columns=opened.encoding.columns,
         missing={column.name: column.missing for column in opened.encoding.columns},
         rows_read=opened.rows_read,
-        said=[*map(plain_reason, opened.notes), *excluded_models(compared.left_out)],
+        said=[*map(plain_reason, opened.notes), *excluded_models(comparison.left_out)],
         warnings=study.warnings,
     )
-    with capture_warnings():  # what there is to know is a finding, or a note
-        found = facts(
+    with capture_warnings():  # findings and notes state the same
+        report = facts(
             title or f"{study.target}: {Path(study.source).name}",
             made=provenance(study, command),
             read=read,
-            comparison=comparison,
-            space=_space(study, comparison),
+            comparison=section,
+            space=_space(study, section),
             decision=_decision(study),
             matters=_matters(study),
             use=_use(study, file),
         )
-    return cast(Facts, redact_facts(found))
+    return cast(Facts, redact_facts(report))
 
 
-def provenance(study: ReportedStudy, command: str | None) -> Made:
-    """How to make it again."""
-    found = Made(version=versions(), date=date.today().isoformat(), seed=study.seed)
+def provenance(study: ReportedStudy, command: str | None) -> Provenance:
+    """Return versions, date, seed and command of a report."""
+    made = Provenance(version=versions(), date=date.today().isoformat(), seed=study.seed)
     if command:
-        found["command"] = command
-    return found
+        made["command"] = command
+    return made
 
 
 def versions() -> str:
-    """Of this package, and of what it computes with.
+    """Return the versions of this package, Python, NumPy and SciPy.
 
     >>> versions().split(" ")[0] != ""
     True
@@ -139,11 +138,11 @@ def versions() -> str:
     )
 
 
-def explanation(found: Facts) -> str:
-    """Of the report as Markdown, what tells the classes apart and what is odd."""
-    parts = to_markdown(found).split("\n## ")
-    wanted = ("Discriminant space", "What matters")
-    return "\n".join(f"## {part.strip()}\n" for part in parts if part.startswith(wanted))
+def explanation(report: Facts) -> str:
+    """Return the sections on the discriminant space and the features as Markdown."""
+    sections = to_markdown(report).split("\n## ")
+    titles = ("Discriminant space", "What matters")
+    return "\n".join(f"## {text.strip()}\n" for text in sections if text.startswith(titles))
 
 
 def write_report(
@@ -154,25 +153,25 @@ def write_report(
     title: str | None,
     command: str | None,
 ) -> Facts:
-    """The page, and the model."""
+    """Write the page; also write the model if `save` names a file."""
     from discriminant import store
     from discriminant.report.html import render
 
-    for place in (path, save):
-        if place is not None:
-            store.check_writable(place)
-    found = report_facts(
+    for output in (path, save):
+        if output is not None:
+            store.check_writable(output)
+    report = report_facts(
         study, title=title, command=command, file="" if save is None else os.path.basename(save)
     )
-    page = render(found)
+    page = render(report)
     if save is not None:
         store.save(decision_model(study), save)
     write_text(path, page)
-    return found
+    return report
 
 
 def decision_model(study: ReportedStudy) -> Any:
-    """The model taken, with the costs and the reject option that were asked for."""
+    """Return the selected model, with costs and a reject option if these are set."""
     model = study.model()
     if not any(option is not None for option in study.options.values()):
         return model
@@ -180,7 +179,7 @@ def decision_model(study: ReportedStudy) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A file that is there whole or not at all."""
+    """Write a text file atomically."""
     atomic_write_bytes(path, text.encode("utf-8"))
 
 
@@ -188,18 +187,18 @@ def _space(study: ReportedStudy, comparison: Any) -> SpaceFacts | None:
     if study.moments is None or study.moments.detail not in ("class", "fourth"):
         return None
     table = study._get_run().table
-    found = space_section(table, study.moments, comparison=comparison, seed=study.seed)
-    if found is not None and len(table) < len(study.rows):
-        found["notes"].insert(0, f"The rows shown are {_drawn(study)}; means and tests are of all.")
-    return found
+    section = space_section(table, study.moments, comparison=comparison, seed=study.seed)
+    if section is not None and len(table) < len(study.rows):
+        section["notes"].insert(0, f"Points are {_sample(study)}; means and tests use all rows.")
+    return section
 
 
 def _decision(study: ReportedStudy) -> DecisionFacts | None:
-    outcome = study._get_comparison()[study._get_choice().name]
-    if outcome.facts["brier"] is None:  # no probabilities to decide by
+    result = study._get_comparison()[study._get_choice().name]
+    if result.facts["brier"] is None:  # without probabilities there is no decision section
         return None
-    held = study._get_run().predictions_of(outcome)
-    found = decision_section(
+    held = study._get_run().predictions_of(result)
+    section = decision_section(
         held.labels,
         held.codes,
         held.log_posterior,
@@ -210,50 +209,53 @@ def _decision(study: ReportedStudy) -> DecisionFacts | None:
         seed=study.seed,
     )
     if len(held.codes) < len(study.rows):
-        found["drawn"] = f"Counts and curves here are of {_drawn(study)}."
-    return found
+        section["drawn"] = f"Counts and curves are computed on {_sample(study)}."
+    return section
 
 
-def _drawn(study: ReportedStudy) -> str:
-    return f"{len(study._get_run().table):,} rows drawn from {len(study.rows):,}"
+def _sample(study: ReportedStudy) -> str:
+    return f"a sample of {len(study._get_run().table):,} of the {len(study.rows):,} rows"
 
 
 def _matters(study: ReportedStudy) -> MattersFacts:
     moments, table = study.moments, study._get_run().table
     if moments is not None and moments.detail not in ("class", "fourth"):
         moments = None
-    outcome = study._get_comparison()[study._get_choice().name]
-    held = study._get_run().predictions_of(outcome) if outcome.facts["brier"] is not None else None
-    warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
-    found = _below_chance(outcome.facts)
-    found += findings_of(
+    result = study._get_comparison()[study._get_choice().name]
+    held = study._get_run().predictions_of(result) if result.facts["brier"] is not None else None
+    warnings = [_with_feature_names(warning, table.schema.features) for warning in result.warnings]
+    findings = _below_chance(result.facts)
+    findings += findings_of(
         table,
         moments,
         held=held,
         warnings=warnings,
-        among=_among(study, table),
-        lines=_lines(study, table),
+        among=_row_numbering(study, table),
+        lines=_line_finder(study, table),
     )
     if moments is None:
-        return MattersFacts(findings=found)
+        return MattersFacts(findings=findings)
     coefficients = steps = None
     with suppress(DiscriminantError):
         coefficients = coefficients_from(moments)
-    if table.width <= _STEPS:
+    if table.width <= _MAX_STEPWISE:
         from discriminant.assessment.selection.stepwise import stepwise
 
         with suppress(DiscriminantError):
             steps = stepwise(moments)
-    return matters_section(coefficients=coefficients, stepwise=steps, findings=found)
+    return matters_section(coefficients=coefficients, stepwise=steps, findings=findings)
 
 
-def _named(warning: Warning, features: Sequence[str]) -> Warning:
-    """The warning with the names of features: fits to rows are told only their places, x0, x1..."""
+def _with_feature_names(warning: Warning, features: Sequence[str]) -> Warning:
+    """Replace the names x0, x1, ... in a warning by the names of the features.
 
-    def name(found: re.Match[str]) -> str:
-        place = int(found[1])
-        plain = found[0][1:-1] not in features and place < len(features)
-        return f"'{features[place]}'" if plain else found[0]
+    Models fitted to arrays use such names.
+    """
+
+    def name(match: re.Match[str]) -> str:
+        j = int(match[1])
+        invented = match[0][1:-1] not in features and j < len(features)
+        return f"'{features[j]}'" if invented else match[0]
 
     return type(warning)(re.sub(r"'x(\d+)'", name, str(warning)))
 
@@ -262,77 +264,75 @@ def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
     if facts["auc_high"] is None or facts["auc_high"] >= 0.5:
         return []
     text = (
-        f"The model ranks held-out rows the wrong way round (AUC {percent(facts['auc'])}, and at "
-        "most "
-        f"{percent(facts['auc_high'])} is plausible), which a coin would not. Rows that belong "
-        "together, such as counts of one group or repeated measurements, may have been torn apart "
-        "by the folds; the figures of this report then say little of new rows."
+        f"The model ranks held-out rows worse than chance (AUC {percent(facts['auc'])}, upper 95% "
+        f"limit {percent(facts['auc_high'])}). Rows that belong together, such as repeated "
+        "measurements or counts of one group, may be in different folds; the measures in this "
+        "report then say little about new rows. Hold such rows out together: folds may be the "
+        "name of a column."
     )
     return [FindingFacts(kind="worse than chance", text=text)]
 
 
-def _among(study: ReportedStudy, table: Table) -> str:
-    """Which rows are looked at, if not all: their numbers are not those of the file."""
+def _row_numbering(study: ReportedStudy, table: Table) -> str:
+    """Return a description of the numbered rows if they are not those of the file.
+
+    They may be the rows kept after some were dropped, or a sample.
+    """
     if study.opened.rows_read == len(table):
         return ""
     return "kept" if len(table) == len(study.rows) else "drawn"
 
 
-def _lines(study: ReportedStudy, table: Table) -> Lines | None:
-    """What tells the lines of the file that rows begin in, of a CSV that is not too long."""
+def _line_finder(study: ReportedStudy, table: Table) -> Lines | None:
+    """Return a function from row numbers to line numbers of the file.
+
+    None unless the source is a CSV that is not too long.
+    """
     opened = study.opened
-    format, kept = opened.format, opened.kept_rows
-    if format is None or format.kind != "csv" or opened.rows_read > _LINES:
+    format, file_rows = opened.format, opened.kept_rows
+    if format is None or format.kind != "csv" or opened.rows_read > _MAX_LINE_ROWS:
         return None
     if table is not opened.table:
         return None
 
-    def lines(rows: Sequence[int]) -> list[int]:
-        return lines_of_rows(format, list(rows) if kept is None else kept[list(rows)].tolist())
+    def find_lines(rows: Sequence[int]) -> list[int]:
+        numbers = list(rows) if file_rows is None else file_rows[list(rows)].tolist()
+        return lines_of_rows(format, numbers)
 
-    return lines
+    return find_lines
 
 
 def _use(study: ReportedStudy, file: str) -> UseFacts | None:
     table = Path(study.source).stem or "rows"
-    model, keys = decision_model(study), _keys(study)
-    able, rare = gives_posterior(model), _rarest(study)
+    model, columns = decision_model(study), study.opened.encoding.columns
+    keys = [column.name for column in columns if column.kind == "identifier"][:1]
+    probabilistic = gives_posterior(model)
+    rarest = study.rows.schema.labels.tolist()[int(study._get_run().class_weight.argmin())]
     sql = _sql(model, table, keys)
     if sql:
-        sql = f"{_about_sql(file, table, keys)}\n{sql}"
+        sql = f"{_sql_comment(file, table, keys)}\n{sql}"
     command = python = ""
     if file:
-        command = f"discriminant predict {_quoted(file)} new.csv --out predicted.csv"
+        command = f"discriminant predict {shlex.quote(file)} new.csv --out predicted.csv"
         python = python_code(
-            file, decides=isinstance(model, Decision), likeliest=rare if able else None
+            file, decides=isinstance(model, Decision), likeliest=rarest if probabilistic else None
         )
-        if able:
+        if probabilistic:
             command += (
-                f"\n\n# those most likely {shown(rare)!r}: sort predicted.csv by its column "
-                f"{shown(f'p({rare})')!r}, largest first"
+                f"\n\n# those most likely {shown(rarest)!r}: sort predicted.csv by its column "
+                f"{shown(f'p({rarest})')!r}, largest first"
             )
     return use_section(file=file, sql=sql, command=command, python=python)
 
 
-def _rarest(study: ReportedStudy) -> Any:
-    """The label whose likeliest rows somebody may want to see."""
-    return study.rows.schema.labels.tolist()[int(study._get_run().class_weight.argmin())]
-
-
-def _keys(study: ReportedStudy) -> list[str]:
-    """Columns by which rows are known."""
-    columns = study.opened.encoding.columns
-    return [column.name for column in columns if column.kind == "identifier"][:1]
-
-
-def _about_sql(file: str, table: str, keys: Sequence[str]) -> str:
-    """Lines above the SQL: for which database, which table, and how to have it otherwise."""
-    named = _quoted(shown(file, 200)) if file else "FILE.model"
-    key = f" --keep {_quoted(shown(keys[0], 200))}" if keys else " --keep KEY"
-    why = "" if keys else "\n-- Rows come in no order: KEY is the column to join them by."
+def _sql_comment(file: str, table: str, keys: Sequence[str]) -> str:
+    """Return the comment above the SQL: its database and table, and the command for other ones."""
+    model = shlex.quote(shown(file, 200)) if file else "FILE.model"
+    key = f" --keep {shlex.quote(shown(keys[0], 200))}" if keys else " --keep KEY"
+    order = "" if keys else "\n-- Rows come in no order: KEY is the column to join them by."
     return (
-        f"-- For DuckDB, of a table {shown(table)}. For another database or table:\n"
-        f"-- discriminant export {named} --to sql --dialect postgres --table NAME{key}{why}"
+        f"-- For DuckDB and a table {shown(table)}. For another database or table:\n"
+        f"-- discriminant export {model} --to sql --dialect postgres --table NAME{key}{order}"
     )
 
 
@@ -343,10 +343,4 @@ def _sql(model: Any, table: str, keys: Sequence[str]) -> str:
         text = str(export(model, "sql", table=table, keep=keys))
     except (DiscriminantError, ImportError):
         return ""
-    return text if len(text) <= _SQL else ""
-
-
-def _quoted(name: str) -> str:
-    import shlex
-
-    return shlex.quote(name)
+    return text if len(text) <= _MAX_SQL else ""

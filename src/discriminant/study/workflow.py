@@ -1,12 +1,12 @@
-"""Study: one reading of a table, and all that a person asks of it afterwards."""
+"""Workflow of a study: read a table once, then compare, select, explain and report on models."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,53 +16,56 @@ from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
-    DrawnRowsWarning,
     NeedsMemoryError,
     OptionError,
+    SampledRowsWarning,
     StudyError,
     capture_warnings,
     warn,
 )
+from discriminant.estimators.base import fit_with_weight
 from discriminant.estimators.meta.decision import Decision
-from discriminant.estimators.meta.encoded import Encoded, fit_with_weight
+from discriminant.estimators.meta.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import Facts
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
-from discriminant.study.models import StudyModel, candidate_models, resolve_models
-from discriminant.study.predict import ProgressRate
-from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.study.data_source import StudySource, open_study_source, study_folds
+from discriminant.study.models import StudyModel, candidate_models, resolve_models
+from discriminant.study.progress import ProgressRate, StudyProgress
+from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.table.load import EncodedTable
 
-_MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
+# largest number of rows of each training set, for models that are fitted to rows
+_MAX_ROWS = 50_000
 
 
 class Study:
-    """A table that was read, and what was found in it. Made by `discriminant.study`."""
+    """A study: a table that was read once, and the models compared on it.
+
+    See `discriminant.study`.
+    """
 
     def __init__(
         self,
-        taken: StudySource,
+        study_source: StudySource,
         *,
         target: str,
         seed: int,
         folds: Any,
-        reading: Sequence[Warning] = (),
-        seconds: float = 0.0,
-        progress: Callable[[str, int, int], object] | None = None,
+        progress: StudyProgress,
     ) -> None:
-        self.study_source, self.source, self.target = taken, taken.name, target
+        self.study_source, self.source, self.target = study_source, study_source.name, target
         self.seed, self.folds = seed, folds
-        self.warnings: list[Warning] = list(reading)
+        self.warnings: list[Warning] = []
         self.comparison: Comparison | None = None
         self.choice: Choice | None = None
-        self.options: dict[str, Any] = {}  # of the decision: cost, reject
-        self._progress = ProgressRate(progress) if progress is None else progress
-        self.seconds = {"reading": seconds}  # that steps took
-        self._models: dict[str, Any] = {}
-        self._members: dict[str, StudyModel] = {}
+        self.options: dict[str, Any] = {}  # options of the decision: cost, reject
+        self.seconds: dict[str, float] = {}  # time taken by each step
+        self._progress = progress
+        self._fitted_models: dict[str, Encoded] = {}
+        self._models: dict[str, StudyModel] = {}  # the models that were compared last
         self._fold: FoldNumbers | None = None
         self._run: ComparisonRun | None = None
 
@@ -74,108 +77,117 @@ class Study:
         target: str,
         seed: int,
         folds: Any,
-        progress: Callable[[str, int, int], object] | None,
+        progress: StudyProgress | None,
         reading: Mapping[str, Any],
     ) -> Study:
-        """Read the source."""
+        """Read a source; `reading` holds the options of `open_study_source`."""
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
-        started, pace = time.perf_counter(), ProgressRate(progress)
-        pace("reading", 0, 1)
+        started, rate = time.perf_counter(), ProgressRate(progress)
+        rate("reading", 0, 1)
         if folds == target and isinstance(folds, str):
             raise OptionError.of("folds", folds, "a column other than the target")
-        if isinstance(folds, str):  # the column that defines the folds is not a feature
+        if isinstance(folds, str):  # the column that defines the folds is not used as a feature
             reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
-        with capture_warnings() as said:
-            taken = open_study_source(
-                source, target=target, progress=pace.rows, **reading
+        with capture_warnings() as warnings:
+            study_source = open_study_source(
+                source, target=target, progress=rate.rows, **reading
             ).with_model_notes()
-        made = cls(
-            taken,
-            target=target,
-            seed=int(seed),
-            folds=folds,
-            reading=said,
-            seconds=time.perf_counter() - started,
-            progress=pace,
-        )
-        if taken.partitioned is None:  # say now if they cannot be
-            made._fold = study_folds(taken, source, folds, seed=made.seed)
+        study = cls(study_source, target=target, seed=int(seed), folds=folds, progress=rate)
+        study.warnings += warnings
+        study.seconds["reading"] = time.perf_counter() - started
+        # checked now, so that invalid folds raise an error before any work
+        if study_source.partitioned is None:
+            study._fold = study_folds(study.opened, source, folds, seed=study.seed)
         else:
-            check_folds(folds, taken.partitioned)
-        return made
+            check_folds(folds, study_source.partitioned)
+        return study
 
     def __repr__(self) -> str:
-        """One line: what was read, and what was taken."""
+        """Return the size of the table, and the selected model."""
         table = self.rows
-        taken = "" if self.choice is None else f", {self.choice.title} taken"
+        selected = "" if self.choice is None else f", {self.choice.title} selected"
         return (
             f"Study({self.source}: {len(table)} rows, {table.width} features, "
-            f"{len(table.schema.labels)} classes{taken})"
+            f"{len(table.schema.labels)} classes{selected})"
         )
 
     @property
     def opened(self) -> EncodedTable:
-        """The rows in memory, what the columns became, and what was said of it."""
+        """The rows in memory, the encoding of their columns, and notes on both."""
         return self.study_source.opened
 
     @property
     def rows(self) -> AnyTable:
-        """All rows: a table in memory, or rows in parts."""
+        """All rows: a table in memory, or a partitioned table."""
         return self.study_source.rows
 
     def complete(self) -> None:
-        """Remove the checkpoint, if there is one: all that was to be done is done."""
+        """Remove the checkpoint, if there is one."""
         self.study_source.complete()
 
     # --- comparing ------------------------------------------------------------------------------
 
-    def compare(self, models: Any = None, *, most: int = _MOST) -> Comparison:
-        """Every model on the same folds.
+    def compare(self, models: Any = None, *, most: int = _MAX_ROWS) -> Comparison:
+        """Compare models on the same folds.
 
         Parameters
         ----------
-        models
-            Names of the family (`study.names`), or {name: classifier} of one's own; None: all.
-        most
-            Models that read rows are fitted to at most so many of each training part, drawn; their
-            lines say so. Models made from moments are always fitted to all.
+        models : list of str, or {name: classifier}, optional
+            Names of candidates (see `study.names`), or classifiers of your own; default: all
+            candidates.
+        most : int
+            Largest number of rows of each training set to which models that need rows are fitted.
+            If they are fitted to a sample, a note in the result states this. Models based on
+            moments are always fitted to all rows.
+
+        Returns
+        -------
+        Comparison
+            Measures of every model on held-out rows.
         """
-        members = resolve_models(models)
-        run = self._get_run(most)
-        self.comparison = run.compare(members)
+        study_models = resolve_models(models)
+        self.comparison = self._get_run(most).compare(study_models)
         self.choice = None
-        self._models = {}  # a name may stand for another model now
-        self._members = {member.name: member for member in members}
+        self._fitted_models = {}  # the same name may now stand for another model
+        self._models = {model.name: model for model in study_models}
         return self.comparison
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the family."""
+        """Names of all candidates."""
         return tuple(candidate_models())
 
     @property
     def moments(self) -> ClassMoments | None:
-        """Of all rows; None where features are so many that rows are kept instead."""
+        """Moments of all rows; None if there are too many features, so that models use rows."""
         return self._get_run().moments
 
     def choose(
         self, name: str | None = None, *, by: str = "log_loss", rule: str = "one_se"
     ) -> Choice:
-        """Take a model: one by name, or the one that did best.
+        """Select a model, by name or by its measures on held-out rows.
 
-        Costs and a reject option that `decide` was given stay: they are of the problem.
+        Costs and a reject option that were set by `decide` remain set.
 
         Parameters
         ----------
-        by
-            'log_loss', 'error' or 'brier', on held-out rows.
-        rule
+        name : str, optional
+            Model to select; default: by criterion and rule.
+        by : {'log_loss', 'error', 'brier'}
+            Criterion.
+        rule : {'one_se', 'least'}
             'one_se': the simplest model within one standard error of the best; 'least': the best.
+
+        Returns
+        -------
+        Choice
+            The selected model, and the reason.
         """
-        found = self._get_comparison()
-        choice = found.choose(by, rule) if name is None else found.choose_named(name)
-        if self._weighs() and found[choice.name].facts["brier"] is None:
+        comparison = self._get_comparison()
+        choice = comparison.choose(by, rule) if name is None else comparison.choose_named(name)
+        weighs = any(option is not None for option in self.options.values())
+        if weighs and comparison[choice.name].facts["brier"] is None:
             raise StudyError.no_decision_probabilities(choice.name)
         self.choice = choice
         return choice
@@ -183,27 +195,32 @@ class Study:
     # --- using ------------------------------------------------------------------------------------
 
     def model(self, name: str | None = None) -> Encoded:
-        """A model fitted to all rows, that takes tables such as the one read; None: that chosen."""
+        """Return a model fitted to all rows, by default the selected one.
+
+        The model accepts tables.
+        """
         if name is None:
             name = self._get_choice().name
-        if name not in self._models:
-            member = self._members.get(name) or resolve_models([name])[0]
-            self._models[name] = self._fitted(member)
-        return cast(Encoded, self._models[name])
+        if name not in self._fitted_models:
+            model = self._models.get(name) or resolve_models([name])[0]
+            self._fitted_models[name] = self._fit(model)
+        return self._fitted_models[name]
 
     def fitted(self, model: Any) -> Encoded:
-        """A classifier of one's own fitted to all rows, that takes tables such as the one read."""
-        return self._fitted(StudyModel.of(type(model).__name__, model))
+        """Fit a classifier of your own to all rows. The result accepts tables."""
+        return self._fit(StudyModel.of(type(model).__name__, model))
 
     def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
-        """The model with costs and a reject option; a report then shows these.
+        """Return the selected model with costs and a reject option. A report then shows these.
 
         Parameters
         ----------
-        cost
-            {said: {true: cost}}: what it costs to say the first where the second is true.
-        reject
-            The cost of passing a row on to a person.
+        cost : {decision: {class: cost}}, optional
+            Cost of each decision for each true class.
+        reject : float, optional
+            Cost of rejecting a row, that is, of referring it to a person.
+        name : str, optional
+            Model to select first.
         """
         if name is not None:
             self.choose(name)
@@ -211,22 +228,22 @@ class Study:
         if not gives_posterior(model):
             raise StudyError.no_probabilities(self._get_choice().name)
         self.check_decision(cost, reject)
-        made = Decision.of_fitted(model, cost=cost, reject=reject)
+        decision = Decision.of_fitted(model, cost=cost, reject=reject)
         self.options = {"cost": cost, "reject": reject}
-        return made
+        return decision
 
     def check_decision(self, cost: Any = None, reject: Any = None) -> None:
-        """Say now, before any work, if costs or a reject option cannot be."""
+        """Raise an error if costs or a reject option are not valid."""
         if cost is not None:
             Costs.of(cost, self.rows.schema.labels)
         Reject.of(reject)
 
     def explain(self) -> str:
-        """What tells the classes apart, and what is odd about the rows: Markdown."""
+        """Return, as Markdown, which features separate the classes, and findings of data checks."""
         return explanation(self.facts())
 
     def facts(self, *, title: str | None = None, command: str | None = None) -> Facts:
-        """All that a report says, as one plain dictionary."""
+        """Return the content of the report as a plain dictionary."""
         return report_facts(self, title=title, command=command)
 
     def report(
@@ -237,33 +254,29 @@ class Study:
         title: str | None = None,
         command: str | None = None,
     ) -> Facts:
-        """Write the report as one HTML page, and the model taken beside it if `save` names a file.
+        """Write the report as one HTML page; write the selected model too if `save` names a file.
 
-        Returns the facts of the page. Places are checked before there is any work.
+        Returns the facts of the report. Both paths are checked before any work.
         """
         return write_report(self, Path(path), save=save, title=title, command=command)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _get_run(self, most: int = _MOST) -> ComparisonRun:
+    def _get_run(self, max_rows: int = _MAX_ROWS) -> ComparisonRun:
         if self._run is None:
             partitioned = self.study_source.partitioned
             self._run = ComparisonRun(
                 self.rows,
                 self._fold if partitioned is None else self.folds,
                 self.seed,
-                most,
+                max_rows,
                 self._progress,
                 self.seconds,
                 self.opened.encoding.missing == "marginal",
                 self.folds if isinstance(self.folds, str) else None,
             )
-        self._run.max_rows = most
+        self._run.max_rows = max_rows
         return self._run
-
-    def _weighs(self) -> bool:
-        """Whether costs or a reject option were asked for."""
-        return any(option is not None for option in self.options.values())
 
     def _get_comparison(self) -> Comparison:
         return self.compare() if self.comparison is None else self.comparison
@@ -271,35 +284,36 @@ class Study:
     def _get_choice(self) -> Choice:
         return self.choose() if self.choice is None else self.choice
 
-    def _fitted(self, member: StudyModel) -> Encoded:
+    def _fit(self, model: StudyModel) -> Encoded:
         run = self._get_run()
-        model = run.unfitted(member)
-        run.check(model)
-        with capture_warnings() as said:
-            if member.moment_based and run.moments is not None and run.moments.holds(model.detail):
-                model.fit_moments(run.moments)
-            elif not self._fit_to_partitions(model):
-                self._fit_to_rows(model)
-        self.warnings += said
-        return Encoded.of_fitted(model, self.opened.encoding)
+        estimator = run.unfitted(model)
+        run.check(estimator)
+        moments = run.moments
+        with capture_warnings() as warnings:
+            if model.moment_based and moments is not None and moments.has(estimator.detail):
+                estimator.fit_moments(moments)
+            elif not self._fit_to_partitions(estimator):
+                self._fit_to_rows(estimator)
+        self.warnings += warnings
+        return Encoded.of_fitted(estimator, self.opened.encoding)
 
     def _fit_to_partitions(self, model: Any) -> bool:
-        """Whether it could be fitted to all rows where they are."""
-        parted = self.study_source.partitioned
-        if parted is None or not supports_partitions(model, parted):
+        """Fit a model to the partitioned table; return False if that is not possible."""
+        table = self.study_source.partitioned
+        if table is None or not supports_partitions(model, table):
             return False
         self._progress(f"fitting {type(model).__name__} to all rows", 0, 1)
         try:
-            model.fit(parted)
+            model.fit(table)
         except NeedsMemoryError:
             return False
         return True
 
     def _fit_to_rows(self, model: Any) -> None:
-        """To those in memory, which may be some of all."""
+        """Fit a model to the rows in memory, which are all rows or a sample."""
         table = self.opened.table
         if len(table) < len(self.rows):
-            warn(DrawnRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
+            warn(SampledRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
         rows = _frame(table.schema.features, table.features)
         fit_with_weight(model, rows, table.schema.labels[table.codes], table.weight)
 

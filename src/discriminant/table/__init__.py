@@ -1,1 +1,1 @@
-"""What a row is: schema, blocks, sources."""
+"""Tables: sources of rows, columns and their types, labels, encoding, and blocks of rows."""

@@ -1,17 +1,18 @@
-"""Features to features: powers and products of offsets up to a degree, and Gaussian kernels.
+"""Basis expansions of features: polynomials about an origin, and Gaussian kernels.
 
-With u = (x - origin) / unit the columns of a polynomial are all u_j, then all u_i u_j with i <= j,
-and so on: for degree 2 and two features u1, u2, u1^2, u1 u2, u2^2 (lecture 3). Their span, with an
-intercept, is that of the powers of x itself, but near the rows squares keep all digits: at a mean
-of 1e8 the columns x and x^2 cannot be told apart. Left out may be the powers (products of different
-features are left: `interactions="only"`) or the products (`interactions=False`).
+Let `u = (x - origin) / unit`. The columns of a polynomial basis are all `u_j`, then all `u_i u_j`
+with `i <= j`, and so on. For two features and degree 2 they are `u1, u2, u1^2, u1 u2, u2^2`
+(lecture 3). Together with an intercept they span the same functions as the powers of `x`, but they
+are more accurate: at a mean of 1e8 the columns `x` and `x^2` are numerically collinear.
+`interactions="only"` leaves out powers and keeps products of different features;
+`interactions=False` leaves out these products.
 
-A kernel is near 1 for rows near its centre c and 0 for rows far from it (lecture 4):
+A kernel is near 1 for rows near its centre `c` and near 0 for rows far from it (lecture 4):
 
     exp(-|x - c|^2 / (2 width^2))
 
-Differences are taken before they are squared: how far from zero the rows are does not matter.
-How origin, centres and width come from rows is said in `estimators.basis`.
+Differences are computed before they are squared, so a large common offset of all rows costs no
+digits. `estimators.basis` chooses origin, centres and width from the data.
 """
 
 from __future__ import annotations
@@ -28,39 +29,40 @@ import numpy as np
 from discriminant.table.blocks import Features, Floats, dense
 
 Interactions = Literal[True, False, "only"]
-_ROOM = 900  # a power beyond 2**+-900 is too near the ends of float64: then there is a unit
-_SHOWN = 4  # numbers of a centre that its name shows, at most
-_DIGITS = (3, 4, 5, 6, 7)  # of each of them
-
-
-_MAX_DEGREE, _MAX_COLUMNS = 64, 10_000_000  # of a basis in a file
+_MAX_POWER = 900  # columns with values beyond 2**+-900, near the limits of float64, need a unit
+_SHOWN = 4  # largest number of coordinates in the name of a centre
+_DIGITS = (3, 4, 5, 6, 7)  # digits of each coordinate; the fewest that make names distinct
+_MAX_DEGREE, _MAX_COLUMNS = 64, 10_000_000  # largest basis that is read from a file
 
 
 class _Run(NamedTuple):
-    """Columns lo to hi: one feature times columns, in a row, of degree one less."""
+    """Columns `lo` to `hi`, each the product of one feature and a column of the next lower degree.
+
+    The columns of the lower degree are consecutive.
+    """
 
     lo: int
     hi: int
     feature: int
-    first: int  # the first of those columns
+    first: int  # first of these columns of lower degree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolynomialBasis:
-    """Powers and products of d features."""
+    """Powers and products of d features up to a degree."""
 
     features: tuple[str, ...]  # d names
     origin: Floats  # (d,)
     unit: Floats  # (d,) powers of two
     degree: int
     interactions: Interactions = True
-    plain: bool = False  # columns of degree one are x as it is, and names tell origins and units
-    terms: tuple[tuple[int, ...], ...] = field(init=False)  # the features each column multiplies
+    plain: bool = False  # columns of degree one are x, not u; other names show origin and unit
+    terms: tuple[tuple[int, ...], ...] = field(init=False)  # features whose product each column is
     _runs: tuple[_Run, ...] = field(init=False)
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a polynomial basis, or None."""
+        """Return the reason why these fields do not form a valid basis, or None if they do."""
         d, degree = len(parts["features"]), parts["degree"]
         if not 0 < degree <= _MAX_DEGREE:
             return f"degree {degree} must be from 1 to {_MAX_DEGREE}"
@@ -78,7 +80,7 @@ class PolynomialBasis:
     def centred_at(
         cls, mean: Floats, spread: Floats, features: tuple[str, ...], *, degree: int
     ) -> PolynomialBasis:
-        """Basis of rows with this mean and spread, in about the unit of the spread."""
+        """Return the basis with the mean as origin and units of about the spread of the rows."""
         power = np.frexp(np.where(spread > 0, spread, 1.0))[1]
         return cls(features, mean, np.ldexp(1.0, np.clip(power, -1000, 1000)), degree)
 
@@ -92,60 +94,64 @@ class PolynomialBasis:
         degree: int,
         interactions: Interactions = True,
     ) -> PolynomialBasis:
-        """Powers about the origin in the user's own unit, unless rows that far away overflow it."""
+        """Return the basis with a given origin and unit one.
+
+        Another unit is used for a feature only if powers of offsets as large as `reach` would
+        overflow or underflow.
+        """
         power = np.frexp(np.where(reach > 0, reach, 1.0))[1]
-        power = np.where(np.abs(power) * degree > _ROOM, power, 0)
+        power = np.where(np.abs(power) * degree > _MAX_POWER, power, 0)
         unit = np.ldexp(1.0, np.clip(power, -1000, 1000))
         return cls(features, origin, unit, degree, interactions, plain=True)
 
     @property
     def width(self) -> int:
-        """How many columns."""
+        """Number of columns."""
         return len(self.terms)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the columns are.
+        """Names of the columns.
 
         >>> PolynomialBasis(("a", "b"), np.zeros(2), np.ones(2), 2).names
         ('a', 'b', 'a^2', 'a × b', 'b^2')
         >>> PolynomialBasis(("a",), np.array([40.0]), np.ones(1), 2, plain=True).names
         ('a', '(a - 40)^2')
         """
-        alone = self.features
-        factors = [self._factor(j) for j in range(len(alone))] if self.plain else alone
-        return tuple(
-            alone[term[0]]
-            if len(term) == 1
-            else " × ".join(
-                factors[j] if power == 1 else f"{factors[j]}^{power}"
-                for j, power in Counter(term).items()
-            )
-            for term in self.terms
-        )
+        names = self.features
+        factors = [self._factor(j) for j in range(len(names))] if self.plain else names
+
+        def name(term: tuple[int, ...]) -> str:
+            if len(term) == 1:
+                return names[term[0]]
+            powers = Counter(term).items()
+            return " × ".join(factors[j] if k == 1 else f"{factors[j]}^{k}" for j, k in powers)
+
+        return tuple(name(term) for term in self.terms)
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """(n, columns) of rows (n, d).
+        """Return the (n, columns) expansion of rows (n, d), written to `out` if given.
 
         >>> basis = PolynomialBasis(("a", "b"), np.zeros(2), np.ones(2), 2)
         >>> basis.expand(np.array([[2.0, 3.0]]))
         array([[2., 3., 4., 6., 9.]])
         """
-        x = dense(features)
-        found = np.empty((len(x), len(self.terms)), order="F") if out is None else out
-        shape = len(x), len(self.features)
-        u = np.empty(shape, order="F" if out is None else "C")  # as `found`: twice as fast
+        x, d = dense(features), len(self.features)
+        columns = np.empty((len(x), len(self.terms)), order="F") if out is None else out
+        u = np.empty((len(x), d), order="F" if out is None else "C")  # order of `columns`: faster
         np.subtract(x, self.origin, out=u, dtype=np.float64)
         u /= self.unit
-        d = len(self.features)
-        found[:, :d] = x if self.plain else u
+        columns[:, :d] = x if self.plain else u
         for lo, hi, feature, first in self._runs:
-            lower = (u if first < d else found)[:, first : first + hi - lo]
-            np.multiply(u[:, feature, None], lower, out=found[:, lo:hi])
-        return found
+            lower = (u if first < d else columns)[:, first : first + hi - lo]
+            np.multiply(u[:, feature, None], lower, out=columns[:, lo:hi])
+        return columns
 
     def expand_sparse(self, features: Any) -> Any:
-        """CSR columns of CSR rows; the origin must be zero, so that zeros stay zeros."""
+        """Return the expansion of CSR rows as CSR.
+
+        The origin must be zero, so that zeros stay zeros.
+        """
         from scipy import sparse
         from sklearn.preprocessing import PolynomialFeatures
 
@@ -158,12 +164,12 @@ class PolynomialBasis:
             powers = [u.power(k) for k in range(2, self.degree + 1)]
         else:
             only = self.interactions == "only"
-            every = PolynomialFeatures(self.degree, interaction_only=only, include_bias=False)
-            powers = [every.fit_transform(u)[:, u.shape[1] :]]
+            expansion = PolynomialFeatures(self.degree, interaction_only=only, include_bias=False)
+            powers = [expansion.fit_transform(u)[:, u.shape[1] :]]
         return sparse.hstack([x, *powers], format="csr")
 
     def _factor(self, j: int) -> str:
-        """One feature as it stands in a product."""
+        """Return the text of feature `j` in the name of a product."""
         name, origin, unit = self.features[j], self.origin[j], self.unit[j]
         if origin:
             name = f"({name} {'-' if origin > 0 else '+'} {_text(abs(origin))})"
@@ -175,18 +181,20 @@ class KernelBasis:
     """Gaussian kernels of one width at m centres."""
 
     centres: Floats  # (m, d)
-    spread: float  # the width: how far from its centre a kernel has fallen to exp(-1/2)
+    spread: float  # width: distance from the centre at which a kernel is exp(-1/2)
 
     @property
     def width(self) -> int:
-        """How many columns."""
+        """Number of columns."""
         return len(self.centres)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Where each centre is, to three digits, or as many more as tell them apart.
+        """Names that show the coordinates of each centre.
 
-        Centres that differ in none of the numbers shown are numbered.
+        Coordinates have three digits, or more if names would be equal otherwise.
+
+        Names that are equal nevertheless are numbered.
 
         >>> KernelBasis(np.array([[5.1, 3714.2], [6.0, 2.0]]), 900.0).names
         ('near (5.1, 3710)', 'near (6, 2)')
@@ -203,16 +211,16 @@ class KernelBasis:
         return f"near ({shown}{', …' if len(centre) > _SHOWN else ''})"
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """(n, m) of rows (n, d).
+        """Return the values (n, m) of the kernels for rows (n, d), written to `out` if given.
 
         >>> KernelBasis(np.array([[0.0], [3.0]]), 1.0).expand(np.array([[1.0]])).round(4)
         array([[0.6065, 0.1353]])
         """
         from scipy.spatial.distance import cdist
 
-        # Squares of distances like the width are to be neither 0 nor infinite.
+        # In this unit, squares of distances near the width are neither 0 nor infinite.
         power = int(np.frexp(self.spread)[1])
-        unit = np.ldexp(1.0, power) if abs(power) > _ROOM // 2 else 1.0
+        unit = np.ldexp(1.0, power) if abs(power) > _MAX_POWER // 2 else 1.0
         rows = np.asarray(dense(features), dtype=np.float64) / unit
         distance = cdist(rows, self.centres / unit, "sqeuclidean")
         distance /= -2.0 * (self.spread / unit) ** 2
@@ -227,28 +235,28 @@ class JoinedBasis:
 
     @property
     def width(self) -> int:
-        """How many columns."""
+        """Number of columns."""
         return sum(part.width for part in self.parts)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the columns are."""
+        """Names of the columns."""
         return tuple(name for part in self.parts for name in part.names)
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """(n, columns) of rows (n, d)."""
+        """Return the (n, columns) expansion of rows (n, d), written to `out` if given."""
         rows = dense(features)
-        found = np.empty((len(rows), self.width)) if out is None else out
+        columns = np.empty((len(rows), self.width)) if out is None else out
         lo = 0
         for part in self.parts:
-            part.expand(rows, out=found[:, lo : lo + part.width])
+            part.expand(rows, out=columns[:, lo : lo + part.width])
             lo += part.width
-        return found
+        return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpandedFeatures:
-    """Features in a basis, worked out for the rows at hand only."""
+    """Features expanded in a basis, computed only for the rows that are indexed."""
 
     features: Features  # (N, d)
     basis: PolynomialBasis
@@ -262,7 +270,7 @@ class ExpandedFeatures:
 
 
 def count_terms(width: int, degree: int, interactions: Interactions) -> int:
-    """How many columns a polynomial has, without an intercept.
+    """Return the number of columns of a polynomial basis, without the intercept.
 
     >>> count_terms(2, 2, True), count_terms(2, 2, "only"), count_terms(2, 2, False)
     (5, 3, 4)
@@ -275,9 +283,10 @@ def count_terms(width: int, degree: int, interactions: Interactions) -> int:
 
 
 def readable_origin(mean: Floats, spread: Floats) -> Floats:
-    """The mean, rounded so that it can be read: to the decimal place that the spread begins at.
+    """Return the mean, rounded to the leading decimal place of the spread so that it is readable.
 
-    It is at most half a spread away from the mean. A column of one value keeps that value.
+    The result differs from the mean by at most half the spread. For a constant column it is the
+    constant itself.
 
     >>> readable_origin(np.array([5.843, 35_210.0, 0.02]), np.array([0.83, 21_000.0, 1.0])).tolist()
     [5.8, 40000.0, 0.0]
@@ -286,27 +295,28 @@ def readable_origin(mean: Floats, spread: Floats) -> Floats:
         round(float(m), -floor(log10(s))) if s > 0 else float(m)
         for m, s in zip(mean, spread, strict=True)
     ]
-    return np.array(rounded) + 0.0  # no -0
+    return np.array(rounded) + 0.0  # avoids -0.0
 
 
 def _terms(width: int, degree: int, interactions: Interactions) -> Iterator[tuple[int, ...]]:
-    """The features that each column is the product of."""
-    places = range(width)
+    """Yield, for each column, the features whose product it is."""
+    features = range(width)
     for power in range(1, degree + 1):
         if interactions is False:
-            yield from ((j,) * power for j in places)
+            yield from ((j,) * power for j in features)
         elif interactions == "only":
-            yield from combinations(places, power)
+            yield from combinations(features, power)
         else:
-            yield from combinations_with_replacement(places, power)
+            yield from combinations_with_replacement(features, power)
 
 
 def _runs(terms: Sequence[tuple[int, ...]]) -> Iterator[_Run]:
-    """Columns of degree two and more, by as few multiplications as there can be."""
-    place = {term: column for column, term in enumerate(terms)}
+    """Yield the columns of degree two and more, grouped into as few array products as possible."""
+    column_of = {term: column for column, term in enumerate(terms)}
     lo = sum(len(term) == 1 for term in terms)
     while lo < len(terms):
-        feature, first, degree, hi = terms[lo][0], place[terms[lo][1:]], len(terms[lo]), lo + 1
+        feature, first = terms[lo][0], column_of[terms[lo][1:]]
+        degree, hi = len(terms[lo]), lo + 1
         while (
             hi < len(terms)
             and len(terms[hi]) == degree
@@ -318,7 +328,7 @@ def _runs(terms: Sequence[tuple[int, ...]]) -> Iterator[_Run]:
 
 
 def _text(value: float) -> str:
-    """The shortest text that is this number.
+    """Return the shortest text of a number.
 
     >>> _text(40.0), _text(5.8)
     ('40', '5.8')

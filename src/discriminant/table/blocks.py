@@ -1,17 +1,17 @@
-"""Block, Schema and the array types that all rooms share.
+"""Blocks of rows, the schema of a table, and the array types that all packages share.
 
-A Schema names the columns and classes of a table. A Block holds some consecutive rows with the code
-of the class of each; a code is the position of a label in `Schema.labels`. The functions below
-handle the features of a block, dense or sparse, and check sample weights.
+A `Schema` has the names of the features and classes of a table. A `Block` holds some consecutive
+rows, with the class code of each row; a code is the position of a label in `Schema.labels`. The
+functions below handle the features of a block, dense or sparse, and check sample weights.
 
-Turning files, data frames and arrays into blocks is not done here: see `table.open` and
-`table.memory`.
+`table.load` and `table.memory` turn files, data frames and arrays into blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Schema:
 
     features: tuple[str, ...]
     labels: Labels  # (K,) sorted and distinct
-    named: bool = False  # whether the feature names are the user's, so that they can be matched
+    named: bool = False  # whether the user gave the feature names, so that they can be matched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,16 +42,16 @@ class Block:
 
     features: Features  # (n, d)
     codes: Codes  # (n,) each in 0..K-1
-    weight: Floats | None = None  # (n,) None is one for every row
-    responses: Floats | None = None  # (n, m) numbers to regress on, read as m more columns
+    weight: Floats | None = None  # (n,) sample weights; None means one for every row
+    responses: Floats | None = None  # (n, m) numeric responses of a regression
     start: int = 0  # number of the first row in its table, for messages
-    fold: Places | None = None  # (n,) the fold that holds each row out, in cross-validation
+    fold: Places | None = None  # (n,) fold in which each row is held out
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def rows(self, lo: int, hi: int) -> Block:
-        """Return rows lo to hi as views."""
+        """Return rows `lo` to `hi` (exclusive) as views."""
         if lo == 0 and hi == len(self):
             return self
         some = slice(lo, hi)
@@ -64,15 +64,17 @@ class Block:
         return self._subset(self.features[rows], rows, self.start)
 
     def with_folds(self, fold: Places) -> Block:
-        """Return the same rows with the fold of each."""
+        """Return the same rows with `fold` as the fold of each row."""
         return replace(self, fold=fold)
 
     def raise_bad_cell(
         self, names: Sequence[str], *, extent: tuple[int, int] | None = None
     ) -> None:
-        """Raise the error for the first cell that is not a finite number, if there is one.
+        """Raise the error for the first cell that is not a finite number.
 
-        `extent` is the number of rows and columns of the whole table that have missing cells.
+        If all cells are finite, nothing happens.
+
+        `extent` holds the number of rows and of columns of the whole table that have missing cells.
         """
         rows, columns, missing = bad_cells(self.features)
         if not len(rows):
@@ -96,8 +98,8 @@ class Block:
 
 
 def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-    """Return rows and columns of cells that are not finite, in order, and which are missing."""
-    if is_sparse(features):  # a sparse table may be too wide to be made dense
+    """Return row and column of each cell that is not finite, and a mask of the missing ones."""
+    if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data.astype(np.float64, copy=False)))
         bad = bad[np.lexsort((entries.col[bad], entries.row[bad]))]
@@ -108,14 +110,17 @@ def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]
 
 
 def dense(features: Features) -> npt.NDArray[Any]:
-    """Return the features of a block as an array; a whole table is never made dense."""
-    if isinstance(features, np.ndarray):  # tested first: quick, and nearly always true
+    """Return the features of a block as a dense array.
+
+    Use it for blocks only, not for a whole table.
+    """
+    if isinstance(features, np.ndarray):  # tested first, because it is fast and nearly always true
         return features
     return np.asarray(features.toarray() if is_sparse(features) else features)
 
 
 def row_slice(features: Features, lo: int, hi: int) -> Features:
-    """Return rows lo to hi without a copy, also of CSR, whose own slices copy."""
+    """Return rows `lo` to `hi` without a copy, even for CSR, whose own slicing copies."""
     if not is_sparse(features):
         return features[lo:hi]
     indptr = features.indptr[lo : hi + 1]
@@ -125,10 +130,10 @@ def row_slice(features: Features, lo: int, hi: int) -> Features:
 
 
 def canonical_rows(features: Any) -> Any:
-    """Return a sparse matrix of any format as CSR that stores each cell once and no zeros.
+    """Return a sparse matrix of any format as CSR without duplicates and explicit zeros.
 
-    Entries of the same cell are summed, column indices sorted, and numbers brought to the byte
-    order of the machine. The caller's matrix is never modified.
+    Entries of the same cell are summed, column indices are sorted, and numbers are converted to the
+    byte order of the machine. The caller's matrix is never modified.
     """
     rows = features.tocsr()
     data, indices, indptr = (
@@ -148,13 +153,14 @@ def canonical_rows(features: Any) -> Any:
 
 
 def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers that compiled loops can read, in the machine's byte order.
+    """Return numbers in a type and byte order that compiled loops can read.
 
-    float16 and long double become float64; nothing is copied without need.
+    float16 and long double become float64. Other arrays are copied only if their byte order
+    differs.
     """
     dtype = values.dtype
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
-        with np.errstate(over="ignore", under="ignore"):  # beyond float64: reported as infinite
+        with np.errstate(over="ignore", under="ignore"):  # values beyond float64 become infinite
             return values.astype(np.float64)
     return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
@@ -162,7 +168,7 @@ def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def holds_throughout(
     values: npt.NDArray[Any], condition: Callable[[Any], Any], *, chunk: int = 1 << 22
 ) -> bool:
-    """Whether a condition holds for every value, tested chunk by chunk to bound memory."""
+    """Whether a condition holds for every value. It is tested chunk by chunk to limit memory."""
     chunks = (values[first : first + chunk] for first in range(0, len(values), chunk))
     return all(bool(np.all(condition(part))) for part in chunks)
 
@@ -172,8 +178,9 @@ def is_sparse(features: Any) -> bool:
     return bool(sparse.issparse(features))
 
 
+@lru_cache(maxsize=8)
 def numbered_names(width: int) -> tuple[str, ...]:
-    """Return names for columns that have none, as scikit-learn gives them.
+    """Return names for columns without names, in the style of scikit-learn.
 
     >>> numbered_names(2)
     ('x0', 'x1')
@@ -182,10 +189,12 @@ def numbered_names(width: int) -> tuple[str, ...]:
 
 
 def check_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -> Floats | None:
-    """Return sample weights as float64, each finite and not negative; None stays None.
+    """Return sample weights as float64, or None if `weight` is None.
 
-    With `some` at least one weight must be positive. Weights of one part of a table, which begins
-    at row `start`, may all be zero.
+    Every weight must be finite and not negative.
+
+    With `some`, at least one weight must be positive. Pass `some=False` for a part of a table,
+    whose weights may all be zero. `start` is the number of its first row, for messages.
     """
     if weight is None:
         return None

@@ -1,12 +1,10 @@
-"""The cells of a column, whatever it came from: numbers, or codes of texts.
+"""Cells of a column, converted from Arrow or a data frame to numbers or to codes of texts.
 
     number, boolean, date   values are numbers, NaN where missing (a date is days since 1970)
     text                    values are codes into `levels`, -1 where missing
 
-Numbers keep their type and are not copied where they need no change. A text becomes its code once,
-here; all that follows works on the few levels.
-
-pandas, for those who ask for a frame: nothing else here needs it.
+Numbers keep their type and are not copied unless necessary. Texts are encoded once, here; later
+steps work only on the distinct texts, which are the levels.
 """
 
 from __future__ import annotations
@@ -37,22 +35,22 @@ _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_00
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """One column."""
+    """Cells of one column."""
 
     name: str
     kind: CellKind
     values: npt.NDArray[Any]  # (n,) numbers, or codes of texts
-    levels: tuple[str, ...] = ()  # of texts, each once
-    labels: npt.NDArray[Any] | None = None  # (k,) levels that were no texts, as they were
-    ordered: bool = False  # whether the levels came in an order that means something
-    declared: bool = False  # whether the source lists its levels, in an order of its own
+    levels: tuple[str, ...] = ()  # distinct texts
+    labels: npt.NDArray[Any] | None = None  # (k,) original values of levels that are no texts
+    ordered: bool = False  # whether the order of the levels is meaningful
+    declared: bool = False  # whether the source declares a list of levels
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
     def missing(self) -> npt.NDArray[np.bool_]:
-        """(n,) whether a cell is missing."""
+        """(n,) mask of missing cells."""
         if self.kind == "text":
             return np.asarray(self.values < 0)
         if self.values.dtype.kind == "f":
@@ -61,7 +59,7 @@ class Cells:
 
     @property
     def n_missing(self) -> int:
-        """How many are missing; the common case, none, is quick."""
+        """Number of missing cells."""
         if self.kind == "text":
             return int((self.values < 0).sum())
         if self.values.dtype.kind != "f" or not np.isnan(self.values.sum()):
@@ -69,45 +67,42 @@ class Cells:
         return int(np.isnan(self.values).sum())
 
     def take(self, rows: npt.NDArray[Any]) -> Cells:
-        """Some of the rows."""
+        """Return the given rows."""
         return replace(self, values=self.values[rows])
 
     def as_text(self) -> Cells:
-        """Numbers and truth values as categories, by the text that Python writes for them.
+        """Return the cells as a category whose levels are the texts `str(value)`.
 
-        A truth value is True or False, however its source keeps it.
+        Truth values become the texts True and False, however the source stores them.
         """
         if self.kind == "text":
             return self
         known = ~self.missing
-        some = self.values[known]
-        found, codes = np.unique(
-            some.astype(bool) if self.kind == "boolean" else some, return_inverse=True
-        )
+        present = self.values[known]
+        present = present.astype(bool) if self.kind == "boolean" else present
+        distinct, codes = np.unique(present, return_inverse=True)
         values = np.full(len(self.values), -1, dtype=np.int32)
         values[known] = codes
-        return Cells(self.name, "text", values, tuple(_written(v) for v in found.tolist()))
+        return Cells(self.name, "text", values, tuple(map(_level_text, distinct.tolist())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Columns of equal length, and where they came from."""
+    """Columns of equal length, with the position of their rows in the source."""
 
     columns: tuple[Cells, ...]
     rows: int
-    line_of: Callable[[int], int] | None = None  # line of the file that a row begins in
-    text_of: Callable[[int, str], str] | None = None  # what is written in a cell of the file
-    named: bool = True  # whether the names are the user's
-    excluded: tuple[str, ...] = ()  # columns of the source that are not here
+    line_of: Callable[[int], int] | None = None  # line of the file on which a row begins
+    text_of: Callable[[int, str], str] | None = None  # text of a cell in the file
+    named: bool = True  # whether the user gave the column names
+    excluded: tuple[str, ...] = ()  # columns of the source that were not read
     start: int = 0  # number of the first row in its source, for messages
-    row_numbers: npt.NDArray[np.intp] | None = (
-        None  # (n,) rows of the source, where some were dropped
-    )
+    row_numbers: npt.NDArray[np.intp] | None = None  # (n,) in the source, if rows were dropped
     positions: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        places = {cells.name: j for j, cells in enumerate(self.columns)}
-        object.__setattr__(self, "positions", places)
+        positions = {cells.name: j for j, cells in enumerate(self.columns)}
+        object.__setattr__(self, "positions", positions)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,25 +116,25 @@ class Frame:
         return self.columns[self.positions[name]]
 
     def line_number(self, row: int) -> int | None:
-        """Line of the file that a row begins in, if it came from one with lines."""
+        """Return the line of the file on which a row begins, or None if the source has no lines."""
         return None if self.line_of is None else self.line_of(self._number(row))
 
     def cell_text(self, row: int, column: str) -> str | None:
-        """What is written in a cell of the file, if it came from one with lines."""
+        """Return the text of a cell in the file, or None if the source has no texts."""
         return None if self.text_of is None else self.text_of(self._number(row), column)
 
     def row_number(self, row: int) -> int:
-        """Number of a row in its source, for messages."""
+        """Return the number of a row in its source, for messages."""
         return self.start + self._number(row)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Frame:
-        """Some of the rows, which keep their numbers."""
+        """Return the given rows. They keep the row numbers of the source."""
         numbers = rows if self.row_numbers is None else self.row_numbers[rows]
         columns = tuple(cells.take(rows) for cells in self.columns)
         return replace(self, columns=columns, rows=len(rows), row_numbers=numbers)
 
     def drop_unlabelled(self, target: str) -> Frame:
-        """The rows that have a label."""
+        """Return the frame without the rows whose label is missing."""
         cells = self[target]
         return self.take(np.flatnonzero(~cells.missing)) if cells.n_missing else self
 
@@ -148,9 +143,23 @@ class Frame:
 
 
 def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
-    """The classes of some rows exactly as they are written, sorted, and the code of every row.
+    """Return the sorted labels of a target column and the code of each row.
 
-    `start` is the number of the first of them, for messages.
+    Labels are kept exactly as the source writes them.
+
+    Parameters
+    ----------
+    cells : Cells
+        The target column.
+    start : int, default=0
+        Number of the first row in its source, for messages.
+
+    Returns
+    -------
+    labels : array of shape (K,)
+        Distinct labels that occur in the rows, sorted.
+    codes : array of shape (n,)
+        Position of each row's label in `labels`.
     """
     if cells.n_missing:
         raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
@@ -163,34 +172,36 @@ def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
     if cells.labels is not None:
         return encode_labels(cells.labels[cells.values])
     order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
     labels = np.array([cells.levels[code] for code in order])
-    return drop_empty_classes(labels, compact_codes(place, len(order))[cells.values])
+    return drop_empty_classes(labels, compact_codes(rank, len(order))[cells.values])
 
 
 # --- from Arrow ----------------------------------------------------------------------------------
 
 
 def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cells, ...]:
-    """Cells of an Arrow table; each column is released as soon as it is converted.
+    """Return the cells of an Arrow table.
 
-    A dictionary declares the order of its levels, except in the `coded` columns: texts that the
-    reader encoded only to save memory.
+    Each Arrow column is released as soon as it is converted, to save memory.
+
+    A dictionary column declares the order of its levels. The exception are the columns in `coded`:
+    texts that the reader encoded as a dictionary only to save memory.
     """
     fields, columns = list(table.schema), list(table.columns)
     del table
-    found = []
-    for one in fields:
-        column, columns[0] = columns[0], None
-        columns.pop(0)
-        declared = one.name not in coded and not _has_mark(one, _POLARS_CATEGORICAL)
-        cells = cells_from_arrow(one.name, column, declared=declared)
-        found.append(replace(cells, ordered=False) if _has_mark(one, _POLARS_ENUM) else cells)
-    return tuple(found)
+    converted = []
+    for arrow_field in fields:
+        name = arrow_field.name
+        declared = name not in coded and not _has_mark(arrow_field, _POLARS_CATEGORICAL)
+        cells = cells_from_arrow(name, columns.pop(0), declared=declared)
+        is_enum = _has_mark(arrow_field, _POLARS_ENUM)
+        converted.append(replace(cells, ordered=False) if is_enum else cells)
+    return tuple(converted)
 
 
-_POLARS_CATEGORICAL = b"_PL_CATEGORICAL"  # levels in order of appearance, which polars ignores
+_POLARS_CATEGORICAL = b"_PL_CATEGORICAL"  # levels in order of appearance, meaningless in polars
 _POLARS_ENUM = b"_PL_ENUM"  # a fixed list of levels, which Arrow marks as ordered
 
 
@@ -201,9 +212,18 @@ def _has_mark(field: Any, mark: bytes) -> bool:
 def cells_from_arrow(
     name: str, column: Any, *, missing: Collection[str] = (), declared: bool = False
 ) -> Cells:
-    """Cells of one Arrow column, chunked or not; texts in `missing` are missing cells.
+    """Return the cells of one Arrow column, chunked or not.
 
-    `declared`: whether the order of a dictionary is the user's.
+    Parameters
+    ----------
+    name : str
+        Name of the column, for messages.
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        Numbers, truth values, dates, texts or a dictionary.
+    missing : collection of str, default=()
+        Texts that mean that a cell is missing.
+    declared : bool, default=False
+        Whether the user declared the order of the dictionary.
     """
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -214,8 +234,8 @@ def cells_from_arrow(
     if kinds.is_dictionary(kind):
         return _from_dictionary(name, column, missing, declared)
     if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
-        plain = column.cast(pa.large_string()) if not kinds.is_string(kind) else column
-        return _from_dictionary(name, plain.dictionary_encode(), missing, False)
+        texts = column if kinds.is_string(kind) else column.cast(pa.large_string())
+        return _from_dictionary(name, texts.dictionary_encode(), missing, False)
     if kinds.is_boolean(kind):
         return Cells(name, "boolean", _numbers(column.cast(pa.uint8())))
     if kinds.is_integer(kind) or kinds.is_floating(kind):
@@ -230,7 +250,7 @@ def cells_from_arrow(
 
 
 def _numbers(column: Any) -> npt.NDArray[Any]:
-    """Numbers, NaN where null."""
+    """Return the numbers of a column, with NaN for null."""
     if hasattr(column, "combine_chunks") and column.num_chunks == 1:
         column = column.chunk(0)
     return np.asarray(column.to_numpy(**({} if hasattr(column, "chunks") else _COPY)))
@@ -240,7 +260,7 @@ _COPY = {"zero_copy_only": False}
 
 
 def _days(column: Any) -> npt.NDArray[np.float64]:
-    """Days since 1970-01-01, of instants with a zone in UTC."""
+    """Return days since 1970-01-01; instants with a time zone are converted to UTC."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -251,7 +271,11 @@ def _days(column: Any) -> npt.NDArray[np.float64]:
 
 
 def _from_dictionary(name: str, column: Any, missing: Collection[str], declared: bool) -> Cells:
-    """Chunks with the same dictionary keep its order; different ones leave no declared order."""
+    """Return the cells of a dictionary column.
+
+    If all chunks have the same dictionary, its order is kept. If their dictionaries differ, no
+    order is declared.
+    """
     import pyarrow as pa
 
     ordered = bool(column.type.ordered)
@@ -265,21 +289,21 @@ def _from_dictionary(name: str, column: Any, missing: Collection[str], declared:
     raw = known[0].dictionary
     if isinstance(raw.type, pa.BaseExtensionType):
         raise ColumnKindError.of(name, str(column.type))
-    plain = [chunk.indices.cast(pa.int32()).fill_null(-1) for chunk in chunks]
-    parts = [np.asarray(codes.to_numpy(**_COPY)) for codes in plain]
+    indices = (chunk.indices.cast(pa.int32()).fill_null(-1) for chunk in chunks)
+    parts = [np.asarray(codes.to_numpy(**_COPY)) for codes in indices]
     codes = parts[0] if len(parts) == 1 else np.concatenate(parts)
     values = raw.to_pylist()
     texts = all(isinstance(value, str) for value in values)
     labels = None if texts else np.asarray(values)
-    levels = tuple(values if texts else [_written(value) for value in values])
-    gone = [code for code, level in enumerate(levels) if level in missing]
-    if gone:
-        codes = np.where(np.isin(codes, gone), np.int32(-1), codes)
+    levels = tuple(values if texts else map(_level_text, values))
+    absent = [code for code, level in enumerate(levels) if level in missing]
+    if absent:
+        codes = np.where(np.isin(codes, absent), np.int32(-1), codes)
     return Cells(name, "text", codes, levels, labels, ordered, declared)
 
 
-def _written(value: Any) -> str:
-    """A level as text; 1.0 and 1 are one level."""
+def _level_text(value: Any) -> str:
+    """Return a value as text; 1.0 and 1 are the same level."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value)
@@ -291,27 +315,62 @@ def _written(value: Any) -> str:
 def to_frame(
     source: Any, *, wanted: Callable[[Sequence[str]], Sequence[str]] | None = None
 ) -> Frame:
-    """Cells of a pandas, polars or Arrow frame, or of anything with an Arrow stream.
+    """Return the cells of a data frame.
 
-    `wanted`, asked with all names, says which columns to look at; others may be of any kind.
+    Parameters
+    ----------
+    source : data frame or Arrow stream
+        A pandas, Polars or Arrow table, a dictionary of columns, or any object with an Arrow
+        stream.
+    wanted : callable, optional
+        Function that selects the columns to convert from all names. The other columns may be of any
+        type.
+
+    Returns
+    -------
+    Frame
+        The selected columns; `excluded` has the names of the others.
     """
     import narwhals as nw
 
     source = _as_frame(source)
-    given = list(getattr(source, "column_names", None) or source.columns)
-    if not given:
-        raise ShapeError.no_features(len(source))
-    _check_names(given)
-    names = [str(name) for name in given]
-    kept = set(names if wanted is None else wanted(names))
-    others = tuple(name for name in names if name not in kept)
-    if hasattr(source, "column_names"):  # Arrow, whose schema says what polars meant
-        cells = columns_from_arrow(source.select([name for name in names if name in kept]))
+    names = [str(name) for name in checked_column_names(source)]
+    selected = set(names if wanted is None else wanted(names))
+    others = tuple(name for name in names if name not in selected)
+    if hasattr(source, "column_names"):  # Arrow, whose schema may contain metadata of polars
+        cells = columns_from_arrow(source.select([name for name in names if name in selected]))
         return Frame(cells, len(source), excluded=others)
     series = nw.from_native(source, eager_only=True).iter_columns()
-    pairs = [(n, one) for n, one in zip(names, series, strict=True) if n in kept]
-    cells = tuple(_series_cells(name, one) for name, one in pairs)
+    pairs = zip(names, series, strict=True)
+    cells = tuple(_series_cells(name, each) for name, each in pairs if name in selected)
     return Frame(cells, len(source), excluded=others)
+
+
+def checked_column_names(source: Any) -> list[Any]:
+    """Return the column names of a data frame.
+
+    Raise an error if there are no columns, if names are duplicated, or if they are a mixture.
+
+    A mixture consists of texts and other types of names; scikit-learn does not accept it either.
+    """
+    columns = getattr(source, "column_names", None) or source.columns
+    names = columns.tolist() if hasattr(columns, "tolist") else list(columns)
+    if not names:
+        raise ShapeError.no_features(len(source))
+    check_duplicate_names(names)
+    texts = [name for name in names if isinstance(name, str)]
+    if texts and len(texts) < len(names):
+        others = [name for name in names if not isinstance(name, str)]
+        raise ColumnNamesError.of_mixed(texts, others)
+    return names
+
+
+def check_duplicate_names(names: Sequence[Any]) -> None:
+    """Raise ColumnNamesError if two columns have the same name."""
+    if len(set(names)) < len(names):
+        name = next(name for j, name in enumerate(names) if name in names[:j])
+        positions = [j for j, other in enumerate(names) if other == name]
+        raise ColumnNamesError.of_duplicates(str(name), positions)
 
 
 def _as_frame(source: Any) -> Any:
@@ -331,44 +390,35 @@ def _as_frame(source: Any) -> Any:
     raise ShapeError.not_a_table(type(source).__name__)
 
 
-def _check_names(given: Sequence[Any]) -> None:
-    if len(set(given)) < len(given):
-        for name in (name for j, name in enumerate(given) if name in given[:j]):
-            places = [i for i, other in enumerate(given) if other == name]
-            raise ColumnNamesError.of_duplicates(str(name), places)
-    texts = [name for name in given if isinstance(name, str)]
-    if texts and len(texts) < len(given):
-        raise ColumnNamesError.of_mixed(texts, [name for name in given if name not in texts])
-
-
 def _series_cells(name: str, series: Any) -> Cells:
     import pyarrow as pa
 
     native = series.to_native()
     kind = getattr(native, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "fiub":
-        values = native.to_numpy()
-        return Cells(name, "boolean" if kind.kind == "b" else "number", values)
+        return Cells(name, "boolean" if kind.kind == "b" else "number", native.to_numpy())
     if isinstance(kind, np.dtype) and kind.kind == "c":
         raise ColumnKindError.of(name, str(kind))
-    if type(kind).__name__ in ("Int128", "UInt128"):  # polars, which Arrow has no type for
+    if type(kind).__name__ in ("Int128", "UInt128"):  # types of polars that Arrow lacks
         return _integers(name, native.to_list())
     if hasattr(native, "to_arrow"):  # polars
         declared = type(kind).__name__ == "Enum"
         return replace(cells_from_arrow(name, native.to_arrow(), declared=declared), ordered=False)
     try:
-        found = (
-            native if isinstance(native, pa.ChunkedArray) else pa.array(native, from_pandas=True)
-        )
-    except OverflowError:  # integers that no machine type holds
+        chunked = isinstance(native, pa.ChunkedArray)
+        column = native if chunked else pa.array(native, from_pandas=True)
+    except OverflowError:  # integers too large for any machine type
         return _integers(name, list(native))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise _mixed(name, native) from None
-    return cells_from_arrow(name, found, declared=True)
+        raise _object_error(name, native) from None
+    return cells_from_arrow(name, column, declared=True)
 
 
 def _integers(name: str, values: Sequence[Any]) -> Cells:
-    """Cells of Python's integers: numbers if they fit 64 bits, else texts of their digits."""
+    """Return the cells of Python integers.
+
+    They are numbers if all fit into 64 bits, otherwise texts of digits.
+    """
     import pyarrow as pa
 
     known = [None if value is None or value != value else value for value in values]
@@ -382,8 +432,8 @@ def _integers(name: str, values: Sequence[Any]) -> Cells:
         return cells_from_arrow(name, pa.array(texts))
 
 
-def _mixed(name: str, series: Any) -> Exception:
-    """The error for a column of objects of several kinds."""
+def _object_error(name: str, series: Any) -> Exception:
+    """Return the error for a column of objects of several types."""
     values = list(series)
     for row, value in enumerate(values):
         if not isinstance(value, str | int | float | bool | type(None)):
@@ -393,7 +443,7 @@ def _mixed(name: str, series: Any) -> Exception:
 
 
 def import_pandas() -> Any:
-    """The library.
+    """Import pandas, or raise an error that says how to install it.
 
     >>> import_pandas().__name__
     'pandas'

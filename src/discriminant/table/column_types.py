@@ -1,16 +1,16 @@
-"""What becomes of each column, found from the rows of a fit.
+"""Types of columns: decide from the rows of a fit how each column of a table is used.
 
     numbers, truth values, dates       used as they are
-    texts that are numbers or dates    read as such: `table.writing`
-    other texts                        categories, unless an order of their levels is given
-    texts that are all different,      identifiers, set aside: they name a row and say nothing
-    whole numbers 1, 2, 3, ... by row  of another
-    the index of a pandas frame        an identifier too, by the name that pandas gives it
-    one value in all rows              constant, set aside
-    more than `max_levels` levels      set aside: so many indicators would drown the rest
+    texts that are numbers or dates    parsed: `table.text_values`
+    other texts                        categories, or ordered categories if their order is given
+    texts that are all different,      identifiers, excluded: they name a row and carry no
+    integers 1, 2, 3, ... by row       information on other rows
+    the index of a pandas frame        an identifier, recognised by the name that pandas gives it
+    one value in all rows              constant, excluded
+    more than `max_levels` levels      excluded: its many indicators would outnumber other features
 
-Whatever is set aside, or turned, is said. A column that is named in `columns` is used, come what
-may.
+A note reports every column that is excluded or converted. Columns listed in the option `columns`
+are always used.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from discriminant.errors import (
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, to_frame
 from discriminant.table.column_profile import (
-    CellsProfile,
     ColumnProfile,
+    MemoryColumnProfile,
     ParsedTextProfile,
     observed_levels,
 )
@@ -55,11 +55,10 @@ from discriminant.table.text_values import explain_unparsed, parse_texts
 
 REFERENCES = ("frequent", "first", None)
 
-_INDEX = re.compile("__index_level_[0-9]+__")  # as pandas writes one without a name
-_NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
+_UNNAMED_INDEX = re.compile("__index_level_[0-9]+__")  # name that pandas gives to an unnamed index
+_CODE_NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
 
-
-_CSV_KINDS: Mapping[str, CsvKind] = {
+_CSV_KINDS: Mapping[str, CsvKind] = {  # by the kind that the column had at the fit
     "number": "number",
     "boolean": "boolean",
     "ordered": "text",
@@ -70,21 +69,21 @@ _CSV_KINDS: Mapping[str, CsvKind] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the user asked for."""
+    """The user's options on how the columns of a table are read."""
 
     target: str | None = None
     weight: str | None = None
-    columns: tuple[str, ...] | None = None  # the only ones to use
+    columns: tuple[str, ...] | None = None  # use only these columns
     exclude: tuple[str, ...] = ()
-    ordered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # levels, lowest first
-    categories: tuple[str, ...] = ()  # columns that are categories though they look like numbers
+    ordered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # levels, from the lowest
+    categories: tuple[str, ...] = ()  # columns to use as categories although they look like numbers
     missing: Any = "error"
     unseen: Any = "error"
-    reference: Any = "frequent"  # the level of a category that has no indicator
+    reference: Any = "frequent"  # level without an indicator
     max_levels: Any = 100
     missing_texts: tuple[str, ...] | None = None
     thousands: str | None = None  # sign between groups of three digits
-    parse_texts: bool = True  # whether texts that are numbers or dates are to be read as such
+    parse_texts: bool = True  # whether to parse texts that are numbers or dates
 
     @classmethod
     def from_arguments(
@@ -97,8 +96,8 @@ class ReadOptions:
         missing_texts: Iterable[str] | None,
         **others: Any,
     ) -> ReadOptions:
-        """As the doors take them; refuses options that cannot be."""
-        found = cls(
+        """Return checked options from the arguments of a public function."""
+        options = cls(
             columns=None if columns is None else tuple(columns),
             exclude=tuple(exclude),
             ordered=dict(ordered or {}),
@@ -106,16 +105,16 @@ class ReadOptions:
             missing_texts=None if missing_texts is None else ("", *missing_texts),
             **others,
         )
-        found.check()
-        return found
+        options.check()
+        return options
 
     @property
     def target_and_weight(self) -> tuple[str, ...]:
-        """The columns of labels and weights."""
+        """Names of the columns with labels and weights."""
         return tuple(name for name in (self.target, self.weight) if name is not None)
 
     def check(self) -> None:
-        """Refuse options that cannot be."""
+        """Raise OptionError for an invalid option or contradictory roles of a column."""
         allowed = (("missing", MISSING), ("unseen", UNSEEN), ("reference", REFERENCES))
         for name, values in allowed:
             if getattr(self, name) not in values:
@@ -124,84 +123,94 @@ class ReadOptions:
         if not isinstance(self.max_levels, int) or self.max_levels < 2:
             raise OptionError.of("max_levels", self.max_levels, "a whole number, 2 or more")
         check_thousands(self.thousands)
-        self._check_roles()
-
-    def _check_roles(self) -> None:
-        """Refuse a column with two roles that exclude each other."""
         roles = {"target": self.target, "weight": self.weight}
-        for role, name in roles.items():
+        for role, column in roles.items():
             for option in ("exclude", "ordered"):
-                if name is not None and name in getattr(self, option):
-                    raise OptionError.of(option, name, f"a column other than the {role}")
-        for name in (*self.ordered, *self.categories):
-            option = "ordered" if name in self.ordered else "categories"
-            if name in self.exclude or name not in (self.columns or (name,)):
-                raise OptionError.of(option, name, "a column that is used, not left out")
+                if column is not None and column in getattr(self, option):
+                    raise OptionError.of(option, column, f"a column other than the {role}")
+        for column in (*self.ordered, *self.categories):
+            option = "ordered" if column in self.ordered else "categories"
+            if column in self.exclude or column not in (self.columns or (column,)):
+                raise OptionError.of(option, column, "a column that is used, not left out")
 
     def is_category(self, name: str) -> bool:
-        """Whether a column is to be read as levels, whatever it looks like."""
+        """Whether a column is always read as a category, whatever its values are."""
         return name in self.ordered or name in self.categories
 
+    def is_requested(self, name: str) -> bool:
+        """Whether a column is named in `columns`, so that it is never excluded."""
+        return self.columns is not None and name in self.columns
+
     def check_names(self, names: Sequence[str]) -> None:
-        """Refuse names that no column has."""
-        asked = {
-            "target": [self.target] if self.target is not None else [],
-            "weight": [self.weight] if self.weight is not None else [],
-            "columns": self.columns or (),
-            "exclude": self.exclude,
-            "ordered": self.ordered,
-            "categories": self.categories,
-        }
+        """Raise TargetError if an option names a column that does not exist."""
+        roles = (("target", self.target), ("weight", self.weight))
+        requested = [(role, name) for role, name in roles if name is not None]
+        for option in ("columns", "exclude", "ordered", "categories"):
+            requested += [(option, name) for name in getattr(self, option) or ()]
         known = set(names)
-        for what, some in asked.items():
-            for name in some:
-                if name not in known:
-                    if what == "target" and _values_for_names(names):
-                        raise TargetError.no_header(str(name), names)
-                    raise TargetError.no_column(
-                        str(name), names, closest_name(name, names), what=what
-                    )
+        for option, name in requested:
+            if name not in known:
+                header_is_data = 2 * sum(is_number(other) for other in names) > len(names)
+                if option == "target" and header_is_data:
+                    raise TargetError.no_header(str(name), names)
+                closest = closest_name(name, names)
+                raise TargetError.no_column(str(name), names, closest, what=option)
 
     def columns_to_read(self, names: Sequence[str]) -> list[str]:
-        """The columns to read, target and weight among them."""
+        """Return the columns to read, including target and weight."""
         used = set(names if self.columns is None else self.columns) - set(self.exclude)
         used |= set(self.target_and_weight)
         return [name for name in names if name in used]
 
 
-def frame_with_options(source: Any, wishes: ReadOptions) -> Frame:
-    """The columns of a frame that are to be used."""
+def frame_with_options(source: Any, options: ReadOptions) -> Frame:
+    """Return the columns of a data frame that the options select.
 
-    def wanted(names: Sequence[str]) -> list[str]:
-        wishes.check_names(names)
-        return wishes.columns_to_read(names)
+    Parameters
+    ----------
+    source : Frame or data frame
+        Cells, or anything that `table.cells.to_frame` accepts.
+    options : ReadOptions
+        Columns to use and their roles.
+
+    Returns
+    -------
+    Frame
+        The selected columns; `excluded` names the others.
+    """
+
+    def select(names: Sequence[str]) -> list[str]:
+        options.check_names(names)
+        return options.columns_to_read(names)
 
     if not isinstance(source, Frame):
-        return to_frame(source, wanted=wanted)
-    kept = wanted(source.names)
-    used = set(kept)
-    others = tuple(name for name in source.names if name not in used)
-    return replace(source, columns=tuple(source[name] for name in kept), excluded=others)
+        return to_frame(source, wanted=select)
+    selected = select(source.names)
+    used = set(selected)
+    excluded = tuple(name for name in source.names if name not in used)
+    return replace(source, columns=tuple(source[name] for name in selected), excluded=excluded)
 
 
-def long_integers_as_categories(frame: Frame, wishes: ReadOptions) -> ReadOptions:
-    """The options with integers that float64 would merge named as categories.
+def long_integers_as_categories(frame: Frame, options: ReadOptions) -> ReadOptions:
+    """Return the options with columns of long integers added to `categories`.
 
-    Integers beyond 2^53 are rounded as numbers. Where two different ones become equal they are
-    identifiers or codes, and are compared by their digits.
+    This concerns columns in which different integers become equal in float64.
+
+    As float64 numbers, integers above 2^53 are rounded. If two different integers of a column
+    become equal, they are probably identifiers or codes, and are compared by their digits.
     """
-    names = [
+    names = tuple(
         cells.name
         for cells in frame.columns
-        if cells.name not in wishes.target_and_weight
-        and not wishes.is_category(cells.name)
-        and _merges(cells)
-    ]
-    return replace(wishes, categories=(*wishes.categories, *names)) if names else wishes
+        if cells.name not in options.target_and_weight
+        and not options.is_category(cells.name)
+        and _float64_merges(cells)
+    )
+    return replace(options, categories=(*options.categories, *names)) if names else options
 
 
-def _merges(cells: Cells) -> bool:
-    """Whether different integers of a column are equal in float64."""
+def _float64_merges(cells: Cells) -> bool:
+    """Whether a column has different integers that are equal in float64."""
     values = cells.values
     if cells.kind != "number" or values.dtype.kind not in "iu" or not len(values):
         return False
@@ -212,226 +221,270 @@ def _merges(cells: Cells) -> bool:
 
 
 def csv_column_kinds(
-    found: Mapping[str, CsvKind], wishes: ReadOptions, fitted: Encoding | None
+    detected: Mapping[str, CsvKind], options: ReadOptions, fitted: Encoding | None
 ) -> dict[str, CsvKind]:
-    """What each column to be read is read as."""
-    kinds = {name: found[name] for name in wishes.columns_to_read(list(found))}
+    """Return the kind that each column of a CSV is read as.
+
+    Parameters
+    ----------
+    detected : dict of str to CsvKind
+        Kind of every column, detected from the first lines.
+    options : ReadOptions
+        Columns to read; target and categories are read as text.
+    fitted : Encoding or None
+        Encoding of a fitted model, whose kinds take precedence.
+    """
+    kinds = {name: detected[name] for name in options.columns_to_read(list(detected))}
     for name in kinds:
-        if name == wishes.weight:
+        if name == options.weight:
             kinds[name] = "number"
-        if name == wishes.target or name in wishes.ordered or name in wishes.categories:
+        if name == options.target or options.is_category(name):
             kinds[name] = "text"
     for column in () if fitted is None else fitted.columns:
-        if column.name in kinds:
-            grouped = kinds[column.name] == "text" and wishes.thousands is not None
-            kinds[column.name] = _CSV_KINDS.get(column.kind, kinds[column.name])
-            if grouped and column.kind == "number":
-                kinds[column.name] = "grouped"
-            if column.written:
-                kinds[column.name] = "text"
+        kind = kinds.get(column.name)
+        if kind is None:
+            continue
+        if column.written:
+            kinds[column.name] = "text"
+        elif kind == "text" and options.thousands is not None and column.kind == "number":
+            kinds[column.name] = "grouped"
+        else:
+            kinds[column.name] = _CSV_KINDS.get(column.kind, kind)
     return kinds
 
 
 def infer_encoding(
-    frame: Frame, wishes: ReadOptions, *, weight: Floats | None = None
+    frame: Frame, options: ReadOptions, *, weight: Floats | None = None
 ) -> tuple[Encoding, list[str]]:
-    """The encoding for the rows of a fit, and what is to be said of it."""
-    wishes.check()
-    wishes = long_integers_as_categories(frame, wishes)
-    seen = [
-        CellsProfile(cells, weight, cells.kind != "text" and wishes.is_category(cells.name))
+    """Infer the encoding of columns in memory.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows of a fit.
+    options : ReadOptions
+        Options of the user.
+    weight : array of shape (n,), optional
+        Sample weights, used in the means that fill missing cells.
+
+    Returns
+    -------
+    encoding : Encoding
+        How each column becomes features.
+    notes : list of str
+        One sentence for each column that is excluded, converted or a category.
+    """
+    options.check()
+    options = long_integers_as_categories(frame, options)
+    profiles = [
+        MemoryColumnProfile(cells, weight, cells.kind != "text" and options.is_category(cells.name))
         for cells in frame.columns
     ]
-    return encoding_from_profiles(seen, wishes, left_out=frame.excluded, named=frame.named)
+    return encoding_from_profiles(profiles, options, excluded=frame.excluded, named=frame.named)
 
 
 def encoding_from_profiles(
-    seen: Sequence[ColumnProfile],
-    wishes: ReadOptions,
+    profiles: Sequence[ColumnProfile],
+    options: ReadOptions,
     *,
-    left_out: Sequence[str] = (),
+    excluded: Sequence[str] = (),
     named: bool = True,
 ) -> tuple[Encoding, list[str]]:
-    """The encoding from what is known of each column, and what is to be said of it."""
-    pairs = lookalike_pairs((*(one.name for one in seen), *left_out))
+    """Infer the encoding from a profile of each column.
+
+    Parameters
+    ----------
+    profiles : sequence of ColumnProfile
+        Statistics of the columns that were read.
+    options : ReadOptions
+        Options of the user.
+    excluded : sequence of str, default=()
+        Columns of the source that were not read.
+    named : bool, default=True
+        Whether the column names are the user's.
+
+    Returns
+    -------
+    encoding : Encoding
+        How each column becomes features.
+    notes : list of str
+        One sentence for each column that is excluded, converted or a category.
+    """
+    pairs = lookalike_pairs((*(profile.name for profile in profiles), *excluded))
     if pairs:
         warn(LookalikeWarning.of("column names", pairs))
-    seen = [_as_written(one, wishes) for one in seen]
-    columns = [_learn_column(one, wishes) for one in seen]
-    _tell_unread(seen, columns, wishes)
+    profiles = [_parsed(profile, options) for profile in profiles]
+    columns = [_infer_column(profile, options) for profile in profiles]
+    _warn_of_unparsed(profiles, columns, options)
     numbers = {column.name for column in columns if column.kind == "number"}
-    large = [one.name for one in seen if one.name in numbers and one.exceeds_float64]
+    large = [p.name for p in profiles if p.name in numbers and p.exceeds_float64]
     if large:
         warn(LargeIntegerWarning.of_columns(large))
-    columns += [Column(name, "dropped", note="excluded") for name in left_out]
+    columns += [Column(name, "dropped", note="excluded") for name in excluded]
     encoding = Encoding(
-        tuple(_distinct(columns)),
-        wishes.target,
-        wishes.missing,
-        wishes.unseen,
+        tuple(_with_distinct_features(columns)),
+        options.target,
+        options.missing,
+        options.unseen,
         named,
-        wishes.missing_texts,
+        options.missing_texts,
     )
     if not encoding.features:
         raise NoFeaturesError.of([f"'{c.name}' ({c.note or c.kind})" for c in encoding.excluded])
-    return encoding, [line for column in encoding.columns for line in _said(column, wishes)]
+    return encoding, [note for column in encoding.columns for note in _notes(column)]
 
 
-def _as_written(seen: ColumnProfile, wishes: ReadOptions) -> ColumnProfile:
-    """A column of texts as one of numbers or dates, if it is."""
-    aside = seen.name in (wishes.target, wishes.weight) or wishes.is_category(seen.name)
-    if aside or seen.kind != "text" or seen.ordered or not wishes.parse_texts:
-        return seen
-    found = parse_texts(_texts(seen, wishes), thousands=wishes.thousands)
-    return seen if found is None else ParsedTextProfile(seen, found)
+def _parsed(profile: ColumnProfile, options: ReadOptions) -> ColumnProfile:
+    """Return the profile of a column of texts that are all numbers or dates, with parsed values.
+
+    Return any other profile unchanged.
+    """
+    name = profile.name
+    fixed = name in options.target_and_weight or options.is_category(name) or profile.ordered
+    if fixed or profile.kind != "text" or not options.parse_texts:
+        return profile
+    parsed = parse_texts(_known_texts(profile, options), thousands=options.thousands)
+    return profile if parsed is None else ParsedTextProfile(profile, parsed)
 
 
-def _texts(seen: ColumnProfile, wishes: ReadOptions) -> dict[str, int]:
-    """The texts of a column that do not mean missing, and how many rows have each."""
-    gone = MISSING_TEXTS if wishes.missing_texts is None else wishes.missing_texts
-    pairs = zip(seen.levels, seen.counts.tolist(), strict=True)
-    return {text: rows for text, rows in pairs if rows and text not in gone}
+def _known_texts(profile: ColumnProfile, options: ReadOptions) -> dict[str, int]:
+    """Return the number of rows of each text, without the texts that mean "missing"."""
+    missing = MISSING_TEXTS if options.missing_texts is None else options.missing_texts
+    pairs = zip(profile.levels, profile.counts.tolist(), strict=True)
+    return {text: rows for text, rows in pairs if rows and text not in missing}
 
 
-def _tell_unread(
-    seen: Sequence[ColumnProfile], columns: Sequence[Column], wishes: ReadOptions
+def _warn_of_unparsed(
+    profiles: Sequence[ColumnProfile], columns: Sequence[Column], options: ReadOptions
 ) -> None:
-    """Warn of columns that look like numbers or dates and are used as something else."""
-    found = []
-    for one, column in zip(seen, columns, strict=True) if wishes.parse_texts else ():
-        asked = wishes.is_category(one.name) or one.ordered or column.kind in ("target", "weight")
-        if one.kind != "text" or asked or column.kind == "constant":
+    """Warn about columns that look like numbers or dates but are not used as such."""
+    unparsed = []
+    for profile, column in zip(profiles, columns, strict=True) if options.parse_texts else ():
+        fixed = options.is_category(profile.name) or profile.ordered
+        if profile.kind != "text" or fixed or column.kind in ("target", "weight", "constant"):
             continue
-        why = explain_unparsed(_texts(one, wishes))
+        why = explain_unparsed(_known_texts(profile, options))
         if why is not None:
-            found.append((one.name, why.kind, why.example, why.reason, bool(column.features)))
-    if found:
-        warn(UnreadTextWarning.of(found))
+            unparsed.append((column.name, why.kind, why.example, why.reason, bool(column.features)))
+    if unparsed:
+        warn(UnreadTextWarning.of(unparsed))
 
 
-def _learn_column(seen: ColumnProfile, wishes: ReadOptions) -> Column:
-    name = seen.name
-    if name in (wishes.target, wishes.weight):
-        return Column(name, "target" if name == wishes.target else "weight")
-    gaps = seen.n_missing
-    if gaps == seen.rows and gaps:
-        if wishes.columns and name in wishes.columns:
-            raise EmptyColumnError.of(name, seen.rows)
-        return Column(name, "dropped", missing=gaps, note="missing in every row")
-    kept = wishes.columns is not None and name in wishes.columns
-    if _INDEX.fullmatch(name) and not kept:
-        return Column(name, "identifier", missing=gaps, note="the index of a pandas frame")
-    if name in wishes.ordered or (seen.ordered and name not in wishes.categories):
-        column = _ordered(seen, wishes)
-    elif seen.kind == "text":
-        column = _category(seen, wishes, kept)
+def _infer_column(profile: ColumnProfile, options: ReadOptions) -> Column:
+    name = profile.name
+    if name in options.target_and_weight:
+        return Column(name, "target" if name == options.target else "weight")
+    missing, requested = profile.n_missing, options.is_requested(name)
+    if missing == profile.rows and missing:
+        if requested:
+            raise EmptyColumnError.of(name, profile.rows)
+        return Column(name, "dropped", missing=missing, note="missing in every row")
+    if _UNNAMED_INDEX.fullmatch(name) and not requested:
+        return Column(name, "identifier", missing=missing, note="the index of a pandas frame")
+    if name in options.ordered or (profile.ordered and name not in options.categories):
+        column = _ordered(profile, options)
+    elif profile.kind == "text":
+        column = _category(profile, options, requested)
     else:
-        column = _number(seen, kept)
-    column = replace(column, missing=gaps)
-    return _with_fill(column, seen, wishes) if column.features else column
+        column = _number(profile, requested)
+    column = replace(column, missing=missing)
+    return _with_fill(column, profile, options) if column.features else column
 
 
-def _number(seen: ColumnProfile, kept: bool) -> Column:
-    if not kept:
-        if seen.constant:
-            return Column(seen.name, "constant", fill=(seen.mean,), note=seen.constant)
-        if seen.kind == "number" and seen.row_numbers:
-            return Column(seen.name, "identifier", note="whole numbers that count the rows")
-    note = "days since 1970-01-01" if seen.kind == "date" else ""
-    way = ""
-    if isinstance(seen, ParsedTextProfile):
-        way, said = seen.written.format, seen.written.note
-        note = ", ".join(filter(None, (note, said)))
-    features = (seen.name,)
-    return Column(seen.name, seen.kind, features=features, note=note, written=way)  # type: ignore[arg-type]
+def _number(profile: ColumnProfile, requested: bool) -> Column:
+    name, kind = profile.name, profile.kind
+    if not requested:
+        if profile.constant:
+            return Column(name, "constant", fill=(profile.mean,), note=profile.constant)
+        if kind == "number" and profile.row_numbers:
+            return Column(name, "identifier", note="whole numbers that count the rows")
+    notes, format = ["days since 1970-01-01"] if kind == "date" else [], ""
+    if isinstance(profile, ParsedTextProfile):
+        format = profile.parsed.format
+        notes.append(profile.parsed.note)
+    note = ", ".join(notes)
+    return Column(name, kind, features=(name,), note=note, written=format)  # type: ignore[arg-type]
 
 
-def _category(seen: ColumnProfile, wishes: ReadOptions, kept: bool) -> Column:
-    rows = {level: int(n) for level, n in zip(seen.levels, seen.counts, strict=True) if n}
-    order = seen.levels if seen.declared else ()
+def _category(profile: ColumnProfile, options: ReadOptions, requested: bool) -> Column:
+    name = profile.name
+    rows = {level: int(n) for level, n in zip(profile.levels, profile.counts, strict=True) if n}
+    order = profile.levels if profile.declared else ()
     levels, known = sorted_levels(rows, order), sum(rows.values())
-    if len(levels) == 1 and not kept:
-        note = f"'{levels[0]}' in every row"
-        return Column(seen.name, "constant", levels, note=note, order=order)
-    if len(levels) == known and not kept and not seen.capped:
-        return Column(seen.name, "identifier", note=f"{known} texts, all different")
-    if len(levels) > wishes.max_levels and not kept:
-        more = " or more" if seen.capped else ""
-        note = f"{len(levels)} levels{more}, more than max_levels={wishes.max_levels}"
-        return Column(seen.name, "dropped", note=note)
+    if len(levels) == 1 and not requested:
+        return Column(name, "constant", levels, note=f"'{levels[0]}' in every row", order=order)
+    if len(levels) == known and not requested and not profile.capped:
+        return Column(name, "identifier", note=f"{known} texts, all different")
+    if len(levels) > options.max_levels and not requested:
+        more = " or more" if profile.capped else ""
+        note = f"{len(levels)} levels{more}, more than max_levels={options.max_levels}"
+        return Column(name, "dropped", note=note)
     reference = None
-    if wishes.reference is not None:
-        frequent = max(levels, key=lambda level: rows[level])  # the first of those
-        reference = frequent if wishes.reference == "frequent" else levels[0]
-    column = Column(seen.name, "category", levels, reference, order=order)
-    return replace(
-        column, features=tuple(f"{seen.name}={level}" for level in column.indicator_levels)
-    )
+    if options.reference is not None:
+        frequent = max(levels, key=lambda level: rows[level])  # of equal counts the first
+        reference = frequent if options.reference == "frequent" else levels[0]
+    column = Column(name, "category", levels, reference, order=order)
+    return replace(column, features=tuple(f"{name}={level}" for level in column.indicator_levels))
 
 
-def _ordered(seen: ColumnProfile, wishes: ReadOptions) -> Column:
-    present = observed_levels(seen)
-    if seen.name not in wishes.ordered and not seen.declared:
-        raise CategoryError.of_orders(seen.name, present)
-    levels = tuple(str(level) for level in wishes.ordered.get(seen.name, seen.levels))
+def _ordered(profile: ColumnProfile, options: ReadOptions) -> Column:
+    name, present = profile.name, observed_levels(profile)
+    if name not in options.ordered and not profile.declared:
+        raise CategoryError.of_orders(name, present)
+    levels = tuple(str(level) for level in options.ordered.get(name, profile.levels))
     if len(levels) < 2 or len(set(levels)) < len(levels):
         allowed = "two or more different levels, from lowest to highest"
-        raise OptionError.of(f"ordered['{seen.name}']", list(levels), allowed)
+        raise OptionError.of(f"ordered['{name}']", list(levels), allowed)
     for level in present:
         if level not in levels:
-            raise CategoryError.of_order(seen.name, level, levels)
-    note = " < ".join(levels)
-    return Column(seen.name, "ordered", levels, features=(seen.name,), note=note)
+            raise CategoryError.of_order(name, level, levels)
+    return Column(name, "ordered", levels, features=(name,), note=" < ".join(levels))
 
 
-def _with_fill(column: Column, seen: ColumnProfile, wishes: ReadOptions) -> Column:
-    """The column with the means of its features, and the indicator of missing if it needs one."""
-    filled = wishes.missing in ("mean", "indicator")
-    if not filled and column.kind != "ordered":
+def _with_fill(column: Column, profile: ColumnProfile, options: ReadOptions) -> Column:
+    """Return the column with the means that fill missing cells.
+
+    If the policy requires it, the column also gets an indicator of missing cells.
+    """
+    if options.missing not in ("mean", "indicator") and column.kind != "ordered":
         return column
-    fill = _means(column, seen)
-    indicator = wishes.missing == "indicator" and column.missing > 0
-    more = (f"{column.name} missing",) if indicator else ()
-    features = column.features + more
-    return replace(column, fill=fill, indicator=indicator, features=features)
+    indicator = options.missing == "indicator" and column.missing > 0
+    features = column.features + ((f"{column.name} missing",) if indicator else ())
+    return replace(column, fill=_means(column, profile), indicator=indicator, features=features)
 
 
-def _means(column: Column, seen: ColumnProfile) -> tuple[float, ...]:
+def _means(column: Column, profile: ColumnProfile) -> tuple[float, ...]:
     if column.kind not in ("ordered", "category"):
-        return (seen.mean,)
-    share = dict(zip(seen.levels, seen.shares.tolist(), strict=True))
+        return (profile.mean,)
+    share = dict(zip(profile.levels, profile.shares.tolist(), strict=True))
     if column.kind == "category":
         return tuple(share.get(level, 0.0) for level in column.indicator_levels)
     top = len(column.levels) - 1
     return (sum(share.get(level, 0.0) * j / top for j, level in enumerate(column.levels)),)
 
 
-def _values_for_names(names: Sequence[str]) -> bool:
-    return 2 * sum(is_number(name) for name in names) > len(names)
-
-
-def _distinct(columns: Sequence[Column]) -> list[Column]:
-    """The columns with feature names that no two share."""
-    taken: set[str] = set()
-    found = []
+def _with_distinct_features(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns with unique feature names: primes are appended to duplicates."""
+    used: set[str] = set()
+    renamed = []
     for column in columns:
         names = []
         for name in column.features:
-            while name in taken:
+            while name in used:
                 name += "'"
-            taken.add(name)
+            used.add(name)
             names.append(name)
-        found.append(replace(column, features=tuple(names)))
-    return found
+        renamed.append(replace(column, features=tuple(names)))
+    return renamed
 
 
-def _said(column: Column, wishes: ReadOptions) -> list[str]:
+def _notes(column: Column) -> list[str]:
     name = f"Column '{column.name}'"
     if column.kind in ("identifier", "constant", "dropped"):
         return [f"{name} is set aside: {column.note}."]
     if column.kind == "number" and column.written:
         return [f"{name} is a number, {column.note}."]
-    if column.kind == "number" and _NAMES.search(column.name.casefold()):
+    if column.kind == "number" and _CODE_NAMES.search(column.name.casefold()):
         return [
             f"{name} is used as a number, although it sounds like one that names something: if so, "
             "name it in categories (--category)."
@@ -442,9 +495,9 @@ def _said(column: Column, wishes: ReadOptions) -> list[str]:
         return [f"{name} is ordered, from 0 to 1 in equal steps: {column.note}."]
     if column.kind == "category":
         dropped = "" if column.reference is None else f", reference '{column.reference}'"
-        told = f"{name} is a category of {len(column.levels)} levels{dropped}."
+        note = f"{name} is a category of {len(column.levels)} levels{dropped}."
         doubtful = [level for level in column.levels if level.casefold() in MAYBE_MISSING]
         for level in doubtful[:1]:
-            told += f" '{level}' is one of them; if it means missing, name it in missing_texts."
-        return [told]
+            note += f" '{level}' is one of them; if it means missing, name it in missing_texts."
+        return [note]
     return []

@@ -1,11 +1,11 @@
-"""Columns to features, by a plan that is fixed at the fit and travels with the model.
+"""Encoding of columns as features: it is fixed at the fit and stored with the model.
 
-    number, date     x itself; a date is days since 1970-01-01. Texts are read as `table.writing`
-                     found them written at the fit; dates also as 2023-10-27
+    number, date     x itself; a date is days since 1970-01-01. Texts are parsed in the format of
+                     the fit (`table.text_values`); dates also as 2023-10-27
     boolean          0 or 1
     ordered          place among k levels / (k - 1): low, medium, high are 0, 0.5, 1
     category         an indicator (0 or 1) for each level, named `column=level`; the reference
-                     level, if there is one, has none: it is all zeros
+                     level, if there is one, has no indicator: it is all zeros
 
     a missing cell   error, drop   an error (rows are dropped at the fit only)
                      mean          `fill`: the mean of each of the column's features at the fit
@@ -15,21 +15,20 @@
                      ignore        no indicator is 1; an ordered column takes its `fill`
                      reject        as ignore, and the row is marked: it is not to be decided
 
-Columns are matched by name. An Encoding is plain facts: `to_dict` gives what JSON can hold.
+Columns are matched by name. An `Encoding` is plain data: the result of `to_dict` can be stored as
+JSON.
 
-What may be done with missing cells and unseen levels: words that need nothing to be read.
+`merge_encodings` returns the common encoding of two tables, so that their moments can be added.
+Tables of two sites may differ in which values occur:
 
-What the columns of two tables become, so that the moments of both add.
-
-Tables of one kind from two sites may differ in what was met there:
-
-    a level of one that the other never met    its indicator is 0 in every row there
-    a column with one value in every row       set aside there; its features are known all the same
+    a level of one that is not in the other    its indicator is 0 in every row there
+    a column with one value in every row       excluded there; its features are known all the same
     nothing missing                            the indicator of missing is 0 in every row there
     another order of categories                levels are sorted, as pandas.concat drops the order
 
-So the union of both is known exactly, with the constant that stands in each new feature. What
-differs otherwise (kinds, reference levels, orders) makes features that mean different things.
+In these cases the common encoding is known exactly, and so is the constant value of each new
+feature in the table that lacked it. Any other difference (kinds, reference levels, orders) makes
+the features incomparable and is an error.
 """
 
 from __future__ import annotations
@@ -73,12 +72,12 @@ ColumnKind = Literal[
     "constant",
     "dropped",
 ]
-_UNKNOWN = -2  # code of a level that was not seen; -1 is missing
+_UNKNOWN = -2  # code of an unseen level; -1 means missing
 _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
 
 
-class UnknownLevel(Exception):  # noqa: N818 -- not a fault: whoever made the plan makes a wider one
-    """Rows of a fit hold a class or a level that is not among those foreseen."""
+class UnknownLevel(Exception):  # noqa: N818 -- not an error: the caller makes a wider plan
+    """Rows of a fit have a class or a level that the encoding or plan does not contain."""
 
     def __init__(self, column: str, level: Any) -> None:
         super().__init__(column, level)
@@ -87,23 +86,23 @@ class UnknownLevel(Exception):  # noqa: N818 -- not a fault: whoever made the pl
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What becomes of one column."""
+    """Encoding of one column."""
 
     name: str
     kind: ColumnKind
-    levels: tuple[str, ...] = ()  # of ordered (lowest first) and unordered categories
-    reference: str | None = None  # the level that has no indicator
-    fill: tuple[float, ...] = ()  # one for each feature, but for the indicator of missing
-    indicator: bool = False  # whether the last feature says that the cell is missing
+    levels: tuple[str, ...] = ()  # levels of a category; lowest first if ordered
+    reference: str | None = None  # level without an indicator
+    fill: tuple[float, ...] = ()  # value of each feature where the cell is missing
+    indicator: bool = False  # whether the last feature indicates missing cells
     features: tuple[str, ...] = ()
-    missing: int = 0  # cells that were missing at the fit
-    note: str = ""  # why, where a reader may wonder
-    written: str = ""  # how numbers or dates are, of texts: `table.writing`
-    order: tuple[str, ...] = ()  # levels of a category as its source lists them, unused ones too
+    missing: int = 0  # number of missing cells at the fit
+    note: str = ""  # reason why the column is used in this way
+    written: str = ""  # format of texts that are numbers or dates: see `table.text_values`
+    order: tuple[str, ...] = ()  # all levels that the source declares, including unused ones
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a column, or None."""
+        """Return the reason why these fields do not form a valid column, or None if they do."""
         levels, features, reference = parts["levels"], parts["features"], parts["reference"]
         fill, kind = parts["fill"], parts["kind"]
         if len(set(levels)) < len(levels):
@@ -126,7 +125,7 @@ class Column:
 
 
 def sorted_levels(levels: Collection[str], order: Sequence[str]) -> tuple[str, ...]:
-    """Levels of the rows in the order that their source declares, else in that of the alphabet.
+    """Return the levels that occur, in the declared order, or alphabetically if there is none.
 
     Levels without rows are left out, as R's lm and glm do.
 
@@ -138,32 +137,32 @@ def sorted_levels(levels: Collection[str], order: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedRows:
-    """Rows as features."""
+    """Features of some rows."""
 
     features: ColumnarFeatures  # (n, d)
-    rejected: npt.NDArray[np.bool_]  # (n,) rows with a level that was not seen, to be rejected
-    incomplete: npt.NDArray[np.bool_]  # (n,) rows with a missing cell
+    rejected: npt.NDArray[np.bool_]  # (n,) whether a row is rejected for an unseen level
+    incomplete: npt.NDArray[np.bool_]  # (n,) whether a row has a missing cell
 
     def matrix(self) -> Floats:
-        """(n, d) float64."""
+        """Return the (n, d) features as float64."""
         return np.asarray(self.features[:], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What becomes of every column."""
+    """Encoding of every column of a table."""
 
     columns: tuple[Column, ...]
     target: str | None = None
     missing: Missing = "error"
     unseen: Unseen = "error"
-    named: bool = True  # whether columns are matched by name; else by place
-    missing_texts: tuple[str, ...] | None = None  # of CSV; None: as `table.dialect` has them
-    decimal: str = "."  # sign of the CSV that the model was fitted to
+    named: bool = True  # whether columns are matched by name; if False, by position
+    missing_texts: tuple[str, ...] | None = None  # None: `csv_dialect.MISSING_TEXTS`
+    decimal: str = "."  # decimal sign of the CSV that the model was fitted to
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form an encoding, or None."""
+        """Return the reason why these fields do not form a valid encoding, or None if they do."""
         columns: tuple[Column, ...] = parts["columns"]
         names = [column.name for column in columns]
         features = [name for column in columns for name in column.features]
@@ -182,25 +181,38 @@ class Encoding:
 
     @property
     def used(self) -> tuple[Column, ...]:
-        """The columns that features are made of."""
+        """The columns that have features."""
         return tuple(column for column in self.columns if column.features)
 
     @property
     def excluded(self) -> tuple[Column, ...]:
-        """Columns that were set aside."""
-        some = ("identifier", "constant", "dropped")
-        return tuple(column for column in self.columns if column.kind in some)
+        """The columns that are not used, such as identifiers and constants."""
+        kinds = ("identifier", "constant", "dropped")
+        return tuple(column for column in self.columns if column.kind in kinds)
 
     def encode(self, frame: Any) -> Floats:
-        """(n, d) features of any frame, checked by name."""
+        """Return the (n, d) features of a data frame, whose columns are matched by name."""
         return self.encode_rows(frame).matrix()
 
     def encode_rows(
-        self, source: Any, *, fitting: bool = False, looking: bool = True
+        self, source: Any, *, fitting: bool = False, check_finite: bool = True
     ) -> EncodedRows:
-        """Features of a frame column by column, and the rows to be rejected.
+        """Encode the rows of a data frame, column by column.
 
-        Numbers need not be looked at for whoever will see in the sums that some are missing.
+        Parameters
+        ----------
+        source : Frame or data frame
+            Rows that have all used columns.
+        fitting : bool, default=False
+            Whether these are the rows of a fit. If so, an unknown level raises `UnknownLevel`.
+        check_finite : bool, default=True
+            Whether to search for missing and infinite numbers. False is for callers that detect
+            them later, in sums that are not finite.
+
+        Returns
+        -------
+        EncodedRows
+            Features, rejected rows and incomplete rows.
         """
         frame = source
         if not isinstance(frame, Frame):
@@ -209,21 +221,24 @@ class Encoding:
         self._check_names(frame)
         if not len(frame):
             raise ShapeError.no_rows(0)
-        work = _Work(self, frame, fitting, looking)
-        found = [part for column in self.used for part in work.column(column)]
-        work.check_missing()
-        return EncodedRows(ColumnarFeatures(tuple(found)), work.rejected, work.gaps)
+        encoder = _RowEncoder(self, frame, fitting, check_finite)
+        features = [part for column in self.used for part in encoder.encode_column(column)]
+        encoder.check_missing()
+        return EncodedRows(ColumnarFeatures(tuple(features)), encoder.rejected, encoder.incomplete)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold; of a column only what is not the default, for there may be many."""
-        found = asdict(replace(self, columns=()))
-        return {**found, "columns": tuple(_nondefault(column) for column in self.columns)}
+        """Return the encoding as plain data.
+
+        Fields of columns that have their default value are left out.
+        """
+        columns = tuple(_nondefault_fields(column) for column in self.columns)
+        return {**asdict(replace(self, columns=())), "columns": columns}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Encoding:
-        """The encoding that `to_dict` was asked of."""
-        columns = tuple(Column(**_tuples(column)) for column in found["columns"])
-        return cls(**{**_tuples(found), "columns": columns})
+    def from_dict(cls, state: Mapping[str, Any]) -> Encoding:
+        """Return the encoding from the plain data that `to_dict` returned."""
+        columns = tuple(Column(**_lists_to_tuples(column)) for column in state["columns"])
+        return cls(**{**_lists_to_tuples(state), "columns": columns})
 
     def _check_names(self, frame: Frame) -> None:
         wanted = [column.name for column in self.used]
@@ -236,145 +251,141 @@ class Encoding:
             warn(ExtraColumnsWarning.of_columns(extra))
 
 
-def _nondefault(column: Column) -> dict[str, Any]:
-    """The fields of a column that differ from their defaults."""
-    values = {one.name: (getattr(column, one.name), one.default) for one in fields(column)}
+def _nondefault_fields(column: Column) -> dict[str, Any]:
+    values = {field.name: (getattr(column, field.name), field.default) for field in fields(column)}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
-def _tuples(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists, which JSON has instead of tuples, as tuples."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
+def _lists_to_tuples(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state with lists, which JSON has instead of tuples, converted to tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in state.items()}
 
 
-def _reader(column: Column) -> Callable[[str], float | None]:
-    """What reads the texts of a column of numbers or dates."""
-    if column.written or column.kind == "date":
-        way = text_parser(column.written)
-        iso = text_parser("")
-        return way if column.kind == "number" else lambda text: _first(way(text), iso(text))
-    return lambda text: float(text) if is_number(text) else None
+def _column_parser(column: Column) -> Callable[[str], float | None]:
+    """Return the parser of texts in a column of numbers or dates."""
+    if not column.written and column.kind != "date":
+        return lambda text: float(text) if is_number(text) else None
+    parse, parse_iso = text_parser(column.written), text_parser("")
+    if column.kind == "number":
+        return parse
+    return lambda text: parse_iso(text) if (value := parse(text)) is None else value
 
 
-def _first(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one
-
-
-def _word(column: Column) -> str:
-    """What the texts of a column are to be."""
+def _expected_text(column: Column) -> str:
+    """Return a description of the texts that are valid in the column, for messages."""
     if column.kind == "date":
-        ways = dict.fromkeys((column.written or "YYYY-MM-DD", "YYYY-MM-DD"))
-        return f"date ({' or '.join(ways)})"
+        formats = dict.fromkeys((column.written or "YYYY-MM-DD", "YYYY-MM-DD"))
+        return f"date ({' or '.join(formats)})"
     if column.written:
         style, _, unit = column.written.partition(";")
         return f"number such as {style}{unit and ' with '}{unit}"
     return "truth value" if column.kind == "boolean" else "number"
 
 
-class _Work:
-    """Turning one frame."""
+class _RowEncoder:
+    """Encodes the columns of one frame and records missing cells and unseen levels."""
 
-    def __init__(self, encoding: Encoding, frame: Frame, fitting: bool, looking: bool) -> None:
+    def __init__(self, encoding: Encoding, frame: Frame, fitting: bool, check_finite: bool) -> None:
         self.frame = frame
         self.missing = encoding.missing
         self.unseen = encoding.unseen
-        self.texts = MISSING_TEXTS if encoding.missing_texts is None else encoding.missing_texts
+        texts = encoding.missing_texts
+        self.missing_texts = MISSING_TEXTS if texts is None else texts
         self.fitting = fitting
-        self.looking = looking
+        self.check_finite = check_finite
         self.rejected = np.zeros(len(frame), dtype=bool)
-        self.gaps = np.zeros(len(frame), dtype=bool)
-        self._first: tuple[int, str] | None = None  # the first missing cell
-        self._columns = 0  # that have missing cells
+        self.incomplete = np.zeros(len(frame), dtype=bool)
+        self._first_missing: tuple[int, str] | None = None  # its row and column
+        self._missing_columns = 0
 
-    def column(self, column: Column) -> list[npt.NDArray[Any]]:
-        """The features of one column."""
+    def encode_column(self, column: Column) -> list[npt.NDArray[Any]]:
+        """Return the features of one column."""
         cells = self.frame[column.name]
         if column.kind in ("ordered", "category"):
             return self._levels(column, cells)
         values = self._numbers(column, cells)
-        if values.dtype.kind != "f" or not self.looking or np.isfinite(values.sum()):
-            return self._filled(column, [values], None)
-        self._check_finite(column, values)
-        gone = np.isnan(values)
-        return self._filled(column, [values], gone if gone.any() else None)
+        if values.dtype.kind != "f" or not self.check_finite or np.isfinite(values.sum()):
+            return self._fill_missing(column, [values], None)
+        self._check_infinite(column, values)
+        return self._fill_missing(column, [values], np.isnan(values))
 
     def check_missing(self) -> None:
-        """Raise the error for the first missing cell, where there may be none."""
-        if self._first is None or self.missing in ("mean", "indicator", "marginal"):
+        """Raise the error for the first missing cell, unless the policy allows missing cells."""
+        if self._first_missing is None or self.missing in ("mean", "indicator", "marginal"):
             return
         if self.fitting and self.missing == "drop":
             return
-        row, column = self._first
+        row, column = self._first_missing
         raise MissingCellError.of(
             self.frame.row_number(row),
             column,
-            rows=int(self.gaps.sum()),
-            columns=self._columns,
+            rows=int(self.incomplete.sum()),
+            columns=self._missing_columns,
             fitted=not self.fitting,
             line=self.frame.line_number(row),
         )
 
-    # --- inside ---------------------------------------------------------------------------------
-
     def _numbers(self, column: Column, cells: Cells) -> npt.NDArray[Any]:
         if cells.kind == "text":
-            return self._parsed(column, cells)
+            return self._parse(column, cells)
         if (cells.kind == "date") != (column.kind == "date"):
             raise ColumnKindError.changed(
                 column.name, was=_WORDS[column.kind], now=_WORDS[cells.kind]
             )
         return cells.values
 
-    def _parsed(self, column: Column, cells: Cells) -> Floats:
-        """Texts as numbers, where the fit had numbers."""
-        read = _reader(column)
-        gone = self.texts if column.written else ()
-        found = [np.nan if text in gone else read(text) for text in cells.levels]
-        bad = [code for code, value in enumerate(found) if value is None]
-        rows = np.flatnonzero(np.isin(cells.values, bad))
-        if len(rows):
-            row = int(rows[0])
-            text = cells.levels[cells.values[row]]
-            place = self.frame.row_number(row)
+    def _parse(self, column: Column, cells: Cells) -> Floats:
+        """Parse texts of a column that had numbers or dates at the fit."""
+        parse = _column_parser(column)
+        missing = self.missing_texts if column.written else ()
+        values = [np.nan if text in missing else parse(text) for text in cells.levels]
+        bad = [code for code, value in enumerate(values) if value is None]
+        for row in np.flatnonzero(np.isin(cells.values, bad))[:1].tolist():
             raise BadNumberError.of(
-                place, column.name, text, line=self.frame.line_number(row), kind=_word(column)
+                self.frame.row_number(row),
+                column.name,
+                cells.levels[cells.values[row]],
+                line=self.frame.line_number(row),
+                kind=_expected_text(column),
             )
-        table = [np.nan if value is None else value for value in found]
-        return np.asarray(np.array([*table, np.nan])[cells.values])
+        by_code = [np.nan if value is None else value for value in values]
+        return np.asarray(np.array([*by_code, np.nan])[cells.values])
 
-    def _check_finite(self, column: Column, values: npt.NDArray[Any]) -> None:
+    def _check_infinite(self, column: Column, values: npt.NDArray[Any]) -> None:
         for row in np.flatnonzero(np.isinf(values))[:1].tolist():
             text = self.frame.cell_text(row, column.name)
-            line = self.frame.line_number(row)
-            raise InfiniteCellError.of(
-                self.frame.row_number(row), column.name, text=text, line=line
-            )
+            line, number = self.frame.line_number(row), self.frame.row_number(row)
+            raise InfiniteCellError.of(number, column.name, text=text, line=line)
 
     def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
         codes = self._codes(column, cells.as_text())
-        gone = codes == -1
+        missing = codes == -1
         if column.kind == "ordered":
             top = max(len(column.levels) - 1, 1)
             values = np.where(codes >= 0, codes / top, column.fill[0] if column.fill else 0.0)
-            return self._filled(column, [values], gone if gone.any() else None)
-        place = [column.levels.index(level) for level in column.indicator_levels]
-        parts: list[npt.NDArray[Any]] = [(codes == code).view(np.uint8) for code in place]
-        return self._filled(column, parts, gone if gone.any() else None)
+            return self._fill_missing(column, [values], missing)
+        with_indicator = [column.levels.index(level) for level in column.indicator_levels]
+        parts: list[npt.NDArray[Any]] = [(codes == code).view(np.uint8) for code in with_indicator]
+        return self._fill_missing(column, parts, missing)
 
     def _codes(self, column: Column, cells: Cells) -> npt.NDArray[np.int32]:
-        """Codes into the levels of the fit, however spelled; -1 missing, -2 not seen."""
-        place = {level: code for code, level in enumerate(column.levels)}
-        if not all(level in place for level in cells.levels):
+        """Return the code of each cell among the levels of the fit.
+
+        Other spellings of a level are recognised. The code is -1 if the cell is missing and -2 if
+        its level is unseen.
+        """
+        code_of = {level: code for code, level in enumerate(column.levels)}
+        if not all(level in code_of for level in cells.levels):
             others = other_spellings(column.levels)
-            place |= {text: place[level] for text, level in others.items()}
-        table = np.array([*(place.get(v, _UNKNOWN) for v in cells.levels), -1], dtype=np.int32)
-        codes = np.asarray(table[cells.values])
-        if (table == _UNKNOWN).any():
-            self._meet_unseen(column, cells, codes == _UNKNOWN)
+            code_of |= {text: code_of[level] for text, level in others.items()}
+        new = np.array([*(code_of.get(v, _UNKNOWN) for v in cells.levels), -1], dtype=np.int32)
+        codes = np.asarray(new[cells.values])
+        if (new == _UNKNOWN).any():
+            self._handle_unseen(column, cells, codes == _UNKNOWN)
         return codes
 
-    def _meet_unseen(self, column: Column, cells: Cells, new: npt.NDArray[np.bool_]) -> None:
-        rows = np.flatnonzero(new)
+    def _handle_unseen(self, column: Column, cells: Cells, unseen: npt.NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(unseen)
         if len(rows) and self.fitting:
             raise UnknownLevel(column.name, cells.levels[cells.values[rows[0]]])
         if len(rows) and self.unseen == "error":
@@ -388,35 +399,35 @@ class _Work:
                 line=self.frame.line_number(row),
             )
         if self.unseen == "reject":
-            self.rejected |= new
+            self.rejected |= unseen
 
-    def _filled(
-        self, column: Column, parts: list[npt.NDArray[Any]], gone: npt.NDArray[np.bool_] | None
+    def _fill_missing(
+        self, column: Column, parts: list[npt.NDArray[Any]], missing: npt.NDArray[np.bool_] | None
     ) -> list[npt.NDArray[Any]]:
-        """The features with their missing cells as the policy is."""
-        if gone is not None:
-            self._note(column, gone)
+        """Return the features with missing cells filled.
+
+        If the column has an indicator of missing cells, it is appended.
+        """
+        if missing is not None and missing.any():
+            self._record_missing(column, missing)
             fill = column.fill if self.missing in ("mean", "indicator") else (np.nan,) * len(parts)
-            parts = [np.where(gone, f, part) for part, f in zip(parts, fill, strict=True)]
+            parts = [np.where(missing, f, part) for part, f in zip(parts, fill, strict=True)]
         if not column.indicator:
             return parts
-        mark = np.zeros(len(self.frame), dtype=np.uint8) if gone is None else gone.view(np.uint8)
-        return [*parts, mark]
+        absent = np.zeros(len(self.frame), dtype=bool) if missing is None else missing
+        return [*parts, absent.view(np.uint8)]
 
-    def _note(self, column: Column, gone: npt.NDArray[np.bool_]) -> None:
-        self.gaps |= gone
-        self._columns += 1
-        row = int(np.argmax(gone))
-        if self._first is None or row < self._first[0]:
-            self._first = row, column.name
-
-
-_OUT = ("identifier", "dropped", "target", "weight")
+    def _record_missing(self, column: Column, missing: npt.NDArray[np.bool_]) -> None:
+        self.incomplete |= missing
+        self._missing_columns += 1
+        row = int(np.argmax(missing))
+        if self._first_missing is None or row < self._first_missing[0]:
+            self._first_missing = row, column.name
 
 
 @dataclass(frozen=True, slots=True)
 class MergedEncoding:
-    """The union of two encodings, and what features that one lacked are in all of its rows."""
+    """Common encoding of two tables, and the constant values of features that a table lacked."""
 
     encoding: Encoding
     ours: Mapping[str, float]
@@ -424,87 +435,106 @@ class MergedEncoding:
 
 
 def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
-    """The union; columns as the first has them in order."""
-    for what in ("target", "missing"):
-        if getattr(ours, what) != getattr(theirs, what):
-            raise SitesError.of_option(what, getattr(ours, what), getattr(theirs, what))
-    left, right = _by_name(ours), _by_name(theirs)
+    """Return the common encoding of two tables, with the columns in the order of the first.
+
+    Parameters
+    ----------
+    ours, theirs : Encoding
+        Encodings of tables with the same columns.
+
+    Returns
+    -------
+    MergedEncoding
+        The common encoding, and the constant values of the new features in each table.
+
+    Raises
+    ------
+    SitesError
+        If the target, the treatment of missing cells or the meaning of a column differs.
+    """
+    for option in ("target", "missing"):
+        if getattr(ours, option) != getattr(theirs, option):
+            raise SitesError.of_option(option, getattr(ours, option), getattr(theirs, option))
+    left, right = _columns_by_name(ours), _columns_by_name(theirs)
     for name in (*left, *right):
         if name not in left or name not in right:
             raise SitesError.of_absent(name, first=name in left)
-    columns = [
-        _joined(column, right[column.name]) if column.name in right else column
+    columns = tuple(
+        _merge_columns(column, right[column.name]) if column.name in right else column
         for column in ours.columns
-    ]
+    )
     decimal = ours.decimal if ours.decimal == theirs.decimal else "."
-    whole = replace(ours, columns=tuple(columns), decimal=decimal)
-    return MergedEncoding(whole, _constants(ours, whole), _constants(theirs, whole))
+    merged = replace(ours, columns=columns, decimal=decimal)
+    return MergedEncoding(merged, _new_constants(ours, merged), _new_constants(theirs, merged))
 
 
-def _by_name(encoding: Encoding) -> dict[str, Column]:
-    return {column.name: column for column in encoding.columns if column.kind not in _OUT}
+def _columns_by_name(encoding: Encoding) -> dict[str, Column]:
+    unused = ("identifier", "dropped", "target", "weight")
+    return {column.name: column for column in encoding.columns if column.kind not in unused}
 
 
-def _joined(one: Column, other: Column) -> Column:
-    """One column of both."""
-    one = replace(one, order=one.order if one.order == other.order else ())
-    other = replace(other, order=one.order)
-    if one.kind == other.kind == "constant":
-        if one.levels == other.levels and one.fill == other.fill:
-            return _marked(one, other)
-        one, other = _varied(one, other)
-    if one.kind == "constant":
-        one, other = other, one
-    if one.kind != other.kind and other.kind != "constant":
-        raise SitesError.of_kinds(one.name, one.kind, other.kind)
-    if other.kind == "constant" and (one.kind in ("category", "ordered")) != bool(other.levels):
-        raise SitesError.of_kinds(one.name, one.kind, "a constant of another kind")
-    if one.kind == "ordered" and not set(other.levels) <= set(one.levels):
-        raise SitesError.of_order(one.name, one.levels, other.levels)
-    if one.kind != "category":
-        return _marked(one, other)
-    if other.kind == "category" and one.reference != other.reference:
-        raise SitesError.of_reference(one.name, one.reference, other.reference)
-    levels = sorted_levels({*one.levels, *other.levels}, one.order)
-    found = replace(one, levels=levels)
-    names = tuple(f"{one.name}={level}" for level in found.indicator_levels)
-    more = one.features[-1:] if one.indicator else ()
-    return _marked(replace(found, features=names + more), other)
+def _merge_columns(ours: Column, theirs: Column) -> Column:
+    ours = replace(ours, order=ours.order if ours.order == theirs.order else ())
+    theirs = replace(theirs, order=ours.order)
+    if ours.kind == theirs.kind == "constant":
+        if ours.levels == theirs.levels and ours.fill == theirs.fill:
+            return _merge_missing(ours, theirs)
+        ours = _vary_constant(ours, theirs)
+    if ours.kind == "constant":
+        ours, theirs = theirs, ours
+    name, kind = ours.name, ours.kind
+    if kind != theirs.kind and theirs.kind != "constant":
+        raise SitesError.of_kinds(name, kind, theirs.kind)
+    if theirs.kind == "constant" and (kind in ("category", "ordered")) != bool(theirs.levels):
+        raise SitesError.of_kinds(name, kind, "a constant of another kind")
+    if kind == "ordered" and not set(theirs.levels) <= set(ours.levels):
+        raise SitesError.of_order(name, ours.levels, theirs.levels)
+    if kind != "category":
+        return _merge_missing(ours, theirs)
+    if theirs.kind == "category" and ours.reference != theirs.reference:
+        raise SitesError.of_reference(name, ours.reference, theirs.reference)
+    levels = sorted_levels({*ours.levels, *theirs.levels}, ours.order)
+    merged = replace(ours, levels=levels)
+    features = tuple(f"{name}={level}" for level in merged.indicator_levels)
+    indicator = ours.features[-1:] if ours.indicator else ()
+    return _merge_missing(replace(merged, features=features + indicator), theirs)
 
 
-def _varied(one: Column, other: Column) -> tuple[Column, Column]:
-    """Two constants that differ are a column after all."""
-    if one.levels and other.levels:
-        return replace(one, kind="category"), other
-    if one.levels or other.levels:
-        raise SitesError.of_kinds(one.name, "texts", "numbers")
-    return replace(one, kind="number", fill=(), features=(one.name,), note=""), other
+def _vary_constant(ours: Column, theirs: Column) -> Column:
+    """Return our constant column as a varying one, because the other table has another constant."""
+    if ours.levels and theirs.levels:
+        return replace(ours, kind="category")
+    if ours.levels or theirs.levels:
+        raise SitesError.of_kinds(ours.name, "texts", "numbers")
+    return replace(ours, kind="number", fill=(), features=(ours.name,), note="")
 
 
-def _marked(one: Column, other: Column) -> Column:
-    """With the indicator of missing if either has it, and the missing cells of both."""
-    found = replace(one, missing=one.missing + other.missing)
-    if other.indicator and not one.indicator:
-        found = replace(found, indicator=True, features=(*one.features, other.features[-1]))
-    return found
+def _merge_missing(ours: Column, theirs: Column) -> Column:
+    """Return our column with the missing cells of both tables counted.
+
+    It has an indicator of missing cells if either column has one.
+    """
+    merged = replace(ours, missing=ours.missing + theirs.missing)
+    if theirs.indicator and not ours.indicator:
+        merged = replace(merged, indicator=True, features=(*ours.features, theirs.features[-1]))
+    return merged
 
 
-def _constants(old: Encoding, whole: Encoding) -> dict[str, float]:
-    """What stands in the features that a table did not have."""
+def _new_constants(old: Encoding, merged: Encoding) -> dict[str, float]:
+    """Return, for each feature that the old encoding lacks, its constant value in the old rows."""
     before = {column.name: column for column in old.columns}
     known = set(old.features)
     return {
-        feature: _constant(before[column.name], column, feature)
-        for column in whole.columns
+        feature: _constant_value(before[column.name], column, feature)
+        for column in merged.columns
         for feature in column.features
         if feature not in known
     }
 
 
-def _constant(before: Column, column: Column, feature: str) -> float:
-    if column.indicator and feature == column.features[-1]:
-        return 0.0
-    if before.kind != "constant":
+def _constant_value(before: Column, column: Column, feature: str) -> float:
+    is_indicator = column.indicator and feature == column.features[-1]
+    if is_indicator or before.kind != "constant":
         return 0.0
     if column.kind == "category":
         return float(feature == f"{column.name}={before.levels[0]}")

@@ -1,22 +1,23 @@
-"""Folds of a partitioned table: the fold of a row follows from a hash of the row itself.
+"""Cross-validation folds of a partitioned table, assigned by a hash of each row.
 
-Rows in partitions have no fixed order: a database or a cluster returns them as it likes, and files
-may be split differently tomorrow. So the content of a row decides its fold. With x the float64 bits
-of its d features and k the code of its class,
+Rows in partitions have no fixed order: a database or a cluster may return them in any order, and
+files may be split differently in another run. So the fold of a row depends on its content. With `x`
+the float64 bits of its d features and `k` the code of its class,
 
     h = seed;   h = (h ^ x_j ^ (x_j >> 32)) * odd   for j = 1..d;   then k;   fold = mix(h) mod F
 
-or, where rows belong to groups, a hash of the cell that names the group. Folds are of nearly equal
-size by the law of large numbers; they are not stratified.
+If rows belong to groups, the cell that names the group is hashed instead. Folds have nearly equal
+sizes by the law of large numbers; they are not stratified.
 
-Where features are few and discrete, rows are copies of each other, each an observation of its own;
-in one fold they would leave the others without a share of their cell. So rows that occur more than
-once in their block go to consecutive folds, beginning at a fold given by the row and its block:
+If features are few and discrete, many rows have equal features, although each is an observation of
+its own. With a hash of the content alone, all of them would be in one fold, and the training rows
+of that fold would lack this combination of features. So rows that occur more than once in their
+block are assigned to consecutive folds. The first of these folds depends on the row and the block:
 
     fold = (mix(h ^ salt) + i) mod F      i-th of its copies
     salt = mix(start + sum (2r + 1) h_r)  over the rows r of the block that begins at row `start`
 
-Blocks are the same in every pass over a source, so the fold of a row is too.
+Blocks are the same in every pass over a source, so the fold of a row is the same as well.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _TILE = 8192  # rows hashed at a time, so that they stay in the cache
 
 @dataclass(frozen=True, slots=True)
 class RowHashFolds:
-    """Assign rows to folds by a hash of their content: a transform of a plan."""
+    """Transform of a plan that assigns rows to folds by a hash of their content."""
 
     folds: int
     seed: int = 0
@@ -56,15 +57,15 @@ class RowHashFolds:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFolds:
-    """Assign rows to folds by one column: rows with the same cell stay together."""
+    """Assign rows to folds by one column: rows with the same value are in the same fold."""
 
     column: str
-    levels: tuple[str, ...] = ()  # one fold for each; if empty, cells are hashed into `folds`
+    levels: tuple[str, ...] = ()  # one fold per level; if empty, values are hashed
     folds: int = 0
     seed: int = 0
 
     def fold_numbers(self, frame: Frame) -> Places:
-        """Return the (n,) fold of each row."""
+        """Return the fold of each row, (n,)."""
         cells = frame[self.column].as_text()
         if cells.n_missing:
             row = int(np.argmax(cells.missing))
@@ -83,7 +84,7 @@ class ColumnFolds:
 def row_hash_folds(
     features: Any, codes: Codes, folds: int, *, seed: int = 0, start: int = 0
 ) -> Places:
-    """Return the (n,) fold of each row of a block, 0 to folds - 1.
+    """Return the fold of each row of a block, (n,), from 0 to `folds - 1`.
 
     >>> rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
     >>> fold = row_hash_folds(rows, np.array([0, 1, 0]), 5)
@@ -103,13 +104,13 @@ def row_hash_folds(
 
 
 def has_repeated_rows(block: Block) -> bool:
-    """Whether some rows have the same features."""
+    """Whether some rows of a block have equal features."""
     return len(_repeated(_row_hashes(block.features, block.codes, 0)[0])) > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedFolds:
-    """The folds that rows were assigned to, by a hash of each row."""
+    """Folds of the rows of a table, looked up by a hash of each row."""
 
     keys: Hashes  # (n,)
     folds: Places  # (n,)
@@ -121,9 +122,11 @@ class ObservedFolds:
         )
 
     def match(self, block: Block) -> Places | None:
-        """Return the (n,) folds of the same rows in another order; None if they are not the same.
+        """Return the folds (n,) of the same rows in another order.
 
-        Copies of a row share the folds of its copies: which of them has which does not matter.
+        If the rows are not the same, return None.
+
+        Equal rows may exchange their folds, since they cannot be distinguished.
         """
         keys = _row_keys(block)
         mine, theirs = np.lexsort((self.folds, self.keys)), np.argsort(keys, kind="stable")
@@ -140,7 +143,7 @@ class ObservedFoldsReading:
 
     @property
     def summary_size(self) -> int:
-        """Numbers stored for each row."""
+        """Number of values that are stored for each row: its hash and its fold."""
         return 2
 
     def read(self, block: Block) -> ObservedFolds:
@@ -157,7 +160,7 @@ def _row_keys(block: Block) -> Hashes:
 
 
 def _row_hashes(features: Any, codes: Codes, seed: int) -> tuple[Hashes, Hashes]:
-    """Return (n,) hashes of the features of each row, and of its features and class."""
+    """Return two hashes of each row, both (n,): of its features, and of its features and class."""
     start = np.uint64((seed + 1) * int(_ODD) % (1 << 64))
     feature_hash, row_hash = (np.empty(len(codes), dtype=np.uint64) for _ in range(2))
     for lo in range(0, len(codes), _TILE):
@@ -172,16 +175,16 @@ def _row_hashes(features: Any, codes: Codes, seed: int) -> tuple[Hashes, Hashes]
 
 
 def _absorb(state: Hashes, values: Floats) -> None:
-    """Update the hash of every row by one more number; 0 and -0 are the same number."""
+    """Update the hash of every row with one more number. 0 and -0 give the same hash."""
     bits = (values + 0.0).view(np.uint64)
     state ^= bits
-    bits >>= _HALF  # round numbers differ only in their high bits
+    bits >>= _HALF  # numbers with few digits differ only in their high bits
     state ^= bits
     state *= _ODD
 
 
 def _mix64(state: Hashes) -> Hashes:
-    """Make every bit depend on every bit of the state, in place (SplitMix64)."""
+    """Mix the bits in place, so that each depends on every bit of the state (SplitMix64)."""
     state ^= state >> np.uint64(30)
     state *= _MIX[0]
     state ^= state >> np.uint64(27)
@@ -200,7 +203,7 @@ def _repeated(hashes: Hashes) -> Places:
 
 
 def _ordinals(keys: Hashes) -> Places:
-    """Return how many equal keys precede each.
+    """Return, for each key, how many equal keys precede it.
 
     >>> _ordinals(np.array([7, 5, 7, 7], dtype=np.uint64)).tolist()
     [0, 0, 1, 2]

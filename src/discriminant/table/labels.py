@@ -1,27 +1,26 @@
-"""Labels to codes: a label is what the user calls a class, a code its number.
+"""Class labels: encode them as codes, and match spellings of labels, levels and columns.
 
-Sorting a million labels takes longer than summing their rows, so integers and booleans are coded
-by counting, and only what cannot be counted is sorted. Labels keep their kind: text, number and
-boolean never become one another, and no two become one.
+A label is the user's name of a class, and a code is its number from 0 to K - 1. Sorting a million
+labels takes longer than summing their rows, so integers and booleans are encoded by counting, and
+only other labels are sorted. Labels keep their type: text, number and boolean are never converted
+into one another, and different labels stay different.
 
-Which class each column is of, where a table has a column for each: by name, if it has names.
+This module also matches names that users and sources write in several ways:
 
-An array has none, and a frame that was made of one has only counted ones (0, 1, ... in pandas,
-column_0, column_1, ... in Polars): their columns are in the order of the classes. A label that is
-a number may be named by its digits, since Polars and Arrow name columns by texts alone.
+Columns by class. The columns of a table with one column for each class are matched by name if they
+have names. An array has no column names, and a data frame made from an array has only numbered
+columns (0, 1, ... in pandas, column_0, column_1, ... in Polars); these columns are assumed to be in
+the order of the classes. A label that is a number may be written as text, because Polars and Arrow
+allow only texts as column names.
 
-Names that a reader may take for one another.
+Spellings of a level. Sources spell a category of integers or truth values differently: 1 in a
+column of integers, 1.0 in a column of floats in a CSV, true in a database, 1 in a database without
+truth values. A text that equals a level means that level. Any other text means the level of which
+it is another spelling, unless this is ambiguous:
 
-One level, several spellings: 1 is 1.0, True is true.
-
-A category of whole numbers or of truth values is written as its source writes it: 1 by a column of
-integers, 1.0 by a column of floats in CSV, true by a database, 1 by a database that has no truth
-values. A text that is a level is that level. Any other leads to the level that it is a spelling of,
-unless it could be one of two.
-
-    whole numbers   1, 1.0
-    truth values    True, true, TRUE; where no level is anything else, 1 and 1.0 too
-    yes and no      True and False too, where there is nothing else: databases read them as such
+    integers        1, 1.0
+    truth values    True, true, TRUE; also 1 and 1.0 if all levels are truth values
+    yes and no      also True and False if there is nothing else: databases read them as such
 """
 
 from __future__ import annotations
@@ -40,33 +39,41 @@ from discriminant.table.blocks import Codes, Labels
 from discriminant.table.files.csv_dialect import FALSE, TRUE
 
 
-def classes_of_columns(given: Any, *, found: Sequence[Any], classes: Any, what: str) -> Any:
-    """The class of each column of `given`; None if nothing but the order says it.
+def classes_of_columns(given: Any, *, labels: Sequence[Any], classes: Any, what: str) -> Any:
+    """Return the class of each column, or None if the columns have no usable names.
+
+    With None, the columns are in the order of the classes.
 
     Parameters
     ----------
-    given
-        (N, K) array or data frame.
-    found
-        The labels that rows have.
-    classes
-        What the caller says the columns are, or None. Names win, where they name these classes in
-        another order; columns that are called otherwise are what `classes` says.
-    what
+    given : array or data frame of shape (N, K)
+        One column for each class.
+    labels : sequence
+        Labels that occur in the rows.
+    classes : sequence or None
+        Classes of the columns if the caller states them. Column names take precedence if they are
+        the same classes in another order; if they have nothing in common with `classes`, they are
+        ignored.
+    what : str
         Name of `given` in messages.
+
+    Returns
+    -------
+    list or None
+        Class of each column.
 
     Examples
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame([[0.1, 0.9]], columns=["b", "a"])
-    >>> classes_of_columns(frame, found=["a", "b"], classes=None, what="posterior")
+    >>> classes_of_columns(frame, labels=["a", "b"], classes=None, what="posterior")
     ['b', 'a']
     """
-    known = list(found if classes is None else classes)
-    names = names_of(given, known)
+    known = list(labels if classes is None else classes)
+    names = _column_labels(given, known)
     if names is None or len(names) < 2:
         return classes
-    if classes is None and set(found) <= set(names) and len(set(names)) == len(names):
+    if classes is None and set(labels) <= set(names) and len(set(names)) == len(names):
         return names
     if classes is not None and len(names) == len(known) and set(names) == set(known):
         return names
@@ -75,8 +82,8 @@ def classes_of_columns(given: Any, *, found: Sequence[Any], classes: Any, what: 
     raise ColumnNamesError.not_classes(what, names, known)
 
 
-def names_of(given: Any, labels: Sequence[Any]) -> list[Any] | None:
-    """Names of the columns of a frame, as labels where they are their texts; None: it has none."""
+def _column_labels(given: Any, labels: Sequence[Any]) -> list[Any] | None:
+    """Return the column names of a data frame, matched to labels. For an array return None."""
     if hasattr(given, "column_names"):
         names = list(given.column_names)
     elif hasattr(given, "columns") and hasattr(given, "shape"):
@@ -87,22 +94,26 @@ def names_of(given: Any, labels: Sequence[Any]) -> list[Any] | None:
 
 
 def match_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
-    """Names as labels where they are their texts; None if they only count."""
-    for called in ({label: label for label in labels}, {str(label): label for label in labels}):
-        if set(names) == set(called):
-            return [called[name] for name in names]  # 0 and 1 of pandas for False and True, too
-    counted = (list(range(len(names))), [f"column_{j}" for j in range(len(names))])
-    return None if names in counted else names
+    """Return the label that each column name means: the name is the label or its text.
+
+    If names do not match the labels, they are returned unchanged. If they only number the columns,
+    None is returned.
+    """
+    for by_name in ({label: label for label in labels}, {str(label): label for label in labels}):
+        if set(names) == set(by_name):
+            return [by_name[name] for name in names]  # 0 and 1 of pandas match False and True
+    numbered = (list(range(len(names))), [f"column_{j}" for j in range(len(names))])
+    return None if names in numbered else names
 
 
-_EXACT = 2.0**53  # from here on float64 does not hold every whole number
-_MOST = (1 << 63) - 1  # the largest int64
+_EXACT = 2.0**53  # float64 does not represent every larger integer
+_MAX_INT64 = (1 << 63) - 1
 _NUMBERS = (int, float, np.integer, np.floating)
-_COUNTABLE = 1 << 16  # a range of integers this small is counted whatever the number of rows
+_COUNTABLE = 1 << 16  # integers within a range of this size are counted for any number of rows
 
 
 def encode_labels(y: Any) -> tuple[Labels, Codes]:
-    """Distinct labels in order, and the code of every row.
+    """Return the distinct labels, sorted, and the code of every row.
 
     >>> labels, codes = encode_labels(["b", "a", "b"])
     >>> labels.tolist(), codes.tolist()
@@ -115,7 +126,7 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     if y.dtype.kind in "iu":
         return _count(y)
     if y.dtype.kind == "f":
-        _check_whole(y)
+        _check_integers(y)
         if len(y) and np.abs(y).max() >= _EXACT:
             return _sort(y)
         labels, codes = _count(y.astype(np.int64))
@@ -128,53 +139,51 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
 
 
 def drop_empty_classes(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
-    """Only the classes that have rows."""
-    some: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
-    if some.all():
+    """Return the labels of the classes that have rows, and codes that refer to these labels."""
+    present: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
+    if present.all():
         return labels, codes
-    place = np.cumsum(some) - 1
-    return labels[some], compact_codes(place[codes], int(some.sum()))
+    new_codes = np.cumsum(present) - 1
+    return labels[present], compact_codes(new_codes[codes], int(present.sum()))
 
 
 def is_missing_label(y: Any) -> npt.NDArray[np.bool_]:
-    """(n,) whether a label is missing: None, NaN, NaT or NA.
+    """Return a boolean array (n,): True where the label is missing (None, NaN, NaT or NA).
 
     >>> is_missing_label(["a", None]).tolist(), is_missing_label([1, 2]).tolist()
     ([False, True], [False, False])
     """
-    found = np.asarray(y)
-    if found.dtype.kind == "f":
-        return np.asarray(np.isnan(found))
-    if found.dtype.kind in "mM":
-        return np.asarray(np.isnat(found))
-    if found.dtype.kind != "O" or found.ndim != 1:
-        return np.zeros(len(found), dtype=bool)
-    return np.array([_is_missing(value) for value in found], dtype=bool)
+    labels = np.asarray(y)
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "mM":
+        return np.asarray(np.isnat(labels))
+    if labels.dtype.kind != "O" or labels.ndim != 1:
+        return np.zeros(len(labels), dtype=bool)
+    return np.array([_is_missing(value) for value in labels], dtype=bool)
 
 
 def encode_known_labels(y: Any, labels: Labels) -> Codes:
-    """Codes of rows whose classes are already known; refuses any other."""
-    found, codes = encode_labels(y)
-    check_same_kind(found, labels)
-    place = {label: code for code, label in enumerate(labels.tolist())}
-    unknown = [label for label in found.tolist() if label not in place]
+    """Return the code of each row among known labels. Any other label raises LabelError."""
+    present, codes = encode_labels(y)
+    check_same_kind(present, labels)
+    code_of = {label: code for code, label in enumerate(labels.tolist())}
+    unknown = [label for label in present.tolist() if label not in code_of]
     if unknown:
         raise LabelError.unknown(unknown, labels.tolist())
-    return compact_codes(
-        np.array([place[v] for v in found.tolist()], dtype=np.intp)[codes], len(labels)
-    )
+    known_codes = np.array([code_of[label] for label in present.tolist()], dtype=np.intp)
+    return compact_codes(known_codes[codes], len(labels))
 
 
 def check_same_kind(ours: Labels, theirs: Labels) -> None:
-    """Refuse to put texts beside numbers, or booleans beside either."""
+    """Raise LabelError if the two sets of labels have different types: text, number or boolean."""
     if len(ours) and len(theirs) and _kind(ours) != _kind(theirs):
-        raise LabelError.mixed(
-            sorted({type(v).__name__ for v in (*ours.tolist(), *theirs.tolist())})
-        )
+        types = {type(label).__name__ for label in (*ours.tolist(), *theirs.tolist())}
+        raise LabelError.mixed(sorted(types))
 
 
 def _kind(labels: Labels) -> str:
-    """Text, number, boolean or whatever else sorted labels are."""
+    """Return the kind of sorted labels: boolean, number, or the name of another type."""
     first = labels[:1].tolist()[0]
     if isinstance(first, bool):
         return "boolean"
@@ -182,31 +191,34 @@ def _kind(labels: Labels) -> str:
 
 
 def same_labels(ours: Labels, theirs: Labels) -> bool:
-    """Whether both are the same classes; True is not 1."""
-    alike = (ours.dtype.kind == "b") == (theirs.dtype.kind == "b")
-    return alike and np.array_equal(ours, theirs)
+    """Whether both arrays have the same labels. True and 1 are different labels."""
+    same_kind = (ours.dtype.kind == "b") == (theirs.dtype.kind == "b")
+    return same_kind and np.array_equal(ours, theirs)
 
 
 def union_labels(ours: Labels, theirs: Labels) -> Labels:
-    """The labels of both, sorted, each once."""
+    """Return the distinct labels of both arrays, sorted."""
     check_same_kind(ours, theirs)
     if not len(ours) or not len(theirs):
         return ours if len(ours) else theirs
     both = np.concatenate([ours, theirs])
     if both.dtype.kind == "f" and not both.dtype == ours.dtype == theirs.dtype:
-        # float64 has no room for all integers: sort them as they are, and see
-        return encode_labels(_objects([*ours.tolist(), *theirs.tolist()]))[0]
+        # float64 does not represent all integers: sort the Python objects
+        return encode_labels(_object_array([*ours.tolist(), *theirs.tolist()]))[0]
     return np.unique(both)
 
 
 def as_vector(y: Any) -> npt.NDArray[Any]:
-    """`y` as a vector; a single column is unrolled, as scikit-learn does, with its warning."""
-    found = np.asarray(y)
-    if isinstance(y, (list, tuple)) and found.ndim == 1 and found.dtype.kind in "USiufb":
+    """Return `y` as a vector.
+
+    An array with a single column is flattened, with scikit-learn's warning.
+    """
+    vector = np.asarray(y)
+    if isinstance(y, (list, tuple)) and vector.ndim == 1 and vector.dtype.kind in "USiufb":
         kinds = {type(value) for value in y}
-        if len(kinds) > 1 or (kinds == {int} and found.dtype.kind == "f"):
-            found = _objects(y)  # NumPy would make one of 1 and '1', nan and 'nan', 1 and True
-    if found.ndim == 2 and found.shape[1] == 1:
+        if len(kinds) > 1 or (kinds == {int} and vector.dtype.kind == "f"):
+            vector = _object_array(y)  # NumPy would merge 1 and '1', nan and 'nan', 1 and True
+    if vector.ndim == 2 and vector.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
         warn(
@@ -215,29 +227,29 @@ def as_vector(y: Any) -> npt.NDArray[Any]:
                 "Please change the shape of y to (n_samples,), for example using ravel()."
             )
         )
-        found = found[:, 0]
-    if found.ndim != 1:
-        raise LabelError.not_one_dimensional(found.shape)
-    return found
+        vector = vector[:, 0]
+    if vector.ndim != 1:
+        raise LabelError.not_one_dimensional(vector.shape)
+    return vector
 
 
 def compact_codes(codes: Codes, classes: int) -> Codes:
-    """Codes in the smallest type: NumPy sorts 16-bit integers by counting."""
-    kind = np.uint8 if classes <= 1 << 8 else np.uint16 if classes <= 1 << 16 else np.intp
-    return codes.astype(kind, copy=False)
+    """Return codes in the smallest integer type, because NumPy sorts 16-bit integers faster."""
+    dtype = np.uint8 if classes <= 1 << 8 else np.uint16 if classes <= 1 << 16 else np.intp
+    return codes.astype(dtype, copy=False)
 
 
 def _count(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     if not len(y):
         return y, np.zeros(0, dtype=np.uint8)
     low, high = int(y.min()), int(y.max())
-    if high - low > max(_COUNTABLE, 4 * len(y)) or high > _MOST:
+    if high - low > max(_COUNTABLE, 4 * len(y)) or high > _MAX_INT64:
         return _sort(y)
-    place = y.astype(np.intp) - low
-    present = np.flatnonzero(np.bincount(place))
-    table = np.zeros(high - low + 1, dtype=np.intp)
-    table[present] = np.arange(len(present))
-    return (present + low).astype(y.dtype), compact_codes(table, len(present))[place]
+    offset = y.astype(np.intp) - low
+    present = np.flatnonzero(np.bincount(offset))
+    code_of = np.zeros(high - low + 1, dtype=np.intp)
+    code_of[present] = np.arange(len(present))
+    return (present + low).astype(y.dtype), compact_codes(code_of, len(present))[offset]
 
 
 def _sort(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
@@ -245,15 +257,15 @@ def _sort(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     return labels, compact_codes(codes, len(labels))
 
 
-def _check_whole(y: npt.NDArray[Any]) -> None:
+def _check_integers(y: npt.NDArray[Any]) -> None:
     if not np.isfinite(y).all():
         missing = np.flatnonzero(np.isnan(y))
         if len(missing):
             raise LabelError.missing(missing.tolist())
         raise LabelError.infinite(int(np.flatnonzero(np.isinf(y))[0]))
-    broken = y != np.floor(y)
-    if broken.any():
-        row = int(np.argmax(broken))
+    fractional = y != np.floor(y)
+    if fractional.any():
+        row = int(np.argmax(fractional))
         raise LabelError.continuous(row, len(np.unique(y[:10000])))
 
 
@@ -277,13 +289,16 @@ def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
 
 
 def _encode_numbers(y: npt.NDArray[Any], kinds: set[type]) -> tuple[Labels, Codes]:
-    """Numbers in a type that holds them all exactly; where there is none, as they are."""
+    """Encode numbers in a type that represents all of them exactly.
+
+    If there is none, they are encoded as Python objects.
+    """
     if not all(issubclass(kind, (int, np.integer)) for kind in kinds):
-        found = y.astype(np.float64)
-        _check_whole(found)
-        return encode_labels(found) if (found == y).all() else _sorted_codes(y)
+        floats = y.astype(np.float64)
+        _check_integers(floats)
+        return encode_labels(floats) if (floats == y).all() else _sorted_codes(y)
     low, high = int(min(y)), int(max(y))
-    if low >= -_MOST - 1 and high <= _MOST:
+    if low >= -_MAX_INT64 - 1 and high <= _MAX_INT64:
         return encode_labels(y.astype(np.int64))
     if low >= 0 and high < 1 << 64:
         return encode_labels(y.astype(np.uint64))
@@ -292,17 +307,17 @@ def _encode_numbers(y: npt.NDArray[Any], kinds: set[type]) -> tuple[Labels, Code
 
 def _sorted_codes(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     distinct = sorted(set(y.tolist()))
-    place = {label: code for code, label in enumerate(distinct)}
-    codes = np.fromiter((place[value] for value in y), dtype=np.intp, count=len(y))
-    return _objects(distinct), compact_codes(codes, len(distinct))
+    code_of = {label: code for code, label in enumerate(distinct)}
+    codes = np.fromiter((code_of[value] for value in y), dtype=np.intp, count=len(y))
+    return _object_array(distinct), compact_codes(codes, len(distinct))
 
 
-def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """An array of the values as they are, none of them unpacked or converted."""
-    found = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        found[place] = value
-    return found
+def _object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return an object array of the values, without unpacking or converting any of them."""
+    objects = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        objects[position] = value
+    return objects
 
 
 def _is_missing(value: Any) -> bool:
@@ -310,7 +325,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def lookalike_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of names that differ only by case, spaces or the form of their letters.
+    """Return pairs of names that differ only in case, spaces or Unicode form.
 
     >>> lookalike_pairs(["A", "a ", "b"])
     [('A', 'a ')]
@@ -325,24 +340,24 @@ def lookalike_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def closest_name(name: str, names: Sequence[str]) -> str | None:
-    """The name that was most likely meant.
+    """Return the name in `names` that was most likely meant, or None if none is similar.
 
     >>> closest_name("Default", ["id", "default"])
     'default'
     """
     plain = {other.casefold().strip(): other for other in names}
-    found = get_close_matches(str(name).casefold().strip(), list(plain), n=1, cutoff=0.6)
-    return plain[found[0]] if found else None
+    matches = get_close_matches(str(name).casefold().strip(), list(plain), n=1, cutoff=0.6)
+    return plain[matches[0]] if matches else None
 
 
 _TRUTHS = (TRUE, FALSE)
 _DIGITS = (("1", "1.0"), ("0", "0.0", "-0.0"))
-_ANSWERS = (("yes", "no"), ("y", "n"), ("t", "f"))  # in any case
-_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0)?")
+_ANSWERS = (("yes", "no"), ("y", "n"), ("t", "f"))  # upper or lower case
+_INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0)?")
 
 
 def other_spellings(levels: Sequence[str]) -> dict[str, str]:
-    """The level of each text that is not one of the levels but spells one of them.
+    """Return a dictionary from other spellings of levels to the level that each means.
 
     >>> other_spellings(["1", "2"])
     {'1.0': '1', '2.0': '2'}
@@ -351,36 +366,35 @@ def other_spellings(levels: Sequence[str]) -> dict[str, str]:
     """
     if answers := _answers(levels):
         return answers
-    found: dict[str, list[str]] = {}
-    every = [*_TRUTHS[0], *_TRUTHS[1], *_DIGITS[0], *_DIGITS[1]]
-    truths = all(level in every for level in levels)
+    truths_only = all(level in (*TRUE, *FALSE, *_DIGITS[0], *_DIGITS[1]) for level in levels)
+    candidates: dict[str, list[str]] = {}
     for level in levels:
-        for other in _ways(level, truths):
-            found.setdefault(other, []).append(level)
+        for text in _spellings(level, truths_only):
+            candidates.setdefault(text, []).append(level)
     known = set(levels)
-    return {o: of[0] for o, of in found.items() if len(of) == 1 and o not in known}
+    return {t: own[0] for t, own in candidates.items() if len(own) == 1 and t not in known}
 
 
 def _answers(levels: Sequence[str]) -> dict[str, str]:
-    """Truth values as the levels of a column of nothing but yes and no.
+    """Return truth values as other spellings of yes and no, if there are no other levels.
 
     >>> _answers(["No", "Yes"])["true"], _answers(["No", "Yes", "?"])
     ('Yes', {})
     """
-    said = {level.casefold(): level for level in levels}
-    pair = next((pair for pair in _ANSWERS if set(pair) == set(said)), None)
+    by_word = {level.casefold(): level for level in levels}
+    pair = next((pair for pair in _ANSWERS if set(pair) == set(by_word)), None)
     if pair is None or len(levels) != 2:
         return {}
-    return {o: said[word] for word, others in zip(pair, _TRUTHS, strict=True) for o in others}
+    return {t: by_word[word] for word, texts in zip(pair, _TRUTHS, strict=True) for t in texts}
 
 
-def _ways(level: str, truths: bool) -> list[str]:
-    """Other ways to write a level, each once."""
-    ways = [level]
+def _spellings(level: str, truths_only: bool) -> list[str]:
+    """Return the other spellings of a level, each once."""
+    spellings = [level]
     for words, digits in zip(_TRUTHS, _DIGITS, strict=True):
-        if level in words or (truths and level in digits):
-            ways += [*words, *(digits if truths else ())]
-    if whole := _WHOLE.fullmatch(level):
-        ways += [whole[1], repr(float(whole[1])), f"{whole[1]}.0"]
-        ways += ["-0.0"] if whole[1] == "0" else []
-    return [way for way in dict.fromkeys(ways) if way != level]
+        if level in words or (truths_only and level in digits):
+            spellings += [*words, *(digits if truths_only else ())]
+    if match := _INTEGER.fullmatch(level):
+        spellings += [match[1], repr(float(match[1])), f"{match[1]}.0"]
+        spellings += ["-0.0"] if match[1] == "0" else []
+    return [text for text in dict.fromkeys(spellings) if text != level]

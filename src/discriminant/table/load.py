@@ -2,8 +2,8 @@
 
     source -> cells of each column -> encoding of each column -> Table
 
-Columns stay separate arrays, as they were read: no matrix is formed here. Sources that are not read
-into memory at once are opened by `engines.engine.rows`.
+Columns stay separate arrays, as they were read; no matrix is formed here. `engines.engine.rows`
+opens sources that are not read into memory at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from discriminant.table.column_types import (
     infer_encoding,
 )
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_names, json_frame, read_arrow, read_json
+from discriminant.table.files.arrow import arrow_schema, json_frame, read_arrow, read_json
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
@@ -52,9 +52,9 @@ class EncodedTable:
     table : Table
         Features, class codes and weights of the rows.
     encoding : Encoding
-        How each column became features; it encodes new rows in the same way.
+        How each column became features. It encodes new rows in the same way.
     notes : tuple of str
-        What was done: format, dropped rows, excluded columns, filled cells.
+        Notes on the format, dropped rows, excluded columns and filled cells.
     format : FileFormat or None
         Format of the file; None for a data frame.
     rows_read : int
@@ -118,31 +118,33 @@ def open_source(
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
         Treatment of missing cells; see `table.encoding`. 'drop' also drops rows without a label.
     unseen : {'error', 'ignore', 'reject'}, default='error'
-        Treatment, at prediction, of levels that do not occur here.
+        Treatment of levels at prediction that do not occur in these rows.
     columns : iterable of str, optional
         The columns to use, even if they would be excluded otherwise.
     exclude : iterable of str, default=()
         Columns not to use.
     reference : {'frequent', 'first', None}, default='frequent'
-        Level of a category that has no indicator: the most frequent one, or the first (in the
-        declared order, else alphabetically). With None all levels have one, and they sum to one.
+        Level of a category that has no indicator: the most frequent level, or the first one (in the
+        declared order, or alphabetically if there is none). With None every level has an indicator,
+        and the indicators sum to one.
     max_classes : int, default=1000
         Raise an error if the target has more classes.
     min_classes : {1, 2}, default=2
-        Raise an error if the target has fewer classes. Use 1 for moments of some of the rows that
-        are merged later.
+        Raise an error if the target has fewer classes. Use 1 for moments of a part of the rows that
+        will be merged later.
     max_levels : int, default=100
         Exclude categories with more levels.
     max_bytes : int, default=2**36
         Stop reading text beyond this size.
     missing_texts : iterable of str, optional
-        Texts of a CSV that stand for a missing cell. By default the empty text, and in numeric
-        columns also NA, NaN, nan, null and NULL. A label is missing only if it is empty.
+        Texts of a CSV that mean "missing". By default the empty text, and in numeric columns also
+        NA, NaN, nan, null and NULL. A label is missing only if it is empty.
     encoding, delimiter, decimal : str, optional
         Text encoding, field delimiter and decimal sign of a CSV; detected by default.
     thousands : str, optional
         Sign between groups of three digits, such as ',' in 1,234. By default it is recognised where
-        it is certain; a column of texts such as 1,234 alone is not parsed, for it may mean 1.234.
+        it is unambiguous. A column that has only texts such as 1,234 is not parsed, because 1,234
+        may mean 1.234.
 
     Returns
     -------
@@ -186,12 +188,11 @@ def read_frame(
     style: Mapping[str, str | None] | None = None,
     format: FileFormat | None = None,
 ) -> tuple[Frame, FileFormat | None]:
-    """Read the cells of a source into memory, with columns of the kinds that an encoding expects.
+    """Read the cells of a source into memory. Columns have the kinds that an encoding expects.
 
-    A column that was text at the fit is read as text, whatever it looks like now; labels, if a
-    `target` is named, are read exactly as they are written. `style` gives encoding, delimiter,
-    decimal and thousands of a CSV where they should not be detected. A known `format` is not
-    detected again.
+    A column that was text at the fit is read as text, whatever its values are now. If a `target` is
+    given, labels are read exactly as they are written. `style` may state encoding, delimiter,
+    decimal and thousands of a CSV, which are then not detected. Nor is a known `format`.
     """
     style = style or {}
     options = ReadOptions(
@@ -231,23 +232,19 @@ def _read_cells(
 def _read_file(
     format: FileFormat, options: ReadOptions, fitted: Encoding | None, max_bytes: int
 ) -> tuple[Frame, FileFormat]:
-    names: Sequence[str]
     if format.kind == "csv":
-        assert format.dialect is not None
-        names = format.dialect.names
+        names = format.csv_dialect.names
         options.check_names(names)
-        kinds = csv_column_kinds(
-            dict(zip(names, format.dialect.kinds, strict=True)), options, fitted
+        detected = dict(zip(names, format.csv_dialect.kinds, strict=True))
+        kinds = csv_column_kinds(detected, options, fitted)
+        return read_csv(
+            CsvColumns.from_options(format, kinds, options, fitted, max_bytes=max_bytes)
         )
-        texts = options.missing_texts
-        absent = {} if texts is None else {"missing": texts, "empty": texts}
-        target = options.target if fitted is None else fitted.target
-        return read_csv(CsvColumns(format, kinds, target=target, max_bytes=max_bytes, **absent))
     if format.kind == "jsonl":
-        names, table, format = read_json(format, max_bytes=max_bytes)
-        options.check_names(names)
-        return json_frame(table, names, options.columns_to_read(names)), format
-    names = arrow_names(format)
+        table, format = read_json(format, max_bytes=max_bytes)
+        options.check_names(table.column_names)
+        return json_frame(table, options.columns_to_read(table.column_names)), format
+    names = tuple(arrow_schema(format).names)
     options.check_names(names)
     return read_arrow(format, names, options.columns_to_read(names)), format
 
@@ -295,12 +292,15 @@ def _encode_table(
 
 
 def unlabelled_rows_note(rows: int, kept: int) -> list[str]:
-    """Return a note on rows that were dropped because they have no label, if there are any."""
+    """Return a note on rows that were dropped because their label is missing, if any were."""
     return [f"{rows - kept} of {rows} rows have no label and are dropped."] if kept < rows else []
 
 
 def dropped_rows_note(rows: int, kept: int, missing: str, *, labels: bool = False) -> str:
-    """Return a note on rows that were dropped for a missing cell, or also for a missing label."""
+    """Return a note on rows that were dropped because of missing cells.
+
+    With `labels`, rows dropped because of a missing label are included.
+    """
     why = "" if missing == "drop" else ": the fit is to complete rows"
     also = " or no label" if labels and missing == "drop" else ""
     return f"{rows - kept} of {rows} rows have a missing cell{also} and are dropped{why}."
@@ -332,9 +332,12 @@ def check_classes(
     whole: bool = True,
     min_classes: int = 2,
 ) -> None:
-    """Raise an error for labels that are not classes: all different, too many, one, continuous.
+    """Raise an error for labels that cannot be classes.
 
-    Labels that are all different are an error only if the rows are the `whole` table.
+    Labels are rejected if all are different, if there are too many or only one, or if they look
+    continuous.
+
+    Labels that are all different are an error only if the rows are the whole table (`whole`).
     """
     if not isinstance(max_classes, int) or max_classes < 2:
         raise OptionError.of("max_classes", max_classes, "a whole number, 2 or more")
@@ -358,6 +361,6 @@ def check_classes(
 
 
 def _has_decimals(texts: Sequence[str]) -> bool:
-    """Whether labels are numbers, not all of them integers."""
+    """Whether all labels are numbers and some are not integers."""
     whole = [text.strip("+-").isdigit() for text in texts]
     return not all(whole) and all(is_number(text) for text in texts)

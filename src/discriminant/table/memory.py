@@ -1,8 +1,8 @@
-"""Open an array, a sparse matrix or a data frame, check it at the door, stream it as Blocks.
+"""Table in memory: an array, sparse matrix or data frame that is checked and read in blocks.
 
-A Table holds what it was given: slices are views, and a frame's columns are put side by side only
-for the block at hand. Cells are not looked at here; a NaN shows itself in the sums (it spreads),
-and only then is the place looked for: `Block.blame`.
+A `Table` stores the data without a copy: slices are views, and the columns of a data frame are
+stacked into a matrix only for one block at a time. Cells are not checked here. A NaN propagates
+into the sums, and only then `Table.raise_bad_cell` locates its cell.
 """
 
 from __future__ import annotations
@@ -43,15 +43,17 @@ from discriminant.table.blocks import (
     numbered_names,
     row_slice,
 )
+from discriminant.table.cells import checked_column_names
 from discriminant.table.labels import encode_known_labels, encode_labels
 
-_LOOK = 1 << 14  # rows looked at together when a bad cell is searched
-_SAMPLE = 101  # rows looked at to place the origin; odd, so that a median is one of the values
+_SEARCH_ROWS = 1 << 14  # rows searched at a time for a bad cell
+_SMALL_FRAME = 1 << 16  # cells of a frame that is read at once rather than by columns
+_SAMPLE = 101  # rows from which the origin is chosen; odd, so that medians are data values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnarFeatures:
-    """Columns of a data frame, kept apart until a block of rows is asked for."""
+    """Columns of a data frame, stacked into a matrix only for the rows that are indexed."""
 
     columns: tuple[npt.NDArray[Any], ...]  # d arrays of n numbers
 
@@ -60,24 +62,23 @@ class ColumnarFeatures:
         return len(self.columns[0]) if self.columns else 0, len(self.columns)
 
     def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
-        kind = np.result_type(*self.columns)
         parts = [column[rows] for column in self.columns]
-        block = np.empty((len(parts[0]), len(parts)), dtype=kind, order="F")
+        dtype = np.result_type(*self.columns)
+        block = np.empty((len(parts[0]), len(parts)), dtype=dtype, order="F")
         for j, part in enumerate(parts):
             block[:, j] = part
         return block
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """All rows, the columns side by side."""
         return self[:].astype(dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Rows at hand in memory: features, codes, weights, and what they are called."""
+    """Rows in memory: features, class codes and weights, with the names of columns and classes."""
 
     schema: Schema
-    features: Features  # (N, d) array, CSR or Columns
+    features: Features  # (N, d) array, CSR or ColumnarFeatures
     codes: Codes  # (N,)
     weight: Floats | None = None  # (N,)
     responses: Floats | None = None  # (N, m)
@@ -91,13 +92,13 @@ class Table:
 
     @property
     def numbers_per_row(self) -> int:
-        """How many numbers a row holds, zeros that are not stored left out."""
+        """Mean number of stored numbers per row. The zeros of a sparse matrix do not count."""
         if not is_sparse(self.features):
             return self.width
         return max(int(self.features.nnz) // max(len(self), 1), 1)
 
     def block(self, lo: int, hi: int) -> Block:
-        """Rows lo to hi."""
+        """Return rows lo to hi as views."""
         return Block(
             row_slice(self.features, lo, hi),
             self.codes[lo:hi],
@@ -107,12 +108,12 @@ class Table:
         )
 
     def blocks(self, size: int) -> Iterator[Block]:
-        """All rows, `size` at a time."""
+        """Yield all rows, `size` at a time."""
         for lo in range(0, len(self), size):
             yield self.block(lo, min(lo + size, len(self)))
 
     def take(self, rows: npt.NDArray[np.intp]) -> Table:
-        """The rows named, in that order."""
+        """Return the given rows, in that order."""
         return Table(
             self.schema,
             self.features[rows],
@@ -122,24 +123,23 @@ class Table:
         )
 
     def raise_bad_cell(self) -> None:
-        """Raise the error that names the first missing cell, and says how many there are."""
+        """Raise the error for the first cell that is not finite.
+
+        It states the number of missing cells.
+        """
         rows, columns = 0, np.zeros(self.width, dtype=bool)
-        for block in self.blocks(_LOOK):
-            wrong, places, missing = bad_cells(block.features)
-            rows += len(np.unique(wrong[missing]))
-            columns[places[missing]] = True
-        for block in self.blocks(_LOOK):
+        for block in self.blocks(_SEARCH_ROWS):
+            bad_rows, bad_columns, missing = bad_cells(block.features)
+            rows += len(np.unique(bad_rows[missing]))
+            columns[bad_columns[missing]] = True
+        for block in self.blocks(_SEARCH_ROWS):
             block.raise_bad_cell(self.schema.features, extent=(rows, int(columns.sum())))
 
     def sample(self) -> npt.NDArray[Any]:
-        """A few rows, evenly spread: enough to say where the data lie and how far they spread."""
-        count = min(len(self), _SAMPLE)
-        rows = np.linspace(0, len(self) - 1, count).astype(np.intp)
-        chosen = self.features[rows]
-        found = dense(chosen)
-        if self.responses is None:
-            return found
-        return np.hstack([found, self.responses[rows]])
+        """Return a few evenly spaced rows, to estimate the location and scale of columns."""
+        rows = np.linspace(0, len(self) - 1, min(len(self), _SAMPLE)).astype(np.intp)
+        features = dense(self.features[rows])
+        return features if self.responses is None else np.hstack([features, self.responses[rows]])
 
 
 def as_table(
@@ -152,24 +152,29 @@ def as_table(
     name: str = "This model",
     match: Schema | None = None,
 ) -> Table:
-    """Check rows, labels and weights at the door.
+    """Check rows, labels and weights, and return them as a table.
 
     Parameters
     ----------
-    X
+    X : array-like of shape (N, d)
         Array, nested list, SciPy sparse matrix or data frame.
-    y
-        One label a row; None where no classes are meant (one class, coded 0).
-    weight
-        One non-negative number a row.
-    labels
-        The classes when they are already known; another label is then an error.
-    responses
-        Numbers to regress on, one or more columns.
-    name
-        Who is asking, for messages.
-    match
-        Columns of a frame are put into the order of this schema, by name.
+    y : array-like of shape (N,), optional
+        Labels. None is allowed if `responses` are given; all rows then have the class code 0.
+    weight : array-like of shape (N,), optional
+        Non-negative sample weights.
+    labels : array of shape (K,), optional
+        Classes, if they are already known. Any other label is then an error.
+    responses : array of shape (N, m), optional
+        Numeric responses of a regression.
+    name : str, default='This model'
+        Name of the caller, for messages.
+    match : Schema, optional
+        Schema with which the columns of a data frame are matched by name.
+
+    Returns
+    -------
+    Table
+        The checked rows.
     """
     features, names = as_features(X, match=match)
     rows = features.shape[0]
@@ -180,23 +185,21 @@ def as_table(
     if y is None and responses is None:
         raise LabelError.absent(name)
     if y is None:
-        found, codes = np.zeros(1, dtype=np.intp), np.zeros(rows, dtype=np.uint8)
+        labels, codes = np.zeros(1, dtype=np.intp), np.zeros(rows, dtype=np.uint8)
     elif labels is None:
-        found, codes = encode_labels(y)
+        labels, codes = encode_labels(y)
     else:
-        found, codes = labels, encode_known_labels(y, labels)
+        codes = encode_known_labels(y, labels)
     if len(codes) != rows:
         raise ShapeError.of_lengths("y", len(codes), rows)
-    schema = Schema(
-        numbered_names(features.shape[1]) if names is None else names, found, bool(names)
-    )
+    schema = Schema(names or numbered_names(features.shape[1]), labels, bool(names))
     return Table(schema, features, codes, check_weight(weight, rows), responses)
 
 
 def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple[str, ...] | None]:
-    """Features as something that can be sliced by rows, and their names if they have any.
+    """Return features that can be sliced by rows, and the column names or None if there are none.
 
-    With `match`, columns of a frame are put into the order of that schema by name.
+    With `match`, the columns of a data frame are reordered by name to the order of that schema.
     """
     if is_sparse(X):
         if X.dtype.kind == "c":
@@ -223,33 +226,38 @@ def _is_frame(X: Any) -> bool:
 def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...] | None]:
     import narwhals as nw
 
-    given = list(getattr(X, "column_names", None) or X.columns)
-    if not given:
-        raise ShapeError.no_features(len(X))
-    if len(set(given)) < len(given):
-        name = next(name for i, name in enumerate(given) if name in given[:i])
-        places = [i for i, other in enumerate(given) if other == name]
-        raise ColumnNamesError.of_duplicates(str(name), places)
-    texts = [name for name in given if isinstance(name, str)]
-    if texts and len(texts) < len(given):
-        others = [name for name in given if not isinstance(name, str)]
-        raise ColumnNamesError.of_mixed(texts, others)
-    # Whole numbers from 0 on are places, whatever their order; any other names are names.
-    named = bool(texts) or sorted(given) != list(range(len(given)))
+    given = checked_column_names(X)
+    # The integers 0 to d - 1, in any order, are positions; anything else is a name.
+    named = isinstance(given[0], str) or sorted(given) != list(range(len(given)))
     given = [str(name) for name in given] if named else given
-    wanted = sorted(given) if not named else given
+    wanted = given if named else sorted(given)
     if match is not None and named:
         wanted = _match_names(given, match)
+    whole = _float_frame(X)
+    if whole is not None:
+        if wanted != given:
+            position = {name: j for j, name in enumerate(given)}
+            whole = whole[:, [position[name] for name in wanted]]
+        return whole, tuple(wanted) if named else None
     series = dict(zip(given, nw.from_native(X, eager_only=True).iter_columns(), strict=True))
     columns = tuple(_open_series(series[name], str(name)) for name in wanted)
     return ColumnarFeatures(columns), tuple(wanted) if named else None
 
 
+def _float_frame(X: Any) -> npt.NDArray[Any] | None:
+    """Return a small pandas frame of float64 columns as one array, which is faster; else None."""
+    if type(X).__module__.partition(".")[0] != "pandas" or X.size > _SMALL_FRAME:
+        return None
+    if any(dtype != np.float64 for dtype in X.dtypes.to_numpy()):
+        return None
+    return np.asarray(X.to_numpy())
+
+
 def _match_names(given: list[str], match: Schema) -> list[str]:
-    if not match.named:  # names such as x0 may still be the user's own
+    if not match.named:  # the user may have named columns x0, x1, ...
         return list(match.features) if set(given) == set(match.features) else given
-    here, wanted = set(given), set(match.features)  # once: there may be very many columns
-    missing = [name for name in match.features if name not in here]
+    present, wanted = set(given), set(match.features)  # sets: there may be very many columns
+    missing = [name for name in match.features if name not in present]
     extra = [name for name in given if name not in wanted]
     if missing:
         raise ColumnNamesError.of_missing(missing, extra)
@@ -260,7 +268,7 @@ def _match_names(given: list[str], match: Schema) -> list[str]:
 
 def _open_array(X: Any) -> npt.NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
-        _blame_mask(X)
+        _check_mask(X)
     array = _as_array(X)
     if array.ndim == 0:
         raise ShapeError.not_a_table(type(X).__name__)
@@ -270,16 +278,11 @@ def _open_array(X: Any) -> npt.NDArray[Any]:
         raise ShapeError.not_two_dimensional(array.ndim)
     if array.dtype.kind in "fb":
         return native_numbers(array)
-    if array.dtype.kind in "iu":
-        _warn_of_large_integers(array, numbered_names(array.shape[1]))
-        return native_numbers(array)
-    if array.dtype.kind in "mM":
-        raise ColumnTypeError.of_column("x0", str(array.dtype))
-    return _to_numbers(array, numbered_names(array.shape[1]))
+    return _as_numbers(array, numbered_names(array.shape[1]))
 
 
-def _blame_mask(X: np.ma.MaskedArray[Any, Any]) -> None:
-    """Raise the error that names the first masked cell, if any: under its mask is no number."""
+def _check_mask(X: np.ma.MaskedArray[Any, Any]) -> None:
+    """Raise the error for the first masked cell of a masked array, if any cell is masked."""
     mask = np.atleast_2d(np.ma.getmaskarray(X))
     for row, column in np.argwhere(mask)[:1]:
         rows, columns = int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
@@ -301,50 +304,53 @@ def _open_series(series: Any, name: str) -> npt.NDArray[Any]:
     import narwhals as nw
 
     if series.dtype in (nw.Categorical, nw.Enum):
-        # Even categories that are numbers: they are names, and their distances mean nothing.
+        # Categories that are numbers are names as well: differences between them mean nothing.
         raise ColumnTypeError.of_categories(name, int(series.drop_nulls().n_unique()))
-    return _open_column(series.to_numpy(), name)
+    return _as_numbers(series.to_numpy()[:, None], (name,))[:, 0]
 
 
-def _open_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    if column.dtype.kind in "iu":
-        _warn_of_large_integers(column[:, None], (name,))
-    if column.dtype.kind in "fbiu":
-        return native_numbers(column)
-    if column.dtype.kind in "cmM":
-        raise ColumnTypeError.of_column(name, str(column.dtype))
-    return _to_numbers(column[:, None], (name,))[:, 0]
+def _as_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> npt.NDArray[Any]:
+    """Return a two-dimensional array as numbers.
+
+    Raise the error for the first value that is not a number.
+    """
+    if array.dtype.kind in "cmM":
+        raise ColumnTypeError.of_column(names[0], str(array.dtype))
+    if array.dtype.kind in "iu":
+        _warn_of_large_integers(array, names)
+    return native_numbers(array) if array.dtype.kind in "fbiu" else _parse_objects(array, names)
 
 
-def _to_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> Floats:
-    """Objects and texts as float64, or an error that names the first that is none."""
+def _parse_objects(array: npt.NDArray[Any], names: Sequence[str]) -> Floats:
+    """Return objects and texts as float64.
+
+    Raise the error for the first value that is not a number.
+    """
     if any(isinstance(value, complex) for value in array[:1].ravel()):
         raise ColumnTypeError.of_column(names[0], "complex")
     try:
-        found = array.astype(np.float64)
+        numbers = array.astype(np.float64)
     except (TypeError, ValueError) as fault:
         missing = np.frompyfunc(_is_missing, 1, 1)(array).astype(bool)
-        extent = int(missing.any(axis=1).sum()), int(missing.any(axis=0).sum())
+        rows, columns = int(missing.any(axis=1).sum()), int(missing.any(axis=0).sum())
         for (row, column), value in np.ndenumerate(array):
+            name = names[column]
             if missing[row, column]:
-                rows, columns = extent
-                raise MissingValueError.of_cell(
-                    row, names[column], rows=rows, columns=columns
-                ) from None
-            _blame_object(row, names[column], value)
+                raise MissingValueError.of_cell(row, name, rows=rows, columns=columns) from None
+            _check_number(row, name, value)
         raise CellTypeError.of_cell(0, names[0], str(array.dtype)) from fault
-    for row, column in np.argwhere(np.isinf(found))[:1]:
+    for row, column in np.argwhere(np.isinf(numbers))[:1]:
         if isinstance(array[row, column], str):
             text = str(array[row, column])
             raise InfiniteValueError.of_text(int(row), names[column], text)
-    return found
+    return numbers
 
 
 def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _blame_object(row: int, column: str, value: Any) -> None:
+def _check_number(row: int, column: str, value: Any) -> None:
     try:
         float(value)
     except (TypeError, ValueError):

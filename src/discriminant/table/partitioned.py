@@ -1,14 +1,15 @@
-"""A table in partitions: rows in files, on workers or in a database, read some at a time.
+"""Partitioned tables: rows in files, on workers or in a database, read part by part.
 
-A PartitionedSource knows its columns and its parts, and runs work on them with threads, Dask, Spark
-or a database. Work is a pure function of a part whose results add, so it does not matter who runs
-it, in what order, or whether some of it runs twice because a worker was lost.
+A `PartitionedSource` knows its columns and its parts, and runs work on the parts with threads,
+Dask, Spark or a database. Work is a pure function of a part, and its results can be added. So it
+does not matter which worker runs it, in what order, or whether a part is repeated because a worker
+was lost.
 
-A ReadPlan turns the cells of a part into a Block. It is fixed before rows are read, so that every
-worker does the same. A class or level that it does not know raises `UnknownLevel`; the caller then
-makes a wider plan and reads again.
+A `ReadPlan` turns the cells of a part into a `Block`. It is fixed before rows are read, so that
+every worker does the same. A class or level that is not in the plan raises `UnknownLevel`; the
+caller then makes a plan that includes it and reads again.
 
-The transforms of a plan are applied to its blocks one after the other:
+A plan may have transforms, which are applied to each block one after the other:
 
     RowHashFolds (table.hash_folds)   assign each row to a fold
     DropFold                          leave one fold out: the training rows of cross-validation
@@ -16,7 +17,8 @@ The transforms of a plan are applied to its blocks one after the other:
     Recode                            renumber the classes
     Expand                            expand the features in a basis
 
-A transform is a pure function of a block and can be pickled: it travels with the plan to the rows.
+A transform is a pure function of a block. It can be pickled, because it is sent to the workers with
+the plan.
 """
 
 from __future__ import annotations
@@ -53,30 +55,34 @@ BlockTransform = Callable[[Block], Block]
 class TablePart(Protocol):
     """Rows of a source that are read together: a row group, a partition, a range of lines.
 
-    A part travels to a worker, so it is small and can be pickled: it says where the rows are.
+    A part is sent to a worker, so it is small and can be pickled: it describes where the rows are
+    and does not hold them.
     """
 
     @property
     def name(self) -> str:
-        """Where the part lies, for messages."""
+        """Position of the part in the source, for messages."""
         ...
 
     @property
     def start(self) -> int:
-        """Number of its first row in the source if known, else 0; for messages."""
+        """Number of the first row in the source if known, otherwise 0; for messages."""
         ...
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Yield the rows in order, some at a time; only these columns are read."""
+        """Yield the rows in order, as several frames. Only these columns are read."""
         ...
 
 
 class Work(Protocol[B]):
-    """A pure function of a part, which travels to where the part is; its results add."""
+    """A pure function of a part, which is sent to the worker that reads the part.
+
+    Its results can be added.
+    """
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """Names of the columns that the work reads."""
         ...
 
     def __call__(self, part: TablePart) -> B:
@@ -85,7 +91,7 @@ class Work(Protocol[B]):
 
 
 class PartitionedSource(Protocol):
-    """A table in parts, with the engine that runs work on them."""
+    """A partitioned table, with the engine that runs work on its parts."""
 
     @property
     def name(self) -> str:
@@ -103,42 +109,50 @@ class PartitionedSource(Protocol):
         ...
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Return about `rows` rows (or all, if fewer) from all over the source, to plan from.
+        """Return a sample of about `rows` rows from all over the source, from which a plan is made.
 
-        A source that samples only the first rows of its parts, because these are cheap, is also a
+        If the source has fewer rows, all are returned.
+
+        A source that samples only the first rows of its parts, because this is fast, must also be a
         `SystematicSource`.
         """
         ...
 
     def map_reduce(self, work: Work[A]) -> A:
-        """Return the sum of the results of `work`, every part counted exactly once."""
+        """Return the sum of the results of `work` over all parts. Each part counts exactly once."""
         ...
 
 
 @runtime_checkable
 class SystematicSource(Protocol):
-    """A source that can also sample rows systematically, at more cost than `sample`."""
+    """A source that can also sample evenly spaced rows, which takes longer than `sample`."""
 
     def systematic_sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Return `rows` rows at even distances all over the source, or all if fewer."""
+        """Return `rows` evenly spaced rows of the source.
+
+        If the source has fewer rows, all are returned.
+        """
         ...
 
 
 @runtime_checkable
 class TextSource(Protocol):
-    """A source of texts, whose column types depend on the read options."""
+    """A source of text files, whose column types depend on the read options."""
 
     def with_options(
         self, options: ReadOptions, fitted: Encoding | None = None
     ) -> PartitionedSource:
-        """Return the source that reads labels and categories as text, others as at the fit."""
+        """Return the source with labels and categories read as text.
+
+        Other columns have the kind that they had at the fit.
+        """
         ...
 
 
 def with_read_options(
     source: PartitionedSource, options: ReadOptions, fitted: Encoding | None = None
 ) -> PartitionedSource:
-    """Return the source with its columns read by the options, or as at the fit."""
+    """Return the source with columns read as the options say, or as they were at the fit."""
     return source.with_options(options, fitted) if isinstance(source, TextSource) else source
 
 
@@ -146,16 +160,17 @@ def with_read_options(
 class PartialSum(Generic[A]):
     """Sum of results over some parts, or the error that prevented it.
 
-    Errors are returned as values: some engines transmit only the text of what a worker raised.
+    Errors are returned as values, because some engines transmit only the text of an exception that
+    a worker raised.
     """
 
     total: A | None  # None if there are no rows
-    rows: int  # rows read, whether they count or not
-    error: Exception | None = None  # the first in the order of the parts
+    rows: int  # number of rows read, including rows that were dropped
+    error: Exception | None = None  # error of the first part that failed
 
     @classmethod
     def from_error(cls, error: Exception, part: TablePart, rows: int) -> PartialSum[A]:
-        """Return an empty sum with the error, which names the part."""
+        """Return an empty sum with an error, to which the name of the part is added."""
         if isinstance(error, DiscriminantError):
             error = type(error)(f"{error} This was in {part.name}.")
         return cls(None, rows, error)
@@ -170,7 +185,7 @@ class PartialSum(Generic[A]):
         return PartialSum(self.total + other.total, rows)
 
     def check(self) -> PartialSum[A]:
-        """Return self, or raise the error."""
+        """Return self if there is no error; otherwise raise the error."""
         if self.error is not None:
             raise self.error
         return self
@@ -184,12 +199,12 @@ class ReadPlan:
     labels: Labels  # (K,) sorted and distinct
     target: str
     weight: str | None = None
-    fold_column: ColumnFolds | None = None  # folds that are defined by a column
+    fold_column: ColumnFolds | None = None  # if folds are defined by a column
     transforms: tuple[BlockTransform, ...] = ()  # applied to the block in this order
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns to read."""
+        """Names of the columns to read."""
         more = [self.weight, None if self.fold_column is None else self.fold_column.column]
         used = [column.name for column in self.encoding.used]
         return tuple(dict.fromkeys([*used, self.target, *(name for name in more if name)]))
@@ -203,27 +218,28 @@ class ReadPlan:
         """Return the plan with more transforms at the end."""
         return replace(self, transforms=(*self.transforms, *transforms))
 
-    def block(self, frame: Frame, *, apart: bool = False) -> Block:
-        """Return the rows of a frame that count, as a block.
+    def block(self, frame: Frame, *, columnar: bool = False) -> Block:
+        """Return the rows of a frame as a block, without the rows that are dropped.
 
-        With `apart`, columns may stay separate arrays if there are no transforms. Their numbers are
-        then not checked; a missing one shows as a sum that is not finite.
+        With `columnar`, and if there are no transforms, columns may stay separate arrays. Their
+        numbers are then not checked; a missing number is detected later, as a sum that is not
+        finite.
         """
-        block = self._encode(frame, apart and not self.transforms)
+        block = self._encode(frame, columnar and not self.transforms)
         for transform in self.transforms:
             if not len(block):
                 break
             block = transform(block)
         return block
 
-    def _encode(self, frame: Frame, apart: bool) -> Block:
+    def _encode(self, frame: Frame, columnar: bool) -> Block:
         if self.encoding.missing == "drop":
             frame = frame.drop_unlabelled(self.target)
             if not len(frame):
                 empty = np.zeros((0, len(self.encoding.features)))
                 return Block(empty, np.zeros(0, dtype=np.uint8), start=frame.start)
         codes = self._codes(frame[self.target], frame.start)
-        rows = self.encoding.encode_rows(frame, fitting=True, looking=not apart)
+        rows = self.encoding.encode_rows(frame, fitting=True, check_finite=not columnar)
         weight = self._weight(frame)
         fold = None if self.fold_column is None else self.fold_column.fold_numbers(frame)
         features: Any = rows.features
@@ -233,7 +249,7 @@ class ReadPlan:
             codes = codes[complete]
             weight = None if weight is None else weight[complete]
             fold = None if fold is None else fold[complete]
-        features = features if apart else features[:]
+        features = features if columnar else features[:]
         return Block(features, codes, weight, start=frame.start, fold=fold)
 
     def _weight(self, frame: Frame) -> Floats | None:
@@ -244,11 +260,11 @@ class ReadPlan:
 
     def _codes(self, cells: Cells, start: int) -> Codes:
         labels, codes = encode_label_cells(cells, start=start)
-        place = np.searchsorted(self.labels, labels)
-        place[place == len(self.labels)] = 0
-        for label in labels[self.labels[place] != labels][:1].tolist():
+        known = np.searchsorted(self.labels, labels)
+        known[known == len(self.labels)] = 0
+        for label in labels[self.labels[known] != labels][:1].tolist():
             raise UnknownLevel(self.target, label)
-        return compact_codes(place, len(self.labels))[codes]
+        return compact_codes(known, len(self.labels))[codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +287,8 @@ class Reweight:
 
     def __call__(self, block: Block) -> Block:
         """Return the block with new weights."""
-        each = self.factors[block.codes]
-        return replace(block, weight=each if block.weight is None else each * block.weight)
+        factor = self.factors[block.codes]
+        return replace(block, weight=factor if block.weight is None else factor * block.weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

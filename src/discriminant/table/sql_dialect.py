@@ -1,18 +1,19 @@
-"""How each database spells a name, a text, a double and a function.
+"""SQL dialects: how each database writes names, literals and functions.
 
-Names and texts are always quoted, by sqlglot; a name is never taken from a user without. Doubles
-are written with an exponent, 1.0E0, because without one they are decimals of few digits.
+sqlglot quotes all names and texts; names from users are never written unquoted. Doubles are written
+with an exponent, such as 1.0E0, because databases read a literal without exponent as a decimal of
+few digits.
 
-What differs, and matters:
+Differences that matter:
 
-    case     DuckDB and SQLite take "a" and "A" for one column
-    length   PostgreSQL cuts names after 63 bytes, silently
-    text     SQLite takes '12' and even 'abc' for a number when it is cast: only numbers are let in
-    atof     SQLite may read the 17th digit of a literal wrong, so that what is subtracted from a
-             large number is written in two parts: 15 digits, which are exact, and the rest
-    words    SQLite takes "true" in the columns of a subquery for the number 1, quoted or not
-    inline   PostgreSQL and SQLite would write the expressions of a step into the next, over and
-             over; a fence stops that
+    case     DuckDB and SQLite treat "a" and "A" as the same column
+    length   PostgreSQL silently truncates names to 63 bytes
+    text     SQLite casts '12' and even 'abc' to a number, so only numbers are cast
+    atof     SQLite may read the 17th digit of a literal wrong; a number that is subtracted from a
+             large one is therefore written in two parts: 15 digits, which are exact, and the rest
+    words    SQLite reads "true" in the columns of a subquery as the number 1, quoted or not
+    inline   PostgreSQL and SQLite would inline the expressions of a step into the next one, again
+             and again; a fence prevents that
 """
 
 from __future__ import annotations
@@ -29,32 +30,32 @@ LARGEST_DOUBLE = "1.7976931348623157E308"
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """How a database spells things."""
+    """SQL of one database."""
 
-    name: str  # as sqlglot calls it
+    name: str  # name of the dialect in sqlglot
     title: str
-    double: str  # the type
-    greatest: str  # the function
+    double: str  # type of a double
+    greatest: str  # function that returns the largest argument
     least: str
-    max_name_bytes: int | None  # bytes of a name
-    folds_case: bool
-    materialised: str  # what a step is declared as
-    fence: str  # what it ends with
+    max_name_bytes: int | None  # longest name, in bytes
+    folds_case: bool  # whether names that differ only in case are the same
+    materialised: str  # keyword that declares a step (a common table expression)
+    fence: str  # clause at the end of a step that prevents inlining
     reserved: tuple[str, ...] = ()  # names that no column of a step can have
 
     def identifier(self, name: str) -> str:
-        """A name, quoted."""
+        """Return a quoted name."""
         return _identifier(name, self.name)
 
     def text(self, value: str) -> str:
-        """A text, quoted."""
+        """Return a quoted text."""
         from sqlglot import exp
 
         _refuse_nul("text", value)
         return exp.Literal.string(value).sql(dialect=self.name)
 
     def literal(self, value: object) -> str:
-        """A label: text, truth value, integer or float."""
+        """Return the literal of a label: text, truth value, integer or float."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bool):
@@ -66,7 +67,7 @@ class SqlDialect:
         raise ExportError.of_label(value)
 
     def number(self, value: float) -> str:
-        """A double, to the last bit; negative ones in parentheses.
+        """Return the literal of a double, exact to the last bit, in parentheses if it is negative.
 
         >>> SQL_DIALECTS["duckdb"].number(0.1), SQL_DIALECTS["duckdb"].number(-2e-30)
         ('1.0E-1', '(-2.0E-30)')
@@ -74,31 +75,37 @@ class SqlDialect:
         mantissa, _, exponent = f"{float(value)!r}".partition("e")
         if not exponent:
             mantissa, exponent = _scientific(float(value))
-        found = f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
-        return f"({found})" if found.startswith("-") else found
+        literal = f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+        return f"({literal})" if literal.startswith("-") else literal
 
     def subtract(self, term: str, value: float) -> str:
-        """A term less a number, exact where the two are near each other."""
+        """Return SQL for a term minus a number.
+
+        The difference is exact if both are nearly equal.
+        """
         if self.name != "sqlite":
             return f"({term} - {self.number(value)})"
         short = float(f"{value:.15g}")
         rest = value - short
-        found = f"({term} - {self.number(short)})"
-        return f"({found} - {self.number(rest)})" if rest else found
+        difference = f"({term} - {self.number(short)})"
+        return f"({difference} - {self.number(rest)})" if rest else difference
 
     def typed_number(self, value: float) -> str:
-        """A double that stands alone; to PostgreSQL a literal is a decimal until it is used."""
-        found = self.number(value)
-        return f"CAST({found} AS {self.double})" if self.name == "postgres" else found
+        """Return SQL for a number of type double.
+
+        PostgreSQL needs a cast, because a literal alone is a decimal.
+        """
+        literal = self.number(value)
+        return f"CAST({literal} AS {self.double})" if self.name == "postgres" else literal
 
     def is_missing(self, term: str) -> str:
-        """Whether a number is NULL or NaN."""
+        """Return SQL for the condition that a number is NULL or NaN."""
         if self.name == "sqlite":
             return f"{term} IS NULL"
         return f"({term} IS NULL OR {term} = CAST('NaN' AS {self.double}))"
 
     def as_double(self, term: str) -> str:
-        """A cell as a double; what is no number is an error, or NULL where there are no errors."""
+        """Return SQL that converts a cell to a double. Other types are an error, in SQLite NULL."""
         cast = f"CAST({term} AS {self.double})"
         if self.name != "sqlite":
             return cast
@@ -107,10 +114,10 @@ class SqlDialect:
     def parse_number(
         self, term: str, group: str, decimal: str, unit: str, *, missing: Sequence[str]
     ) -> str:
-        """A cell as a double, be it a number or a text such as 7.039,00 or $1,234.
+        """Return SQL that converts a number, or a text such as 7.039,00 or $1,234, to a double.
 
-        A text in `missing` is NULL; any other that is not written so is infinity, which a row with
-        an answer may not hold.
+        Texts in `missing` become NULL. Any other text that is not in the expected format becomes
+        infinity, so that the row gets no prediction.
         """
         if group and self.name == "sqlite":
             raise ExportError.of_part(
@@ -119,7 +126,7 @@ class SqlDialect:
                 "Store the column as numbers and fit again, or export for DuckDB or PostgreSQL.",
             )
         text = f"TRIM({self.as_text(term)})"
-        gone = ", ".join(self.text(one) for one in missing) or "NULL"
+        missing_list = ", ".join(map(self.text, missing)) or "NULL"
         plain = text
         for sign in (*group, *((unit,) if unit else ())):
             plain = f"REPLACE({plain}, {self.text(sign)}, '')"
@@ -127,31 +134,28 @@ class SqlDialect:
             plain = f"REPLACE({plain}, {self.text(decimal)}, '.')"
         number = f"CAST(TRIM({plain}) AS {self.double})"
         infinite = "9E999" if self.name == "sqlite" else f"CAST('Infinity' AS {self.double})"
-        fits = self._is_written(text, group, decimal, unit)
-        read = (
-            f"CASE WHEN {text} IN ({gone}) THEN NULL WHEN {fits} THEN {number} ELSE {infinite} END"
+        fits = self._matches_format(text, group, decimal, unit)
+        parsed = (
+            f"CASE WHEN {text} IN ({missing_list}) THEN NULL WHEN {fits} THEN {number} "
+            f"ELSE {infinite} END"
         )
-        return f"CASE WHEN {self._is_text(term)} THEN {read} ELSE {self._cast(term)} END"
+        # This cast is not evaluated for texts.
+        duckdb = self.name == "duckdb"
+        cast = f"TRY_CAST({term} AS {self.double})" if duckdb else self.as_double(term)
+        return f"CASE WHEN {self._is_text(term)} THEN {parsed} ELSE {cast} END"
 
     def _is_text(self, term: str) -> str:
-        """Whether a cell is a text."""
         if self.name == "postgres":
             return f"CAST(PG_TYPEOF({term}) AS TEXT) IN ('text', 'character varying', 'character')"
         return f"TYPEOF({term}) = '{'text' if self.name == 'sqlite' else 'VARCHAR'}'"
 
-    def _cast(self, term: str) -> str:
-        """Cast a numeric cell to double; never evaluated for text."""
-        return (
-            f"TRY_CAST({term} AS {self.double})" if self.name == "duckdb" else self.as_double(term)
-        )
-
-    def _is_written(self, text: str, group: str, decimal: str, unit: str) -> str:
-        """Whether a text is a number with these signs."""
+    def _matches_format(self, text: str, group: str, decimal: str, unit: str) -> str:
+        """Return SQL for the condition that a text is a number with these signs."""
         if self.name == "sqlite":
             bare = f"REPLACE({text}, {self.text(unit)}, '')" if unit else text
-            one = f"LENGTH({bare}) - LENGTH(REPLACE({bare}, {self.text(decimal)}, '')) <= 1"
+            once = f"LENGTH({bare}) - LENGTH(REPLACE({bare}, {self.text(decimal)}, '')) <= 1"
             return (
-                f"{bare} GLOB '*[0-9]*' AND NOT {bare} GLOB '*[^0-9{decimal}+-]*' AND {one} "
+                f"{bare} GLOB '*[0-9]*' AND NOT {bare} GLOB '*[^0-9{decimal}+-]*' AND {once} "
                 f"AND NOT SUBSTR({bare}, 2) GLOB '*[+-]*'"
             )
         digits = f"[0-9]{{1,3}}([{group}][0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
@@ -167,15 +171,18 @@ class SqlDialect:
         return f"REGEXP_MATCHES({text}, {pattern})"
 
     def as_boolean(self, term: str) -> str:
-        """A truth value as 0 or 1; PostgreSQL casts it to integers only."""
+        """Return SQL that converts a truth value to 0 or 1.
+
+        PostgreSQL can cast it only to an integer.
+        """
         return self.as_double(f"CAST({term} AS INTEGER)" if self.name == "postgres" else term)
 
     def as_text(self, term: str) -> str:
-        """A cell as text."""
+        """Return SQL that converts a cell to text."""
         return f"CAST({term} AS {'TEXT' if self.name != 'duckdb' else 'VARCHAR'})"
 
     def days(self, term: str) -> str:
-        """A date or a time as days since 1970-01-01."""
+        """Return SQL that converts a date or time to days since 1970-01-01."""
         if self.name == "sqlite":
             return f"(JULIANDAY({term}) - 2440587.5E0)"
         if self.name == "postgres":
@@ -199,16 +206,18 @@ SQL_DIALECTS = {
 
 
 def sql_dialect(name: object) -> SqlDialect:
-    """The database of that name, or the error that says which there are."""
-    found = SQL_DIALECTS.get({"postgresql": "postgres"}.get(str(name), str(name)))
-    if found is None:
+    """Return the dialect of a database.
+
+    For an unknown name raise an error that lists all dialects.
+    """
+    dialect = SQL_DIALECTS.get({"postgresql": "postgres"}.get(str(name), str(name)))
+    if dialect is None:
         raise ExportError.of_target(name, tuple(SQL_DIALECTS))
-    return found
+    return dialect
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 14)  # sqlglot is slow, and names are repeated
 def _identifier(name: str, dialect: str) -> str:
-    """Names come again and again: once is slow enough."""
     from sqlglot import exp
 
     _refuse_nul("name", name)
@@ -216,7 +225,7 @@ def _identifier(name: str, dialect: str) -> str:
 
 
 def _scientific(value: float) -> tuple[str, str]:
-    """Mantissa and exponent of the shortest digits that are this number."""
+    """Return mantissa and exponent of a number, with the fewest digits that identify it."""
     from decimal import Decimal
 
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

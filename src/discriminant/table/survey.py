@@ -1,14 +1,14 @@
-"""Survey the columns of a partitioned table over all rows, and plan how to read it.
+"""Survey of a partitioned table: statistics of columns over all rows, from which it is read.
 
-A sample of rows shows what most columns are: numbers. Columns that the sample leaves open are
-surveyed first, and only those:
+For most columns a sample of rows is enough to see that they are numbers. Only columns for which the
+sample is not enough are surveyed, before the table is read:
 
     categories               all of their levels, and how frequent they are
     constant in the sample   whether they are constant in all rows
     possible row numbers     whether they number all rows
     means that fill gaps     means over all rows
 
-So the plan is the same as if all rows had been in memory. Surveys of two sets of rows add.
+So the plan is the same as if all rows were in memory. Surveys of two sets of rows can be added.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from discriminant.errors import DatabaseError, DiscriminantError
 from discriminant.table.blocks import Floats, Labels, check_weight
 from discriminant.table.cells import CellKind, Cells, Frame, encode_label_cells
 from discriminant.table.column_profile import (
-    CellsProfile,
     ColumnProfile,
+    MemoryColumnProfile,
     Runs,
     describe_constant,
     integer_run,
@@ -38,14 +38,14 @@ from discriminant.table.labels import union_labels
 from discriminant.table.load import check_classes
 from discriminant.table.partitioned import PartialSum, PartitionedSource, ReadPlan, TablePart
 
-_MAX_LEVELS = 100_000  # levels of a column that are counted
+_MAX_LEVELS = 100_000  # largest number of levels of a column that are counted
 _EXACT = 2.0**53  # float64 does not represent every larger integer
 _NONE = (0, 0.0)  # rows and weight of a level without rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanningResult:
-    """A plan with notes on it, or the columns to survey before one can be made."""
+    """A plan with notes, or the columns that must be surveyed before a plan can be made."""
 
     plan: ReadPlan | None
     notes: tuple[str, ...] = ()
@@ -60,14 +60,14 @@ def plan_reading(
     max_classes: int,
     min_classes: int = 2,
 ) -> PlanningResult:
-    """Plan from a sample of rows and a survey of the columns that the sample left open.
+    """Make a plan from a sample of rows and a survey of the columns that need one.
 
     Parameters
     ----------
     sample
-        Some rows, from all over the source.
+        Rows from all over the source.
     survey
-        None if there is none yet.
+        Survey of columns, or None if no column has been surveyed yet.
     """
     assert options.target is not None
     target = sample[options.target]
@@ -75,38 +75,39 @@ def plan_reading(
     if survey is None:
         undecided = _undecided_columns(sample, options, labels)
         few = isinstance(max_classes, int) and len(labels) <= max_classes
-        if undecided and few:  # else an error follows: no need to survey all labels
+        if undecided and few:  # with too many labels an error follows without a survey
             return PlanningResult(None, columns_to_survey=undecided)
     check_classes(
         target.name, labels, len(sample), max_classes, whole=False, min_classes=min_classes
     )
     surveyed = {} if survey is None else {column.name: column for column in survey.columns}
     profiles: list[ColumnProfile] = [
-        surveyed.get(cells.name) or CellsProfile(cells, None, options.is_category(cells.name))
+        surveyed.get(cells.name)
+        or MemoryColumnProfile(cells, None, options.is_category(cells.name))
         for cells in sample.columns
     ]
     encoding, notes = encoding_from_profiles(
-        profiles, options, left_out=sample.excluded, named=sample.named
+        profiles, options, excluded=sample.excluded, named=sample.named
     )
     plan = ReadPlan(encoding, labels, options.target, options.weight)
     return PlanningResult(plan, tuple(notes))
 
 
 def columns_to_resurvey(sample: Frame, options: ReadOptions) -> tuple[str, ...]:
-    """Return the columns to survey after rows had a class or level that the plan lacks."""
+    """Return the columns to survey when rows have a class or level that the plan lacks."""
     assert options.target is not None
     return _undecided_columns(sample, options, np.zeros(0)) or (options.target,)
 
 
 def survey_columns(source: PartitionedSource, options: ReadOptions, names: Sequence[str]) -> Survey:
-    """Read some columns of all rows, once."""
+    """Survey some columns over all rows of a source, in one pass."""
     survey = source.map_reduce(SurveyWork(options, tuple(names))).check().total
     assert survey is not None
     return survey
 
 
 def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> tuple[str, ...]:
-    """Return columns that the sample does not decide, with target and weight."""
+    """Return the columns that need a survey, together with target and weight, or none."""
     roles = (options.target, options.weight)
     names = [c.name for c in sample.columns if c.name not in roles and _is_undecided(c, options)]
     if not names and len(labels) > 1:
@@ -121,7 +122,7 @@ def _is_undecided(cells: Cells, options: ReadOptions) -> bool:
     if options.missing in ("mean", "indicator") or cells.n_missing == len(cells):
         return True
     counting = cells.kind == "number" and not cells.n_missing and may_be_row_number(cells.values)
-    return bool(CellsProfile(cells, None).constant) or counting
+    return bool(MemoryColumnProfile(cells, None).constant) or counting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,12 +137,12 @@ class ColumnSurvey:
     low: float = np.inf
     high: float = -np.inf
     whole: bool = True  # whether all numbers are integers
-    runs: Runs | None = None  # runs of consecutive integers, if the numbers are such
+    runs: Runs | None = None  # runs of consecutive integers; None for other numbers
     weight: float = 0.0  # total weight of the cells that are not missing
     mean: float = 0.0
     tally: dict[str, tuple[int, float]] = field(default_factory=dict)  # rows and weight of levels
     capped: bool = False
-    order: tuple[str, ...] = ()  # levels as every part with a value declares them, else empty
+    order: tuple[str, ...] = ()  # levels declared by every part that has values, otherwise empty
 
     @classmethod
     def from_cells(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
@@ -152,7 +153,7 @@ class ColumnSurvey:
             tally = _tally(cells, weight)
             return cls(cells.name, "text", cells.ordered, rows, n_missing, tally=tally, order=order)
         known = ~cells.missing
-        exact = cells.values[known]  # integers, which float64 may not distinguish
+        exact = cells.values[known]  # may be integers that float64 does not distinguish
         values = exact.astype(np.float64)
         by = None if weight is None else weight[known]
         if not len(values):
@@ -174,7 +175,7 @@ class ColumnSurvey:
         )
 
     def __add__(self, other: ColumnSurvey) -> ColumnSurvey:
-        """Return the survey of the rows of both, the other's after these."""
+        """Return the survey of the rows of both; the rows of `other` come after these."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         weight = self.weight + other.weight
@@ -204,7 +205,7 @@ class ColumnSurvey:
         )
 
     def _kind_with(self, other: ColumnSurvey) -> CellKind:
-        """Return the kind of the rows of both; a part with no value does not determine it."""
+        """Return the kind of the column in both parts. A part without values does not count."""
         if self.n_missing == self.rows or other.n_missing == other.rows:
             return other.kind if self.n_missing == self.rows else self.kind
         kinds = {self.kind, other.kind}
@@ -214,28 +215,28 @@ class ColumnSurvey:
 
     @property
     def constant(self) -> str:
-        """Description of the number that all rows have, or the empty text."""
+        """Description of the number that all rows have; empty if the column is not constant."""
         return describe_constant(self.low) if self.low == self.high else ""
 
     @property
     def row_numbers(self) -> bool:
-        """Whether the numbers are k, k+1, k+2, ... by row."""
+        """Whether the column numbers the rows: k, k+1, k+2, ..."""
         return is_row_number(self.runs, self.rows)
 
     @property
     def exceeds_float64(self) -> bool:
-        """Whether the numbers are integers that float64 does not represent exactly."""
+        """Whether the column has integers that float64 does not represent exactly."""
         far = max(abs(self.low), abs(self.high))
         return self.whole and _EXACT < far < 2.0**64
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Levels in their declared order, or those of the rows."""
+        """Levels in their declared order; if none is declared, the levels that occur."""
         return self.order or tuple(self.tally)
 
     @property
     def declared(self) -> bool:
-        """Whether every part lists the same levels in the same order."""
+        """Whether every part declares the same levels in the same order."""
         return bool(self.order)
 
     @property
@@ -316,14 +317,17 @@ class SurveyWork:
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Distinct texts of a column; if there are more than `most`, the first `most` + 1 by name."""
+    """Distinct texts of a column.
+
+    If there are more than `most`, only the alphabetically first `most + 1` are stored.
+    """
 
     texts: frozenset[str]
     most: int
 
     @classmethod
     def limited(cls, texts: Iterable[str], most: int) -> LevelSet:
-        """Return the set of some texts, truncated to `most` + 1."""
+        """Return the set of some texts, truncated to `most + 1` texts."""
         distinct = frozenset(texts)
         if len(distinct) > most:
             distinct = frozenset(sorted(distinct)[: most + 1])
@@ -339,11 +343,11 @@ class LevelsWork:
     """Collect the levels of one column of a part."""
 
     column: str
-    most: int  # largest number of levels collected; it is only detected that there are more
+    most: int  # with more levels than this, the set is truncated
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column that is read."""
+        """Name of the column that is read."""
         return (self.column,)
 
     def __call__(self, part: TablePart) -> PartialSum[LevelSet]:

@@ -203,7 +203,7 @@ COMMANDS = [
     Command(11, "a missing column", without("b"), r"Missing column\(s\) 'b'.*[Aa]dd", STRICT),
     Command(12, "a column too many", good(z=1), r"Ignored column\(s\) 'z'", STRICT, DONE),
     Command(13, "columns in another order", GOOD[["c", "y", "b", "a"]].to_csv(index=False), r"40 rows", STRICT, DONE),
-    Command(15, "two columns of one name", csv(head="a,a,y"), r"column name 'a' occurs at positions 1 and 2. Rename"),
+    Command(15, "two columns of one name", csv(head="a,a,y"), r"column name 'a' occurs at positions 1, 2. Rename"),
     Command(16, "names that differ by case", csv(head="a,A,y"), r"Warning: .*differ only by case.*'a' and 'A'", code=DONE),
     Command(17, "an empty file", b"", r"t\.csv: the file is empty"),
     Command(18, "a header only", "a,b,y\n", r"no data rows.*header of 3 columns.*Add rows"),

@@ -57,7 +57,7 @@ def a_file_that_changes_while_it_is_read(folder):
         return read(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(open, "_read_file", meddled)
+        patch.setattr(load, "_read_file", meddled)
         found = call("fit t.csv --target y --model lda --out out.model", folder)
     assert found.code == 2
     assert re.search(r"t\.csv changed while .* \(\d+ bytes before, \d+ after.*copy", found.stderr)

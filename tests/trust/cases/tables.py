@@ -153,7 +153,7 @@ CASES = [
     (7, "durations", table(k=pd.timedelta_range("1h", periods=40)), ColumnKindError, r"Column 'k' has type duration.*exclude"),
     (7, "lists", table(k=[[1]] * 40), ColumnKindError, r"Column 'k' has type list.*exclude"),
     (7, "mixed objects", table(k=["u", 1] * 20), ColumnKindError, r"Column 'k' has type object \(int and str mixed\).*exclude"),
-    (15, "two columns of one name", csv(head="a,a,y"), ColumnNamesError, r"column name 'a' occurs at positions 1 and 2. Rename"),
+    (15, "two columns of one name", csv(head="a,a,y"), ColumnNamesError, r"column name 'a' occurs at positions 1, 2. Rename"),
     (15, "in Parquet", lambda f: parquet(f, pa.table([X[:, 0], X[:, 1], Y], names=["a", "a", "y"])), ColumnNamesError, r"Column name 'a' occurs at positions 0, 1. Rename"),
     (16, "names that differ by case", csv(head="a,A,y"), LookalikeWarning, r"column names differ only by case.*'a' and 'A'.*correct"),
     (16, "by a space", csv(head="a,a ,y"), LookalikeWarning, r"'a' and 'a '"),

@@ -82,7 +82,7 @@ def test_quiet_moments_say_only_the_result(place):
 def test_a_title_above_the_names_is_suspected(tmp_path):
     (tmp_path / "rows.csv").write_text("Sales 2023,,\n,,\na,b,y\n1,2,u\n3,4,v\n")
     said = run("compare", "rows.csv", "--target", "y", cwd=tmp_path, code=2)[1]
-    assert "positions 2 and 3 are empty" in said and "Delete titles" in said
+    assert "positions 2, 3 are empty" in said and "Delete titles" in said
 
 
 def test_a_target_of_numbers_with_decimals_is_told_truly(tmp_path):

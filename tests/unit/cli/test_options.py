@@ -326,7 +326,7 @@ def test_unusable_fold_column_is_refused(folds, says, place):
 )
 def test_models_without_probabilities_are_refused_before_reading(args, place):
     printed = run(args[0], "rows.csv", "--target", "y", *args[1:], cwd=place, code=2)
-    assert "give probabilities, which" in printed and "reading ..." not in printed
+    assert "gives probabilities, which" in printed and "reading ..." not in printed
 
 
 def test_models_without_probabilities_are_compared_by_error(place):

@@ -22,7 +22,7 @@ def engine(request):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Files and tables are cut as if they were large, and some rows are not all of them."""
-    from discriminant.engines import engine as opening
+    from discriminant.engines import dispatch as opening
     from discriminant.engines.sql import connection
     from discriminant.table.files import splits
 

@@ -17,7 +17,7 @@ from discriminant.table.files import splits
 
 def main(folder, model, pause="0"):
     splits.SMALL = 1
-    checkpoint._EVERY, checkpoint._SHARE = 0.02, 0  # as often as if it took minutes
+    checkpoint._INTERVAL, checkpoint._MIN_WORK = 0.02, 0  # as often as if it took minutes
     folder = Path(folder)
     told = []
 

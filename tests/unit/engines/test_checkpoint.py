@@ -114,8 +114,8 @@ def stopped_anywhere(folder, whole, rng, by):
 
 def test_what_is_under_way_is_kept_every_few_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(splits, "SMALL", 1)
-    monkeypatch.setattr(checkpoint, "_EVERY", 0.0)
-    monkeypatch.setattr(checkpoint, "_SHARE", 0)
+    monkeypatch.setattr(checkpoint, "_INTERVAL", 0.0)
+    monkeypatch.setattr(checkpoint, "_MIN_WORK", 0)
     path, seen = lay_rows(tmp_path), []
 
     def progress(done, whole):
@@ -242,7 +242,7 @@ def test_a_file_that_names_another_class_is_refused():
     told = {"facts": {}, "value": {"class": "subprocess:Popen", "fields": {"args": ["true"]}}}
     file = io.BytesIO()
     np.savez(file, text=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
-    with pytest.raises(ValueError, match="subprocess is not of this package"):
+    with pytest.raises(ValueError, match="subprocess is not part of this package"):
         deserialize(file.getvalue())
 
 

@@ -12,7 +12,7 @@ from discriminant.table.files import splits
 
 @pytest.fixture(autouse=True)
 def very_many(monkeypatch):
-    monkeypatch.setattr(accumulate, "_MANY", 0)
+    monkeypatch.setattr(accumulate, "_LARGE", 0)
     monkeypatch.setattr(splits, "BATCH", 500)
 
 

@@ -64,7 +64,7 @@ def test_parts_are_drawn_from_by_their_size(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_lines_are_drawn_at_places_all_over_a_long_text(ending, tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "_SHORT", 0)
-    monkeypatch.setattr(sampling, "_PLACES", 25)
+    monkeypatch.setattr(sampling, "_MAX_POSITIONS", 25)
     path = tmp_path / f"long.{ending}"
     frame = in_order_of_time()
     if ending == "csv":
@@ -77,7 +77,7 @@ def test_lines_are_drawn_at_places_all_over_a_long_text(ending, tmp_path, monkey
 
 def test_a_quoted_line_end_does_not_lead_the_draw_astray(tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "_SHORT", 0)
-    monkeypatch.setattr(sampling, "_PLACES", 25)
+    monkeypatch.setattr(sampling, "_MAX_POSITIONS", 25)
     frame = in_order_of_time()
     frame["text"] = np.where(np.arange(N) % 2, "one", "one\n7,8,b,two\n7,8,b,three")
     frame.to_csv(tmp_path / "quoted.csv", index=False)

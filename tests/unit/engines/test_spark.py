@@ -64,7 +64,7 @@ def test_sums_of_many_partitions_are_the_same_whether_added_by_executors_or_here
     light, monkeypatch
 ):
     frame = numbers(2, 1000)
-    monkeypatch.setattr("discriminant.engines.spark._LIGHT", light)
+    monkeypatch.setattr("discriminant.engines.spark._SMALL", light)
     found = dd.rows(sparks.lay(frame, 70), target="y").moments
     assert_near(found, dd.moments(frame.drop(columns="y"), frame["y"]))
 
@@ -123,6 +123,8 @@ def test_kinds_of_spark_are_what_they_are_in_a_frame():
     assert_near(found.moments, read_moments(wanted.table, detail="class"), 1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ExtraColumnsWarning")
+@pytest.mark.filterwarnings("ignore::discriminant.errors.SeparatingColumnWarning")
 def test_predictions_stay_lazy_and_are_those_in_memory():
     frame = mixed(7)
     model = dd.Encoded(dd.LDA()).fit(frame.drop(columns=["y", "w"]), frame["y"])

@@ -2,6 +2,7 @@
 
 import ast
 import pickle
+import re
 from pathlib import Path
 from string import Formatter
 
@@ -25,15 +26,22 @@ TEMPLATES = {
 
 
 def fields(text):
-    return [field.split("!")[0] for _, field, _, _ in Formatter().parse(text) if field]
+    """Names and format specifications of all facts, also within optional parts."""
+    for _, field, spec, _ in Formatter().parse(text):
+        for name in re.findall(r"[a-z_]\w*", re.split(r"[.\[]", field or "")[0]):
+            yield name, "[" if "[" in field else spec
+        if spec and spec.startswith("?"):
+            yield from fields(spec[1:])
 
 
 def fact(template, name):
-    """A value that the field of this name can show."""
-    specs = {spec for _, field, spec, _ in Formatter().parse(template.text) if field == name}
-    if specs & {"short"}:
+    """Return a value that the fields of this name can show."""
+    specs = {spec for field, spec in fields(template.text) if field == name}
+    if any(spec.startswith(("short", ".16")) for spec in specs):
         return "abc"
-    if any(spec.startswith(("names", "list", "len")) for spec in specs):
+    if "pairs" in specs:
+        return [("a", "b"), ("c", "d")]
+    if any(spec.startswith(("names", "list", "len", "join", "[")) for spec in specs):
         return ["a", "b", "c"]
     return 12
 
@@ -41,7 +49,7 @@ def fact(template, name):
 @pytest.mark.parametrize("key", TEMPLATES, ids=".".join)
 def test_template_shows_each_of_its_facts(key):
     template = TEMPLATES[key]
-    assert set(fields(template.text)) == set(template.signature.parameters)
+    assert {name for name, _ in fields(template.text)} == set(template.signature.parameters)
     facts = {name: fact(template, name) for name in template.signature.parameters}
     error = getattr(CLASSES[key[0]], key[1])(**facts)
     assert type(error) is CLASSES[key[0]]
@@ -74,8 +82,25 @@ def test_every_call_in_the_package_passes_the_facts_of_its_template():
 def test_formats_of_a_template():
     template = Template("names, rows, *, text", "{names:names 2} {rows:n row} {text:short}")
     assert template.format(["a", "b", "c"], 1, text="x" * 90) == (
-        f"'a', 'b' and 1 more 1 row '{'x' * 80}'"
+        f"'a', 'b' and 1 more 1 row '{'x' * 80}…'"
     )
     assert Template("n", "{n:n class}, {n:n category}").format(3) == "3 classes, 3 categories"
     with pytest.raises(TypeError, match="missing a required"):
         template.format(["a"], 2)
+
+
+def test_optional_parts_of_a_template():
+    template = Template("row, line=None", "Row {row}{line:?, line {line}}: {line:?known|unknown}.")
+    assert template.format(3) == "Row 3: unknown."
+    assert template.format(3, 4) == "Row 3, line 4: known."
+    template = Template("names", "{names:?Unused: {names:join ; }.|None.}")
+    assert template.format([]) == "None." and template.format(["a|b", "c"]) == "Unused: a|b; c."
+
+
+def test_arithmetic_and_counts_of_a_template():
+    template = Template("first, n", "{first} to {first + n - 1}{n:more}")
+    assert template.format(1, 12) == "1 to 12 (and 11 more)"
+    assert template.format(5, 1) == "5 to 5"
+    assert Template("size, pairs", "{size:MB}, {pairs:pairs}").format(1 << 30, [(1, "b")]) == (
+        "1,024 MB, '1' and 'b'"
+    )

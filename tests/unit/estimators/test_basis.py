@@ -207,7 +207,7 @@ def test_kernels_are_named_by_where_they_are():
     assert names.tolist() == ["near (5.1, 3.5)", "near (6, -2.04)"]
 
 
-def test_kernels_too_near_to_be_told_apart_are_numbered():
+def test_indistinguishable_kernels_are_numbered():
     centres = [[5.1, 3.5], [5.1 + 1e-9, 3.5]]
     names = Basis(degree=None, centres=centres, width=9.0).fit(X[:, :2]).get_feature_names_out()
     assert names.tolist() == ["near (5.1, 3.5) #1", "near (5.1, 3.5) #2"]
@@ -219,7 +219,7 @@ def test_kernels_are_named_to_three_digits_in_every_column_however_wide_they_are
     assert names.tolist() == ["near (5.1, 0.00321, 203, 3710)", "near (4.9, 0, 197, 3690)"]
 
 
-def test_kernels_that_are_close_are_told_apart_by_more_digits():
+def test_close_kernels_are_named_with_more_digits():
     centres = [[3714.2], [3712.0]]
     names = Basis(degree=None, centres=centres, width=500.0).fit(centres).get_feature_names_out()
     assert names.tolist() == ["near (3714)", "near (3712)"]
@@ -382,7 +382,7 @@ WIDE = np.zeros((3, 200))
         ({"centres": [[1.0] * 4, [2.0]]}, X, ShapeError, r"Row 1 .* has 1 entries and row 0 has 4"),
         ({"centres": "many"}, X, OptionError, r"centres='many' .*number of centres"),
         ({"centres": [1.0, 2.0]}, X, ShapeError, r"2D array, got 1D"),
-        ({"centres": 151}, X, BasisError, r"151 centres for 150 row\(s\).*centres=150 or fewer"),
+        ({"centres": 151}, X, BasisError, r"151 centres for 150 rows.*centres=150 or fewer"),
         ({"centres": 3}, X[[0] * 9 + [1]], BasisError, r"3 centres for 10 row.*2 of them distinct"),
         (
             {"centres": X[:5, :3]},
@@ -401,7 +401,7 @@ WIDE = np.zeros((3, 200))
             {},
             WIDE,
             BasisError,
-            r"200 feature\(s\) up to degree 2 .*20,300 columns.*limit is 10,000",
+            r"200 features up to degree 2 .*20,300 columns.*limit is 10,000",
         ),
         ({"degree": 9, "interactions": "only"}, WIDE, BasisError, r"columns; the limit is 10,000"),
         ({"max_columns": 16, "centres": 3}, X, BasisError, r"17 columns; the limit is 16.*=17"),
@@ -417,7 +417,7 @@ WIDE = np.zeros((3, 200))
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_numbers_and_the_way_out(options, rows, error, text):
+def test_invalid_options_raise_with_numbers_and_remedy(options, rows, error, text):
     with pytest.raises(error, match=text):
         Basis(**options).fit(rows)
 

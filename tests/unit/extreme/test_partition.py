@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from discriminant.extreme.model.fitted_tree import LabelPartition
 from discriminant.extreme.model.partition import (
     balanced_partition,
     label_means,
@@ -15,7 +16,6 @@ from discriminant.extreme.model.partition import (
     sort_by_frequency,
     wide_partition,
 )
-from discriminant.extreme.model.fitted_tree import LabelPartition
 
 
 def rows_of(*, n_labels: int, n_rows: int = 400, seed: int = 0, n_features: int = 50):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from discriminant.extreme.model.search import exhaustive_scores, search_top_k
 from discriminant.extreme.model.fitted_tree import Forest, Layer, Tree
+from discriminant.extreme.model.search import exhaustive_scores, search_top_k
 
 D = 30
 

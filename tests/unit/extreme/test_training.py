@@ -16,6 +16,7 @@ import pytest
 from scipy import optimize, sparse
 
 from discriminant.errors import CheckpointError
+from discriminant.extreme.model.fitted_tree import LabelPartition, Layer, Tree
 from discriminant.extreme.model.layer_store import ChunkPart, DiskStore
 from discriminant.extreme.model.partition import (
     balanced_partition,
@@ -29,7 +30,6 @@ from discriminant.extreme.model.train import (
     estimate_tree,
     train_tree,
 )
-from discriminant.extreme.model.fitted_tree import LabelPartition, Layer, Tree
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 
@@ -256,7 +256,7 @@ def test_bundles_have_every_task_once_and_the_largest_first():
 def test_a_large_node_done_in_several_tasks_has_the_same_bits(monkeypatch):
     X, Y = rows_of(n_labels=100)
     whole = train_tree(one_vs_rest_partition(100), X, Y, settings=TrainingSettings())
-    monkeypatch.setattr("discriminant.extreme.model.tasks._LARGE", 1)
+    monkeypatch.setattr("discriminant.extreme.model.tasks._MAX_WORK", 1)
     assert the_same(
         whole, train_tree(one_vs_rest_partition(100), X, Y, settings=TrainingSettings())
     )
@@ -432,7 +432,7 @@ def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
     place = tmp_path / "s"
     place.mkdir()
     (place / "lock").write_text("process 1 on there")
-    (place / ".spool.json.0a1b2c3d").write_text('{"for')
+    (place / ".training.json.0a1b2c3d").write_text('{"for')
     found = train_tree(
         one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=place
     )
@@ -440,7 +440,7 @@ def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["[]", "5", "null", "[" * 100_000], ids=lambda text: text[:9])
-@pytest.mark.parametrize("name", ["spool.json", "level-1/kinds.json"])
+@pytest.mark.parametrize("name", ["training.json", "level-1/kinds.json"])
 def test_spool_of_other_content_is_damaged(tmp_path, name, content):
     place = tmp_path / "s"
     partition, X, Y = stopped(place)

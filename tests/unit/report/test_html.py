@@ -233,3 +233,10 @@ def test_the_markdown_has_every_section():
         "What matters",
         "Using the model",
     ]
+
+
+def test_selected_model_and_best_rda_setting_are_highlighted():
+    page, style = render(iris()), asset("style.css")
+    for kind in ("label", "bar", "dot"):
+        assert f'class="{kind} selected"' in page and f".{kind}.selected" in style
+    assert 'class="selected"/>' in page and "rect.selected" in style

@@ -50,7 +50,7 @@ def test_no_class_is_called_rare_if_all_are_about_as_frequent():
     assert not any("rarest" in line for line in in_short(study.facts()))
 
 
-def test_a_model_no_better_than_the_most_frequent_class_is_told_so_where_it_is_taken():
+def test_reason_for_selection_says_if_the_error_does_not_beat_the_baseline():
     study = dd.study(churn(signal=0.0), target="y")
     study.compare(["lda"])
-    assert "it is not clearly better than that" in study.choose().why
+    assert "the model is not significantly better than this baseline" in study.choose().why

@@ -428,10 +428,10 @@ def test_what_cannot_be_drawn_is_said_with_the_way_out(name):
         call()
 
 
-def test_a_shuffled_walk_without_a_seed_cannot_be_walked_again():
+def test_shuffled_passes_without_a_seed_cannot_be_repeated():
     X, y = SEPALS[:100], KINDS[:100]
     model = dd.Perceptron(shuffle=True).fit(X, y)
-    with pytest.raises(OptionError, match="random_state=None is not valid: it must be a whole"):
+    with pytest.raises(OptionError, match="random_state=None is not valid: it must be an integer"):
         dd.plot_perceptron_path(model, X, y)
 
 

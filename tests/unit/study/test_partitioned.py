@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
 from discriminant.cli.run import run
-from discriminant.engines import dispatch as engine, memory_limit
+from discriminant.engines import dispatch, memory_limit
 from discriminant.engines.partitioned_table import PartitionedTable
-from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError
-from discriminant.study import predict
+from discriminant.errors import EngineError, OptionError, SampledRowsWarning, TargetError
+from discriminant.study import progress
 from discriminant.table.memory import Table
 
 NAMES = ["p", "q", "r"]
@@ -46,8 +46,8 @@ def laid(frame, folder, files=4):
 @pytest.fixture
 def few_drawn(monkeypatch):
     """Of a table some 400 rows are drawn."""
-    monkeypatch.setattr(engine, "_SAMPLE_ROWS", 400)
-    monkeypatch.setattr("discriminant.assessment.resampling.folds._DRAWN", 400)
+    monkeypatch.setattr(dispatch, "_SAMPLE_ROWS", 400)
+    monkeypatch.setattr("discriminant.assessment.resampling.folds._SAMPLE_ROWS", 400)
     monkeypatch.setattr("discriminant.table.files.splits.SMALL", 1)
 
 
@@ -61,7 +61,7 @@ def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, mon
     monkeypatch.setattr(memory_limit, "SMALL_FILE", 1000)
     monkeypatch.setattr(memory_limit, "free_memory", lambda: 8000)
     found = dd.study(file, target="kind")
-    assert isinstance(found.rows, PartitionedTable) and "in parts (files)" in " ".join(
+    assert isinstance(found.rows, PartitionedTable) and "in partitions (files)" in " ".join(
         found.opened.notes
     )
     assert isinstance(dd.study(file, target="kind", engine="memory").rows, Table)
@@ -155,10 +155,10 @@ def test_the_report_says_which_rows_it_shows(tmp_path):
     study.compare(QUICK)
     facts = study.report(tmp_path / "page.html", save=tmp_path / "rows.model")
     assert facts["read"]["rows"] == sum(one["rows"] for one in facts["read"]["classes"]) == 2400
-    assert "rows drawn from 2,400" in facts["decision"]["drawn"]
-    assert any("drawn from 2,400" in note for note in facts["space"]["notes"])
+    assert "of the 2,400 rows" in facts["decision"]["drawn"]
+    assert any("of the 2,400 rows" in note for note in facts["space"]["notes"])
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
-    assert "drawn from 2,400" in (tmp_path / "page.html").read_text()
+    assert "of the 2,400 rows" in (tmp_path / "page.html").read_text()
     assert dd.load(tmp_path / "rows.model").predict(table(5)).shape == (5,)
 
 
@@ -170,7 +170,7 @@ def test_logistic_is_fitted_to_all_rows_and_support_vectors_say_to_how_many(tmp_
     theirs = LogisticRegression(C=np.inf, tol=1e-10).fit(frame[NAMES], frame["kind"])
     np.testing.assert_allclose(ours, theirs.predict_proba(frame[NAMES])[:, 1], atol=1e-5)
     study.model("svm")
-    told = [one for one in study.warnings if isinstance(one, DrawnRowsWarning)]
+    told = [one for one in study.warnings if isinstance(one, SampledRowsWarning)]
     assert "of the 2,400" in str(told[0])
 
 
@@ -196,7 +196,7 @@ def test_a_column_of_folds_is_no_feature_and_keeps_to_rows_that_are_kept(tmp_pat
 
 
 def test_progress_tells_rows_a_second_and_the_time_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(predict, "_EVERY", 0.0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr("discriminant.table.files.splits.SMALL", 1)
     told = []
     study = dd.study(

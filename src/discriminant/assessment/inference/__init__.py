@@ -1,1 +1,1 @@
-"""Standard errors, tests and printed tables of fitted models and of class moments."""
+"""Statistical inference: standard errors, tests and printed tables of fitted models and moments."""

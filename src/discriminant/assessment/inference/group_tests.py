@@ -1,7 +1,7 @@
-"""Whether classes have one covariance (Box's M).
+"""Box's M test of equal covariances, and Hotelling's T2 test of equal means.
 
-With C_k the covariance of class k on v_k = n_k - 1 degrees of freedom and C the pooled one on
-v = n - K:
+Box's M: with C_k the covariance of class k on v_k = n_k - 1 degrees of freedom and C the pooled
+covariance on v = n - K:
 
     M = v log|C| - sum v_k log|C_k|
 
@@ -13,20 +13,19 @@ v = n - K:
                  c2 > c1^2:  M / b, b = a / (1 - c1 - a / df2)
                  c2 < c1^2:  df2 M / (a (b - M)), b = df2 / (1 - c1 + 2 / df2)
 
-Box (1949), Biometrika 36. Determinants are of columns over their pooled sd, so that no unit
-matters; those shown are in the user's. M is sensitive to tails: a small p may mean tails that are
-not Gaussian rather than covariances that differ.
+Box (1949), Biometrika 36. Determinants are computed for standardised columns, so that units do not
+matter; the printed determinants are in the user's units. M is sensitive to heavy tails: a small p
+may be due to rows that are not Gaussian rather than to different covariances.
 
-Whether two means differ (Hotelling's T2): of two classes, or of two tables of one make (drift).
-
+Hotelling's T2 compares the means of two classes, or of two tables with the same columns (drift).
 With C the covariance within both, on v = n_1 + n_2 - 2 degrees of freedom:
 
     D2 = (m_2 - m_1)' C^-1 (m_2 - m_1)        T2 = n_1 n_2 / (n_1 + n_2) D2
     F  = (v - d + 1) / (v d) T2  on d and v - d + 1
 
-and of each feature alone t_j = (m_2j - m_1j) / (sd_j sqrt(1/n_1 + 1/n_2)) on v. Two tables are
-each taken as one class of all their rows, or of those of the labels named: without labels a change
-of the shares of classes counts as drift as well.
+and for each feature t_j = (m_2j - m_1j) / (sd_j sqrt(1/n_1 + 1/n_2)) on v degrees of freedom. If
+two tables are compared, all rows of a table form one class, or only those with the given labels.
+Without labels, a change of the class frequencies also counts as drift.
 """
 
 from __future__ import annotations
@@ -66,29 +65,29 @@ _BOX_M = "Box's M"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxM(PrintedResult):
-    """What `box_m` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `box_m`: the statistic with its chi-square and F approximations."""
 
-    labels: Labels  # (K,)
-    features: tuple[str, ...]  # d names
-    rows: Floats  # (K,)
-    logdet: Floats  # (K,) of the covariance of each class, in the user's units
+    labels: Labels  # (K,) classes
+    features: tuple[str, ...]  # names of the d features
+    rows: Floats  # (K,) number of rows of each class
+    logdet: Floats  # (K,) log determinant of each class covariance, in the user's units
     logdet_pooled: float
     m: float
     chi2: float
     df: float
-    p: float  # of chi2
+    p: float  # p-value of chi2
     f: FTest
 
     @property
     def text(self) -> str:
-        """Laid out as SPSS prints it, with the chi-square of SAS."""
-        dets = [
+        """Tables in the layout of SPSS, followed by the chi-square test of SAS."""
+        determinants = [
             [str(label), format_degrees(rows), format_number(logdet)]
-            for label, rows, logdet in zip(self.labels, self.rows, self.logdet, strict=True)
+            for label, rows, logdet in (
+                *zip(self.labels, self.rows, self.logdet, strict=True),
+                ("Pooled", float(self.rows.sum()), self.logdet_pooled),
+            )
         ]
-        dets.append(
-            ["Pooled", format_degrees(float(self.rows.sum())), format_number(self.logdet_pooled)]
-        )
         tests = [
             ["Chi-square", format_number(self.chi2), format_degrees(self.df), "", format_p(self.p)],
             [
@@ -101,7 +100,7 @@ class BoxM(PrintedResult):
         ]
         return "\n".join(
             [
-                *text_table("Log determinants", ["Class", "Rows", "Log determinant"], dets),
+                *text_table("Log determinants", ["Class", "Rows", "Log determinant"], determinants),
                 "",
                 f"Box's M: {format_number(self.m)}",
                 "",
@@ -110,7 +109,7 @@ class BoxM(PrintedResult):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
+        """Return the result as a dictionary of plain numbers, lists and texts."""
         return {
             "features": list(self.features),
             "classes": self._records(),
@@ -123,7 +122,7 @@ class BoxM(PrintedResult):
         }
 
     def frame(self) -> Any:
-        """The classes as a pandas frame, a row each."""
+        """Return a pandas frame with a row for each class."""
         return import_pandas().DataFrame(self._records()).set_index("label")
 
     def _records(self) -> list[dict[str, Any]]:
@@ -140,60 +139,69 @@ def box_m(moments: Any, y: Any = None) -> BoxM:
 
     Parameters
     ----------
-    moments
-        Of detail 'class', with more rows than features in every class; or rows X, with their
-        labels as `y`.
-    y
-        (N,) labels of rows; left out beside moments.
+    moments : ClassMoments or rows
+        Moments of detail 'class', with more rows than features in every class; or rows X, with
+        their labels as `y`.
+    y : array of shape (N,), optional
+        Labels of the rows; omit with moments.
+
+    Returns
+    -------
+    BoxM
 
     Examples
     --------
     Two classes of one feature, with variances 2 and 2 on 1 degree of freedom each: no difference.
 
     >>> from discriminant import moments
-    >>> found = box_m(moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"]))
-    >>> found.m, found.p
+    >>> test = box_m(moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"]))
+    >>> test.m, test.p
     (0.0, 1.0)
     """
     moments = moments_of(moments, y, _BOX_M, detail="class")
     standard = standardise(moments, _BOX_M)
-    _check_weight(standard)
+    d, v = len(standard.features), standard.weight - 1
+    small = v < d
+    if small.any():
+        labels, rows = standard.labels[small].tolist(), standard.weight[small].tolist()
+        raise InferenceError.small_classes(_BOX_M, labels, rows, d)
     pooled = standard.metric(_BOX_M).logdet
-    each = _log_determinants(moments, standard)
+    logdets = _log_determinants(moments, standard)
     units = 2 * float(np.log(standard.sd).sum() + np.log(standard.unit).sum())
-    v = standard.weight - 1
-    m = max(float(v @ (pooled - each)), 0.0)  # below zero only by rounding
+    m = max(float(v @ (pooled - logdets)), 0.0)  # negative only by rounding
     return BoxM(
         standard.labels,
         standard.features,
         standard.weight,
-        each + units,
+        logdets + units,
         pooled + units,
         m,
-        *_approximations(m, v, len(standard.features)),
+        *_approximations(m, v, d),
     )
 
 
 def _log_determinants(moments: ClassMoments, standard: StandardisedScatter) -> Floats:
-    """(K,) of the covariance of each class, in units of the pooled sd."""
+    """Return the log determinant of each class covariance, (K,).
+
+    Features are in units of their pooled standard deviation.
+    """
     columns = find_columns(moments.features, list(standard.features))
-    square, found = np.ix_(columns, columns), []
+    square, logdets = np.ix_(columns, columns), []
     for code in np.flatnonzero(moments.weight > 0):
         label = moments.labels[code]
         covariance = moments.scatter[code][square] / (moments.weight[code] - 1)
-        still = np.diagonal(covariance) <= rounding_variance(moments.mean[code][None, columns])
-        if still.any():
-            names = np.array(standard.features, dtype=object)[still].tolist()
+        constant = np.diagonal(covariance) <= rounding_variance(moments.mean[code][None, columns])
+        if constant.any():
+            names = np.array(standard.features, dtype=object)[constant].tolist()
             raise InferenceError.constant_in_class(_BOX_M, label, names)
         covariance = covariance / standard.sd[:, None] / standard.sd
-        found.append(
-            invertible_metric(covariance, standard.features, f"{_BOX_M}, class '{label}'").logdet
-        )
-    return np.array(found)
+        metric = invertible_metric(covariance, standard.features, f"{_BOX_M}, class '{label}'")
+        logdets.append(metric.logdet)
+    return np.array(logdets)
 
 
 def _approximations(m: float, v: Floats, d: int) -> tuple[float, float, float, FTest]:
-    """Chi-square with its degrees and p, and F."""
+    """Return the chi-square approximation (value, degrees of freedom, p) and the F test."""
     q, total = len(v) - 1, float(v.sum())
     c1 = float((1 / v).sum() - 1 / total) * (2 * d * d + 3 * d - 1) / (6 * (d + 1) * q)
     c2 = float((1 / v**2).sum() - 1 / total**2) * (d - 1) * (d + 2) / (6 * q)
@@ -214,48 +222,33 @@ def _box_f(m: float, df: float, c1: float, c2: float) -> FTest:
     return FTest(_BOX_M, m, float(f), df, float(df2), float(p))
 
 
-def _check_weight(standard: StandardisedScatter) -> None:
-    d = len(standard.features)
-    light = standard.weight - 1 < d
-    if light.any():
-        labels, rows = standard.labels[light].tolist(), standard.weight[light].tolist()
-        raise InferenceError.small_classes(_BOX_M, labels, rows, d)
-
-
 _HOTELLING = "Hotelling's T2"
 _TABLES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hotelling(PrintedResult):
-    """What `hotelling` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `hotelling`: the test of equal means, and a t test of each feature."""
 
-    labels: tuple[Any, Any]  # of the two classes, or 'first' and 'second' table
-    features: tuple[str, ...]  # d names
+    labels: tuple[Any, Any]  # the two classes; or 'first' and 'second', if two tables are compared
+    features: tuple[str, ...]  # names of the d features
     rows: tuple[float, float]
     d2: float  # squared Mahalanobis distance of the means
     t2: FTest
-    difference: Floats  # (d,) second less first, in the user's units
-    effect: Floats  # (d,) the same in sd
+    difference: Floats  # (d,) mean of the second minus mean of the first, in the user's units
+    effect: Floats  # (d,) the same difference, in standard deviations within classes
     t: Floats  # (d,)
     t_df: float
-    p: Floats  # (d,) of t, two-sided
+    p: Floats  # (d,) two-sided p-values of t
 
     @property
     def text(self) -> str:
-        """The test, then each feature."""
+        """The test of all features together, then the test of each feature."""
         test, (first, second) = self.t2, self.labels
+        columns = zip(self.features, self.difference, self.effect, self.t, self.p, strict=True)
         rows = [
-            [
-                name,
-                format_number(difference),
-                format_number(effect),
-                format_number(t, 4),
-                format_p(p),
-            ]
-            for name, difference, effect, t, p in zip(
-                self.features, self.difference, self.effect, self.t, self.p, strict=True
-            )
+            [name, *map(format_number, (difference, effect)), format_number(t, 4), format_p(p)]
+            for name, difference, effect, t, p in columns
         ]
         title = f"Each feature, t on {format_degrees(self.t_df)}"
         lines = [
@@ -271,7 +264,7 @@ class Hotelling(PrintedResult):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
+        """Return the result as a dictionary of plain numbers, lists and texts."""
         return {
             "labels": list(self.labels),
             "rows": list(self.rows),
@@ -281,7 +274,7 @@ class Hotelling(PrintedResult):
         }
 
     def frame(self) -> Any:
-        """The features as a pandas frame, a row each."""
+        """Return a pandas frame with a row for each feature."""
         return import_pandas().DataFrame(self._records()).set_index("feature")
 
     def _records(self) -> list[dict[str, Any]]:
@@ -309,37 +302,45 @@ def hotelling(
 
     Parameters
     ----------
-    moments
-        Of detail 'pooled' or finer; to choose among classes of detail 'class'. Or rows X.
-    other
-        Moments of a second table of the same columns, for instance of a later month; or, with one
-        table, the two labels; or, with rows, their (N,) labels.
-    labels
-        Without `other`: the two classes to compare, None if there are two. With `other`: the
-        classes whose rows are compared between the tables, None for all.
+    moments : ClassMoments or rows
+        Moments of detail 'pooled' or finer; of detail 'class' if two of several classes are to be
+        selected. Or rows X.
+    other : ClassMoments or array, optional
+        Moments of a second table with the same columns, for instance of a later month. Or, to
+        compare two classes of one table, their two labels. Or, if `moments` are rows, the labels of
+        the rows, (N,).
+    labels : sequence, optional
+        Without `other`: the two classes to compare; None if there are only two. With `other`: the
+        classes whose rows are compared between the two tables; None for all classes.
+
+    Returns
+    -------
+    Hotelling
 
     Examples
     --------
     >>> from discriminant import moments
-    >>> found = hotelling(moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"]))
-    >>> round(found.t2.value, 6), round(found.d2, 6)  # 5 apart, variance 2
+    >>> test = hotelling(moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"]))
+    >>> round(test.t2.value, 6), round(test.d2, 6)  # difference 5, variance 2
     (12.5, 12.5)
     """
     if not isinstance(moments, (ClassMoments, ClassRows)):
         moments, other = moments_of(moments, other, _HOTELLING, detail="class"), None
     if isinstance(other, list | tuple | np.ndarray) and np.ndim(other) == 1:
         return hotelling(moments, labels=list(other))
-    chosen = _classes(moments, labels) if other is None else _tables(moments, other, labels)
-    standard = standardise(chosen, _HOTELLING)
-    order = [0, 1] if labels is None or other is not None else _order(standard.labels, labels)
+    groups = _classes(moments, labels) if other is None else _tables(moments, other, labels)
+    standard = standardise(groups, _HOTELLING)
+    names, order = standard.labels.tolist(), [0, 1]
+    if labels is not None and other is None:
+        order = [names.index(label) for label in labels]
     first, second = order
-    step = standard.apart[second] - standard.apart[first]
+    step = standard.deviations[second] - standard.deviations[first]
     n = standard.weight[order]
     d2 = float(standard.metric(_HOTELLING).squared_distances(step[None])[0])
     size = float(n.prod() / n.sum())
     t = step * np.sqrt(size)
     return Hotelling(
-        (standard.labels.tolist()[first], standard.labels.tolist()[second]),
+        (names[first], names[second]),
         standard.features,
         (float(n[0]), float(n[1])),
         d2,
@@ -358,24 +359,19 @@ def _t_squared(value: float, d: int, v: float) -> FTest:
 
 
 def _classes(moments: ClassMoments, labels: Sequence[Any] | None) -> ClassMoments:
-    """Two classes of one table."""
+    """Return the moments of the two classes of one table that are compared."""
     check_products(moments, _HOTELLING)
-    found = moments.labels[moments.weight > 0].tolist() if labels is None else list(labels)
-    if len(found) != 2:
-        raise InferenceError.not_two(_HOTELLING, found)
-    return moments.classes(found).reduce("pooled")
+    names = moments.labels[moments.weight > 0].tolist() if labels is None else list(labels)
+    if len(names) != 2:
+        raise InferenceError.not_two(_HOTELLING, names)
+    return moments.classes(names).reduce("pooled")
 
 
 def _tables(moments: ClassMoments, other: Any, labels: Sequence[Any] | None) -> ClassMoments:
-    """Two tables as two classes."""
+    """Return the moments of two tables, each table as one class."""
     parts: list[ClassMoments] = []
     for name, part in zip(_TABLES, (moments, other), strict=True):
         check_products(part, _HOTELLING)
-        kept = part if labels is None else part.classes(list(labels))
-        parts.append(kept.reduce("pooled").group({name: kept.labels.tolist()}))
+        selected = part if labels is None else part.classes(list(labels))
+        parts.append(selected.reduce("pooled").group({name: selected.labels.tolist()}))
     return parts[0] + parts[1]
-
-
-def _order(found: Any, labels: Sequence[Any]) -> list[int]:
-    """The places of the labels in the order they were asked for."""
-    return [found.tolist().index(label) for label in labels]

@@ -1,18 +1,17 @@
-"""Whether class means differ, from moments alone: one-way multivariate analysis of variance.
+"""One-way multivariate analysis of variance (MANOVA) from moments.
 
-All follows from the eigenvalues of W^-1 B, W the scatter within classes and B that of their means:
-the four tests (`assessment.four_tests`), the canonical directions (`assessment.canonical`), and, of
-each feature alone,
+All results follow from the scatter matrices W, within classes, and B, of the class means. The
+eigenvalues of W^-1 B give four multivariate tests and the canonical directions; the diagonals of W
+and B give a test of each feature,
 
     F_j = (B_jj / (K - 1)) / (W_jj / (n - K)),   lambda_j = W_jj / T_jj
 
-Weights count rows: n is their sum. Rows are not read, so that moments merged from many files are
-tested as one. Features that depend on one another within classes are named in an error.
+Weights count rows: n is the sum of the weights. Rows are not read, so moments merged from many
+files are tested as one table. Features that are collinear within classes raise an error that names
+them.
 
-Wilks, Pillai, Hotelling-Lawley and Roy: four ways to say that class means differ, each as an F.
-
-Of the eigenvalues l of W^-1 B, in d features with q = K - 1 and v = n - K degrees of freedom and
-s = min(d, q):
+The four tests of equal class means, each as an F: with l the eigenvalues of W^-1 B, d features,
+q = K - 1 and v = n - K degrees of freedom and s = min(d, q):
 
     Wilks             prod 1 / (1 + l)     Rao's F: with t = sqrt((d^2 q^2 - 4) / (d^2 + q^2 - 5))
                                            (1 if d^2 + q^2 <= 5) and m = v - (d - q + 1) / 2,
@@ -20,39 +19,39 @@ s = min(d, q):
     Pillai            sum l / (1 + l)      P / (s - P) df2 / df1 on s max(d, q), s (v - d + s)
     Hotelling-Lawley  sum l                H df2 / (s df1) on s max(d, q), s (v - d - 1) + 2
     Roy               max l                R df2 / df1 on max(d, q), v - max(d, q) + q;
-                                           an upper bound of F, so that its p is a lower bound
+                                           this F is an upper bound, so p is a lower bound
 
-These are the approximations of R's summary.manova. Where degrees of freedom are not positive there
-is no approximation, and F and p are nan.
+These are the approximations of R's summary.manova. Without positive degrees of freedom F and p are
+NaN.
 
-Scatter within and between classes, in units in which no test depends on the columns' own.
+Scatter within and between classes is standardised, so that no test depends on the units of columns:
 
-    degrees = n - K            n the sum of weights (they count rows), K the classes that have any
+    degrees = n - K            n the sum of weights, K the number of classes that have rows
     sd_j    = sqrt(W_jj / degrees)
     within  = W_ij / (degrees sd_i sd_j)      correlations within classes
-    apart_k = (mean_k - mean) / sd
+    deviations_k = (mean_k - mean) / sd
 
-A column that is constant in all rows is left out and named. One that is constant within every
-class but not between them has no test: its F is infinite, and that is said as an error.
+A column that is constant in all rows is dropped with a warning. A column that is constant within
+every class but differs between classes has an infinite F and raises an error.
 
-Canonical discriminant analysis: the directions that tell classes apart, and how they are read.
-
-With W v = the scatter within classes along v, B v = l W v and v scaled to variance 1 within
-classes, for the directions i = 1 .. s, s = min(d, K - 1):
+Canonical discriminant analysis: the directions v that separate the classes solve B v = l W v and
+are scaled to variance 1 within classes. For the directions i = 1 .. s, s = min(d, K - 1):
 
     correlation_i = sqrt(l_i / (1 + l_i))      share_i = l_i / sum l
-    wilks_i       = prod over j >= i of 1 / (1 + l_j): whether the directions from i on say nothing,
-                    by Rao's F (SAS, candisc) and Bartlett's chi-square (SPSS),
+    wilks_i       = prod over j >= i of 1 / (1 + l_j): tests whether the directions from i on are
+                    zero, by Rao's F (SAS, candisc) and Bartlett's chi-square (SPSS),
                     -(n - 1 - (d + K) / 2) log wilks_i on (d - i + 1)(K - i)
 
     raw          v in the user's units: score = (x - mean) . raw = constant + x . raw
     standardised raw_j sd_j, sd within classes (SPSS, candisc, SAS "pooled within-class")
     total        raw_j sd of all rows (SAS "total-sample")
-    structure    correlation within classes of column j and score i: within v, in units of sd
-    structure_total, of all rows: T v = (1 + l) W v, so structure sqrt((1 + l) W_jj / T_jj)
+    structure    correlation, within classes, of column j and score i: `within` v, in units of sd
+    structure_total    the same over all rows: since T v = (1 + l) W v, it is
+                 structure sqrt((1 + l) W_jj / T_jj)
     means        scores of the class means (SPSS "functions at group centroids")
 
-A direction is turned so that the last class it tells from the centre has a positive mean.
+The sign of a direction is chosen so that the mean score is positive for the last class whose mean
+differs from the centre.
 """
 
 from __future__ import annotations
@@ -85,7 +84,6 @@ from discriminant.errors import (
 )
 from discriminant.models.gaussian.covariance import (
     Metric,
-    RankDeficiency,
     factorise,
     rounding_variance,
 )
@@ -100,7 +98,7 @@ from discriminant.table.memory import as_table
 
 @dataclass(frozen=True, slots=True)
 class Degrees:
-    """Of freedom: of the features, between classes (K - 1) and within them (n - K)."""
+    """Number of features, degrees of freedom between classes (K - 1) and within them (n - K)."""
 
     features: int
     between: int
@@ -109,7 +107,7 @@ class Degrees:
 
 @dataclass(frozen=True, slots=True)
 class FTest:
-    """A statistic and what an F says of it."""
+    """A test statistic with its F value, degrees of freedom and p-value."""
 
     name: str
     value: float
@@ -119,27 +117,29 @@ class FTest:
     p: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers."""
+        """Return the test as a dictionary of plain numbers."""
         return asdict(self)
 
 
 def four_tests(eigenvalues: Floats, degrees: Degrees) -> tuple[FTest, FTest, FTest, FTest]:
-    """All four, in the order of the module's table.
+    """Return the tests of Wilks, Pillai, Hotelling-Lawley and Roy.
 
     >>> [round(test.f, 6) for test in four_tests(np.array([2.0]), Degrees(1, 1, 4.0))]
     [8.0, 8.0, 8.0, 8.0]
     """
-    kept = eigenvalues / (1.0 + eigenvalues)
     return (
         wilks(-float(np.log1p(eigenvalues).sum()), degrees),
-        pillai(float(kept.sum()), degrees),
+        pillai(float((eigenvalues / (1.0 + eigenvalues)).sum()), degrees),
         _hotelling_lawley(float(eigenvalues.sum()), degrees),
         _roy(float(eigenvalues.max(initial=0.0)), degrees),
     )
 
 
 def wilks(log_value: float, degrees: Degrees, *, skipped: int = 0) -> FTest:
-    """Rao's F of the logarithm of Wilks' lambda; of all eigenvalues but the first `skipped`."""
+    """Return Rao's F test of Wilks' lambda, without the first `skipped` eigenvalues.
+
+    `log_value` is the log of lambda.
+    """
     d, q = degrees.features, degrees.between
     middle = degrees.within - (d - q + 1) / 2
     d, q = d - skipped, q - skipped
@@ -150,7 +150,7 @@ def wilks(log_value: float, degrees: Degrees, *, skipped: int = 0) -> FTest:
 
 
 def pillai(value: float, degrees: Degrees) -> FTest:
-    """The F of Pillai's trace."""
+    """Return the F test of Pillai's trace."""
     d, q = degrees.features, degrees.between
     s = min(d, q)
     ratio = value / (s - value) if value < s else np.inf
@@ -158,7 +158,7 @@ def pillai(value: float, degrees: Degrees) -> FTest:
 
 
 def f_p_value(f: float | Floats, df1: float, df2: float) -> Any:
-    """P(F > f)."""
+    """Return the p-value P(F > f) of an F distribution with df1 and df2 degrees of freedom."""
     return special.fdtrc(df1, df2, f)
 
 
@@ -170,8 +170,8 @@ def _hotelling_lawley(value: float, degrees: Degrees) -> FTest:
 
 
 def _roy(value: float, degrees: Degrees) -> FTest:
-    most = max(degrees.features, degrees.between)
-    return _test("Roy", value, value, most, degrees.within - most + degrees.between)
+    df1 = max(degrees.features, degrees.between)
+    return _test("Roy", value, value, df1, degrees.within - df1 + degrees.between)
 
 
 def _test(name: str, value: float, ratio: float, df1: float, df2: float) -> FTest:
@@ -183,34 +183,34 @@ def _test(name: str, value: float, ratio: float, df1: float, df2: float) -> FTes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandardisedScatter:
-    """K classes of some weight in d features that vary within them."""
+    """Standardised scatter of K classes, in the d features that vary within classes."""
 
-    labels: Labels  # (K,)
-    features: tuple[str, ...]  # d names
-    weight: Floats  # (K,)
-    apart: Floats  # (K, d) class means from the centre, in sd
-    within: Floats  # (d, d) correlations
-    sd: Floats  # (d,) within classes, in units of the anchor
-    unit: Floats  # (d,) of the anchor
-    centre: Floats  # (d,) mean of all rows in the user's numbers
+    labels: Labels  # (K,) classes
+    features: tuple[str, ...]  # names of the d features
+    weight: Floats  # (K,) weight of each class
+    deviations: Floats  # (K, d) class means minus the overall mean, in units of sd
+    within: Floats  # (d, d) correlations within classes
+    sd: Floats  # (d,) standard deviations within classes, in units of the anchor
+    unit: Floats  # (d,) units of the anchor
+    centre: Floats  # (d,) mean of all rows, in the user's units
 
     @property
     def rows(self) -> float:
-        """How many rows, counted by weight."""
+        """Number of rows: the sum of their weights."""
         return float(self.weight.sum())
 
     @property
     def degrees(self) -> float:
-        """Of freedom within classes."""
+        """Degrees of freedom within classes."""
         return self.rows - len(self.labels)
 
     def between(self) -> Floats:
-        """(d, d) B_ij / (degrees sd_i sd_j)."""
-        root = np.sqrt(self.weight / self.degrees)[:, None] * self.apart
+        """Return the standardised scatter of the means, `B_ij / (degrees sd_i sd_j)`, (d, d)."""
+        root = np.sqrt(self.weight / self.degrees)[:, None] * self.deviations
         return np.asarray(root.T @ root)
 
     def metric(self, what: str) -> Metric:
-        """The correlations within classes, factorised; `what` is who asks."""
+        """Factorise the correlations within classes; errors name the analysis by `what`."""
         d = len(self.features)
         if self.degrees < d:
             raise InferenceError.too_wide(what, self.rows, len(self.labels), d)
@@ -218,156 +218,154 @@ class StandardisedScatter:
 
 
 def standardise(moments: ClassMoments, what: str) -> StandardisedScatter:
-    """The scatters of moments; `what` is who asks."""
+    """Return the standardised scatter of moments; `what` is the name of the analysis in errors."""
     check_products(moments, what)
-    some = moments.weight > 0
-    labels, weight = moments.labels[some], moments.weight[some]
-    degrees = _checked_degrees(labels, weight, what)
-    apart = (moments.mean - moments.centre)[some]
+    present = moments.weight > 0
+    labels, weight = moments.labels[present], moments.weight[present]
+    K, n = len(labels), float(weight.sum())
+    if K == 1:
+        raise LabelError.one_class(labels[0])
+    if n <= K:
+        raise TooFewRowsError.of_table(int(n), K, what)
+    degrees = n - K
+    deviations = (moments.mean - moments.centre)[present]
     variance = np.diagonal(moments.pooled) / degrees
-    moving = _moving(moments, variance, weight @ apart**2 / degrees, what)
-    sd = np.sqrt(variance[moving])
+    varying = _varying_columns(moments, variance, weight @ deviations**2 / degrees, what)
+    sd = np.sqrt(variance[varying])
     centre = moments.anchor.values(moments.centre)
     return StandardisedScatter(
         labels,
-        tuple(np.array(moments.features, dtype=object)[moving]),
+        tuple(np.array(moments.features, dtype=object)[varying]),
         weight,
-        apart[:, moving] / sd,
-        moments.pooled[np.ix_(moving, moving)] / degrees / sd[:, None] / sd,
+        deviations[:, varying] / sd,
+        moments.pooled[np.ix_(varying, varying)] / degrees / sd[:, None] / sd,
         sd,
-        moments.anchor.unit[moving],
-        centre[moving],
+        moments.anchor.unit[varying],
+        centre[varying],
     )
 
 
 def moments_of(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> ClassMoments:
-    """Moments of this detail or finer: those given, or those of rows and labels; one door."""
+    """Return moments of this detail or finer: the given ones, or those of given rows and labels."""
     if not isinstance(given, (ClassMoments, ClassRows)):
         if y is None:
             raise MomentsMismatchError.neither(what, type(given).__name__, detail)
         given = read_moments(as_table(given, y, name=what), detail=detail)
     elif y is not None:
         raise OptionError.of("y", "given", "left out beside moments, which have their classes")
-    if isinstance(given, ClassMoments) and given.holds(detail):
+    if isinstance(given, ClassMoments) and given.has(detail):
         return given
-    found = given.detail if isinstance(given, ClassMoments) else "rows"
-    raise MomentsMismatchError.needs_detail(what, detail, found)
+    own_detail = given.detail if isinstance(given, ClassMoments) else "rows"
+    raise MomentsMismatchError.needs_detail(what, detail, own_detail)
 
 
 def check_products(moments: ClassMoments, what: str) -> None:
-    """Moments that have products of columns."""
-    found = moments.detail if isinstance(moments, ClassMoments) else "rows"
-    if found in ("diagonal", "rows"):
-        raise MomentsMismatchError.needs_detail(what, "pooled", found)
+    """Raise unless the moments include the products of columns."""
+    detail = moments.detail if isinstance(moments, ClassMoments) else "rows"
+    if detail in ("diagonal", "rows"):
+        raise MomentsMismatchError.needs_detail(what, "pooled", detail)
 
 
 def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
-    """Metric of correlations that must have an inverse; few digits left are told."""
-    metric, lost = factorise(correlation)
-    if lost is None:
+    """Factorise a correlation matrix; raise if it is singular, warn if it is nearly singular."""
+    metric, deficiency = factorise(correlation)
+    if deficiency is None:
         assert metric is not None
         return metric
+    part = np.abs(deficiency.weakest).max(axis=1)
+    involved = [name for name, p in zip(features, part, strict=True) if p > 1e-3 * part.max()]
     if metric is None:
-        raise InferenceError.collinear(what, _involved(lost, features), lost.rank, len(features))
-    warn(CollinearWarning.of_test(what, _involved(lost, features), lost.condition))
+        raise InferenceError.collinear(what, involved, deficiency.rank, len(features))
+    warn(CollinearWarning.of_test(what, involved, deficiency.condition))
     return metric
 
 
-def _involved(lost: RankDeficiency, features: tuple[str, ...]) -> list[str]:
-    part = np.abs(lost.weakest).max(axis=1)
-    return [name for name, much in zip(features, part, strict=True) if much > 1e-3 * part.max()]
-
-
-def _checked_degrees(labels: Labels, weight: Floats, what: str) -> float:
-    K, n = len(labels), float(weight.sum())
-    if K == 1:
-        raise LabelError.one_class(labels[0])
-    if n <= K:
-        raise TooFewRowsError.of_table(int(n), K, what)
-    return n - K
-
-
-def _moving(
+def _varying_columns(
     moments: ClassMoments, variance: Floats, between: Floats, what: str
 ) -> npt.NDArray[np.bool_]:
-    """(d,) columns that vary within classes."""
+    """Return a boolean array (d,): True where the column varies within classes.
+
+    Columns that are constant in all rows cause a warning. Columns that differ only between
+    classes raise an error.
+    """
     noise = rounding_variance(moments.mean)
-    still = variance <= noise
+    constant = variance <= noise
     names = np.array(moments.features, dtype=object)
-    alone = still & (between > 4 * noise * moments.weight.sum())
-    if alone.any():
-        raise InferenceError.no_variance(what, names[alone].tolist())
-    if still.all():
+    separating = constant & (between > 4 * noise * moments.weight.sum())
+    if separating.any():
+        raise InferenceError.no_variance(what, names[separating].tolist())
+    if constant.all():
         raise InferenceError.all_constant(what, names.tolist())
-    if still.any():
-        warn(ConstantColumnWarning.of_columns(names[still].tolist()))
-    return np.asarray(~still)
+    if constant.any():
+        warn(ConstantColumnWarning.of_columns(names[constant].tolist()))
+    return np.asarray(~constant)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Canonical:
-    """s directions of K classes in d features."""
+    """Canonical directions: s directions that separate K classes in d features."""
 
-    eigenvalues: Floats  # (s,) falling
-    share: Floats  # (s,) of their sum
-    correlation: Floats  # (s,)
-    tests: tuple[FTest, ...]  # s: of the directions from this one on, together
-    chi2: Floats  # (s,) Bartlett's
-    chi2_df: Floats  # (s,)
-    chi2_p: Floats  # (s,)
-    raw: Floats  # (d, s) in the user's units
-    constant: Floats  # (s,)
-    standardised: Floats  # (d, s)
-    total: Floats  # (d, s) standardised by the sd of all rows
-    structure: Floats  # (d, s) within classes
-    structure_total: Floats  # (d, s)
-    means: Floats  # (K, s)
+    eigenvalues: Floats  # (s,) eigenvalues, decreasing
+    share: Floats  # (s,) share of the sum of all eigenvalues
+    correlation: Floats  # (s,) canonical correlations
+    tests: tuple[FTest, ...]  # s tests, each of its direction together with all that follow
+    chi2: Floats  # (s,) Bartlett's chi-square
+    chi2_df: Floats  # (s,) degrees of freedom of chi-square
+    chi2_p: Floats  # (s,) p-values of chi-square
+    raw: Floats  # (d, s) coefficients in the user's units
+    constant: Floats  # (s,) constant of each score
+    standardised: Floats  # (d, s) coefficients standardised by the sd within classes
+    total: Floats  # (d, s) coefficients standardised by the sd of all rows
+    structure: Floats  # (d, s) correlations of features and scores within classes
+    structure_total: Floats  # (d, s) correlations of features and scores over all rows
+    means: Floats  # (K, s) mean scores of the classes
 
 
 def canonical(standard: StandardisedScatter, *, metric: Metric, degrees: Degrees) -> Canonical:
-    """The table and the coefficients of the directions."""
-    found = canonical_variates(
+    """Compute the canonical directions with their tests and coefficients."""
+    variates = canonical_variates(
         _centred(standard),
         metric=metric,
         degrees=standard.degrees,
         prior=standard.weight / standard.rows,
         components=min(degrees.features, degrees.between),
     )
-    values, along = found.eigenvalues, found.scalings
-    spread = np.sqrt(1.0 + np.diagonal(standard.between()))[:, None]  # sqrt(T_jj / W_jj)
+    values, scalings = variates.eigenvalues, variates.scalings
+    # `sqrt(T_jj / W_jj)`, the ratio of total to within-class sd
+    total_sd = np.sqrt(1.0 + np.diagonal(standard.between()))[:, None]
     per_df = np.sqrt(standard.degrees / (standard.rows - 1))
-    structure = standard.within @ along
-    raw = along / standard.sd[:, None] / standard.unit[:, None]
+    structure = standard.within @ scalings
+    raw = scalings / standard.sd[:, None] / standard.unit[:, None]
     return Canonical(
         values,
-        found.share,
+        variates.share,
         np.sqrt(values / (1.0 + values)),
-        *_successive(values, degrees),
+        *_successive_tests(values, degrees),
         raw,
         -standard.centre @ raw,
-        along,
-        along * spread * per_df,
+        scalings,
+        scalings * total_sd * per_df,
         structure,
-        structure * np.sqrt(1.0 + values) / spread,
-        found.projected,
+        structure * np.sqrt(1.0 + values) / total_sd,
+        variates.projected,
     )
 
 
-def _successive(
+def _successive_tests(
     eigenvalues: Floats, degrees: Degrees
 ) -> tuple[tuple[FTest, ...], Floats, Floats, Floats]:
-    """What the directions from each one on say together: by F and by chi-square."""
+    """Test each direction together with all that follow, by F and by chi-square."""
     d, q = degrees.features, degrees.between
-    left = -np.cumsum(np.log1p(eigenvalues)[::-1])[::-1]
-    tests = tuple(wilks(float(log), degrees, skipped=i) for i, log in enumerate(left))
+    log_wilks = -np.cumsum(np.log1p(eigenvalues)[::-1])[::-1]
+    tests = tuple(wilks(float(log), degrees, skipped=i) for i, log in enumerate(log_wilks))
     place = np.arange(len(eigenvalues))
     df = ((d - place) * (q - place)).astype(np.float64)
-    chi2 = -(degrees.within - (d - q + 1) / 2) * left
+    chi2 = -(degrees.within - (d - q + 1) / 2) * log_wilks
     return tests, chi2, df, np.asarray(special.chdtrc(df, chi2))
 
 
 def _centred(standard: StandardisedScatter) -> ClassMoments:
-    """The scatters as moments about the centre, in units of sd."""
+    """Return the standardised scatter as moments about the overall mean, in units of sd."""
     d, K = len(standard.features), len(standard.labels)
     return ClassMoments(
         standard.labels,
@@ -377,13 +375,13 @@ def _centred(standard: StandardisedScatter) -> ClassMoments:
         np.ones(K, dtype=np.int64),
         standard.weight,
         standard.weight,
-        standard.apart,
+        standard.deviations,
         standard.within * standard.degrees,
         np.zeros(d),
     )
 
 
-_WHAT = "A multivariate analysis of variance"
+_NAME = "A multivariate analysis of variance"
 Part = Literal[
     "tests", "univariate", "canonical", "raw", "standardised", "total", "structure",
     "structure_total", "means",
@@ -392,22 +390,22 @@ Part = Literal[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Univariate:
-    """The test of each of d features alone."""
+    """F tests of each of d features on its own."""
 
     f: Floats  # (d,)
     df1: float
     df2: float
     p: Floats  # (d,)
-    wilks: Floats  # (d,) W_jj / T_jj
-    r2: Floats  # (d,) B_jj / T_jj
+    wilks: Floats  # (d,) Wilks' lambda, `W_jj / T_jj`
+    r2: Floats  # (d,) R squared, `B_jj / T_jj`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manova(PrintedResult):
-    """What `manova` returns: `print` it, or ask for `frame(part)` or `to_dict()`."""
+    """Result of `manova`: multivariate and univariate tests, and canonical directions."""
 
-    labels: Labels  # (K,)
-    features: tuple[str, ...]  # d names
+    labels: Labels  # (K,) classes
+    features: tuple[str, ...]  # names of the d features
     rows: float
     wilks: FTest
     pillai: FTest
@@ -418,12 +416,12 @@ class Manova(PrintedResult):
 
     @property
     def tests(self) -> tuple[FTest, FTest, FTest, FTest]:
-        """Wilks, Pillai, Hotelling-Lawley, Roy."""
+        """Tests of Wilks, Pillai, Hotelling-Lawley and Roy."""
         return self.wilks, self.pillai, self.hotelling_lawley, self.roy
 
     @property
     def text(self) -> str:
-        """Laid out as SAS's CANDISC prints it."""
+        """All tables, in the layout of SAS's CANDISC."""
         parts = [
             [f"{self.rows:g} rows, {len(self.features)} features, {len(self.labels)} classes"],
             _tests_text(self.tests),
@@ -435,28 +433,29 @@ class Manova(PrintedResult):
         return "\n\n".join("\n".join(lines) for lines in parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
+        """Return the result as a dictionary of plain numbers, lists and texts."""
+        names = ("wilks", "pillai", "hotelling_lawley", "roy")
         return {
             "labels": self.labels.tolist(),
             "features": list(self.features),
             "rows": self.rows,
-            "tests": _by_name(self.tests),
+            "tests": {name: getattr(self, name).to_dict() for name in names},
             "univariate": self._records("univariate"),
             "canonical": self._records("canonical"),
             "constant": self.canonical.constant.tolist(),
         } | {part: getattr(self.canonical, part).tolist() for part in _TITLES}
 
     def frame(self, part: Part = "tests") -> Any:
-        """One of the tables as a pandas frame."""
-        frames = import_pandas()
+        """Return one of the tables, named by `part`, as a pandas frame."""
+        pandas = import_pandas()
         if part in ("tests", "univariate", "canonical"):
-            found = frames.DataFrame(self._records(part))
-            return found.set_index(found.columns[0])
+            frame = pandas.DataFrame(self._records(part))
+            return frame.set_index(frame.columns[0])
         if part not in _TITLES:
-            known = ["tests", "univariate", "canonical", *_TITLES]
-            raise OptionError.of("part", part, f"one of {', '.join(known)}")
+            allowed = ["tests", "univariate", "canonical", *_TITLES]
+            raise OptionError.of("part", part, f"one of {', '.join(allowed)}")
         index = self.labels if part == "means" else self.features
-        return frames.DataFrame(
+        return pandas.DataFrame(
             getattr(self.canonical, part), index=list(index), columns=self._columns()
         )
 
@@ -491,20 +490,25 @@ def manova(moments: Any, y: Any = None) -> Manova:
 
     Parameters
     ----------
-    moments
-        Of detail 'pooled' or finer, of two classes or more; or rows X, with their labels as `y`.
-    y
-        (N,) labels of rows; left out beside moments.
+    moments : ClassMoments or rows
+        Moments of two or more classes, of detail 'pooled' or finer; or rows X, with their labels
+        as `y`.
+    y : array of shape (N,), optional
+        Labels of the rows; omit with moments.
+
+    Returns
+    -------
+    Manova
 
     Examples
     --------
     >>> from discriminant import moments
-    >>> found = manova(moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"]))
-    >>> round(found.wilks.value, 4), round(found.wilks.f, 4)  # W = 4, B = 25, F = 25 / (4 / 2)
+    >>> test = manova(moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"])).wilks
+    >>> round(test.value, 4), round(test.f, 4)  # W = 4, B = 25, F = 25 / (4 / 2)
     (0.1379, 12.5)
     """
-    standard = standardise(moments_of(moments, y, _WHAT), _WHAT)
-    metric = standard.metric(_WHAT)
+    standard = standardise(moments_of(moments, y, _NAME), _NAME)
+    metric = standard.metric(_NAME)
     degrees = Degrees(len(standard.features), len(standard.labels) - 1, standard.degrees)
     directions = canonical(standard, metric=metric, degrees=degrees)
     return Manova(
@@ -521,48 +525,43 @@ def _univariate(standard: StandardisedScatter, degrees: Degrees) -> Univariate:
     ratio = np.diagonal(standard.between())
     f = ratio * degrees.within / degrees.between
     p = np.asarray(f_p_value(f, degrees.between, degrees.within))
-    kept = 1.0 / (1.0 + ratio)
-    return Univariate(f, float(degrees.between), degrees.within, p, kept, ratio * kept)
+    wilks = 1.0 / (1.0 + ratio)
+    return Univariate(f, float(degrees.between), degrees.within, p, wilks, ratio * wilks)
 
 
-def _by_name(tests: tuple[FTest, ...]) -> dict[str, Any]:
-    keys = ("wilks", "pillai", "hotelling_lawley", "roy")
-    return {key: test.to_dict() for key, test in zip(keys, tests, strict=True)}
-
-
-def _univariate_records(features: tuple[str, ...], found: Univariate) -> list[dict[str, Any]]:
+def _univariate_records(features: tuple[str, ...], tests: Univariate) -> list[dict[str, Any]]:
     return [
         {
             "feature": name,
-            "wilks": float(found.wilks[j]),
-            "r2": float(found.r2[j]),
-            "f": float(found.f[j]),
-            "df1": found.df1,
-            "df2": found.df2,
-            "p": float(found.p[j]),
+            "wilks": float(tests.wilks[j]),
+            "r2": float(tests.r2[j]),
+            "f": float(tests.f[j]),
+            "df1": tests.df1,
+            "df2": tests.df2,
+            "p": float(tests.p[j]),
         }
         for j, name in enumerate(features)
     ]
 
 
-def _canonical_records(found: Canonical) -> list[dict[str, Any]]:
+def _canonical_records(directions: Canonical) -> list[dict[str, Any]]:
     return [
         {
             "direction": i + 1,
-            "eigenvalue": float(found.eigenvalues[i]),
-            "share": float(found.share[i]),
-            "cumulative": float(found.share[: i + 1].sum()),
-            "correlation": float(found.correlation[i]),
+            "eigenvalue": float(directions.eigenvalues[i]),
+            "share": float(directions.share[i]),
+            "cumulative": float(directions.share[: i + 1].sum()),
+            "correlation": float(directions.correlation[i]),
             "wilks": test.value,
             "f": test.f,
             "df1": test.df1,
             "df2": test.df2,
             "p": test.p,
-            "chi2": float(found.chi2[i]),
-            "chi2_df": float(found.chi2_df[i]),
-            "chi2_p": float(found.chi2_p[i]),
+            "chi2": float(directions.chi2[i]),
+            "chi2_df": float(directions.chi2_df[i]),
+            "chi2_p": float(directions.chi2_p[i]),
         }
-        for i, test in enumerate(found.tests)
+        for i, test in enumerate(directions.tests)
     ]
 
 
@@ -582,45 +581,31 @@ def _f_cells(test: FTest) -> list[str]:
     ]
 
 
-def _univariate_text(features: tuple[str, ...], found: Univariate) -> list[str]:
+def _univariate_text(features: tuple[str, ...], tests: Univariate) -> list[str]:
+    columns = zip(features, tests.wilks, tests.r2, tests.f, tests.p, strict=True)
     rows = [
         [name, format_number(wilks), format_number(r2), format_number(f, 4), format_p(p)]
-        for name, wilks, r2, f, p in zip(
-            features, found.wilks, found.r2, found.f, found.p, strict=True
-        )
+        for name, wilks, r2, f, p in columns
     ]
-    degrees = f"{format_degrees(found.df1)} and {format_degrees(found.df2)}"
+    degrees = f"{format_degrees(tests.df1)} and {format_degrees(tests.df2)}"
     title = f"Univariate test statistics, F on {degrees}"
     return text_table(title, ["Variable", "Wilks", "R-Square", "F Value", "Pr > F"], rows)
 
 
-def _canonical_text(found: Canonical) -> list[str]:
-    rows = [
-        [
-            f"{i + 1}",
-            format_number(value),
-            *map(format_number, (share, total, correlation, correlation**2)),
-        ]
-        for i, (value, share, total, correlation) in enumerate(
-            zip(
-                found.eigenvalues,
-                found.share,
-                np.cumsum(found.share),
-                found.correlation,
-                strict=True,
-            )
-        )
-    ]
+def _canonical_text(directions: Canonical) -> list[str]:
+    share, correlation = directions.share, directions.correlation
+    columns = [directions.eigenvalues, share, np.cumsum(share), correlation, correlation**2]
+    numbers = np.column_stack(columns)
+    rows = [[str(i), *map(format_number, line)] for i, line in enumerate(numbers, start=1)]
     head = ["", "Eigenvalue", "Proportion", "Cumulative", "Canonical Corr.", "Squared"]
     return text_table("Canonical correlations", head, rows)
 
 
-def _directions_text(found: Canonical) -> list[str]:
+def _directions_text(directions: Canonical) -> list[str]:
+    columns = directions.tests, directions.chi2, directions.chi2_df, directions.chi2_p
     rows = [
-        [f"{i + 1}", *_f_cells(test), format_number(chi2, 4), format_degrees(df), format_p(p)]
-        for i, (test, chi2, df, p) in enumerate(
-            zip(found.tests, found.chi2, found.chi2_df, found.chi2_p, strict=True)
-        )
+        [str(i), *_f_cells(test), format_number(chi2, 4), format_degrees(df), format_p(p)]
+        for i, (test, chi2, df, p) in enumerate(zip(*columns, strict=True), start=1)
     ]
     head = ["", "Wilks", "F Value", "Num DF", "Den DF", "Pr > F", "Chi-Square", "DF", "Pr > ChiSq"]
     return text_table("Test that this direction and all that follow are zero", head, rows)

@@ -1,7 +1,4 @@
-"""A fit told as R users expect it: as text, as a frame, as a dictionary.
-
-Tables in plain text, as statistical packages print them.
-"""
+"""Printed results of tests and fits: R's coefficient summary, text tables and number formats."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from discriminant.table.cells import import_pandas
 
 
 class PrintedResult:
-    """A result that is shown as its `text`, whether printed or left at the end of a cell."""
+    """Base class of results that print as their `text`, on a terminal and in a notebook."""
 
     __slots__ = ()
 
     @property
     def text(self) -> str:
-        """All of it, laid out in lines."""
+        """The result as lines of text."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -34,7 +31,7 @@ class PrintedResult:
 
 
 def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: a title, a head, and rows whose first cell is a name.
+    """Return the lines of a table: a title, a head, and rows whose first cell is a name.
 
     >>> print("\\n".join(text_table("Sizes", ["", "n"], [["ash", "10"], ["elm", "7"]])))
     Sizes
@@ -54,7 +51,7 @@ def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -
 def text_matrix(
     title: str, names: Sequence[object], columns: Sequence[str], values: Floats
 ) -> list[str]:
-    """A table of numbers with a name for each row and column."""
+    """Return the lines of a table of numbers with named rows and columns."""
     rows = [
         [str(name), *map(format_number, line)]
         for name, line in zip(names, np.asarray(values), strict=True)
@@ -63,14 +60,17 @@ def text_matrix(
 
 
 def steps_frame(kind: Any, steps: Sequence[Any]) -> Any:
-    """A pandas frame with a row for each step of a `kind`, by its number."""
+    """Return a pandas frame with one row for each step, indexed by its number.
+
+    `kind` is the dataclass of the steps; its fields are the columns.
+    """
     columns = [field.name for field in fields(kind)]
     rows = [asdict(step) for step in steps]
     return import_pandas().DataFrame(rows, columns=columns).set_index("number")
 
 
 def format_number(value: float, decimals: int = 6) -> str:
-    """So many decimals, or six digits if it is very large or small.
+    """Format a number with `decimals` decimals, or with six digits if it is very large or small.
 
     >>> format_number(0.02343863), format_number(53.4664888, 4), format_number(1e-9)
     ('0.023439', '53.4665', '1e-09')
@@ -80,7 +80,7 @@ def format_number(value: float, decimals: int = 6) -> str:
 
 
 def format_degrees(value: float) -> str:
-    """Degrees of freedom: whole, or as they are.
+    """Format degrees of freedom, without decimals if they are an integer.
 
     >>> format_degrees(288.0), format_degrees(77566.75)
     ('288', '77566.75')
@@ -89,7 +89,7 @@ def format_degrees(value: float) -> str:
 
 
 def format_p(p: float) -> str:
-    """A p-value as SAS prints it.
+    """Format a p-value as SAS prints it.
 
     >>> format_p(1e-20), format_p(0.25)
     ('<.0001', '0.2500')
@@ -98,7 +98,7 @@ def format_p(p: float) -> str:
 
 
 def format_bytes(size: float) -> str:
-    """Bytes as a person says them.
+    """Format a number of bytes.
 
     >>> format_bytes(812), format_bytes(1_234_567), format_bytes(45e9)
     ('812 B', '1.2 MB', '45 GB')
@@ -112,26 +112,26 @@ def format_bytes(size: float) -> str:
 
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
-_LEAST = 2e-16  # a smaller p-value is shown as less than this; the dictionary has it in full
+_LEAST_P = 2e-16  # smaller p-values are printed as `< 2e-16`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CoefficientSummary(PrintedResult):
-    """What `summary()` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `summary()`: coefficients with standard errors and tests, and the deviance."""
 
     inference: Inference
     level: float = 0.95
 
     @property
     def text(self) -> str:
-        """Laid out as R's summary of a glm."""
-        found, fit = self.inference, self.inference.likelihood
+        """Text in the layout of R's summary of a `glm`."""
+        inference, fit = self.inference, self.inference.likelihood
         kind = "estimated as" if fit.free else "taken to be"
         lines = [
-            found.title,
+            inference.title,
             "",
-            _head(found),
-            *_table(found),
+            _head(inference),
+            *_coefficient_lines(inference),
             "---",
             _LEGEND,
             "",
@@ -144,19 +144,19 @@ class CoefficientSummary(PrintedResult):
             "Pseudo R-squared: "
             + ", ".join(f"{name} {value:.4f}" for name, value in fit.pseudo_r2.items()),
             "",
-            f"Number of Fisher Scoring iterations: {found.steps} ({found.passes} passes over "
-            f"{fit.rows} rows)",
+            f"Number of Fisher Scoring iterations: {inference.steps} ({inference.passes} passes "
+            f"over {fit.rows} rows)",
         ]
-        if not found.converged:
-            lines.append(
-                "The fit has not converged: what is said here of its errors does not hold."
-            )
+        if not inference.converged:
+            lines.append("The fit has not converged: its standard errors and tests are not valid.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
-        found, fit = self.inference, self.inference.likelihood
-        sides = {} if found.first is None else {"of": found.second, "against": found.first}
+        """Return the summary as a dictionary of plain numbers, lists and texts."""
+        inference, fit = self.inference, self.inference.likelihood
+        sides = {}
+        if inference.first is not None:
+            sides = {"of": inference.second, "against": inference.first}
         return sides | {
             "coefficients": self._coefficients(),
             "deviance": fit.deviance,
@@ -169,98 +169,95 @@ class CoefficientSummary(PrintedResult):
             "pseudo_r2": fit.pseudo_r2,
             "dispersion": fit.dispersion,
             "n": fit.rows,
-            "converged": found.converged,
+            "converged": inference.converged,
             "level": self.level,
         }
 
     def frame(self) -> Any:
-        """The coefficients as a pandas frame, a row each."""
-        found = import_pandas().DataFrame(self._coefficients())
+        """Return a pandas frame with a row for each coefficient."""
         keys = ["class", "name"] if self.inference.classes is not None else ["name"]
-        return found.set_index(keys)
+        return import_pandas().DataFrame(self._coefficients()).set_index(keys)
 
     def _coefficients(self) -> list[dict[str, Any]]:
-        found = self.inference
-        ends = found.wald(self.level)
+        inference = self.inference
+        ends = inference.wald(self.level)
+        ratios = inference.odds_ratios(self.level) if inference.odds else None
         rows = []
-        for j, name in enumerate(found.names):
-            row: dict[str, Any] = {} if found.classes is None else {"class": found.classes[j]}
+        for j, name in enumerate(inference.names):
+            classes = inference.classes
+            row: dict[str, Any] = {} if classes is None else {"class": classes[j]}
             row |= {
                 "name": name,
-                "estimate": float(found.estimate[j]),
-                "std_error": float(found.std_error[j]),
-                found.letter: float(found.statistic[j]),
-                "p": float(found.p[j]),
+                "estimate": float(inference.estimate[j]),
+                "std_error": float(inference.std_error[j]),
+                inference.letter: float(inference.statistic[j]),
+                "p": float(inference.p[j]),
                 "low": float(ends[j, 0]),
                 "high": float(ends[j, 1]),
             }
-            if found.odds:
-                ratio, low, high = found.odds_ratios(self.level)[j].tolist()
+            if ratios is not None:
+                ratio, low, high = ratios[j].tolist()
                 row |= {"odds_ratio": ratio, "odds_low": low, "odds_high": high}
             rows.append(row)
         return rows
 
 
 def stars(p: float) -> str:
-    """R's stars.
+    """Return the significance stars that R prints for a p-value.
 
     >>> stars(0.02), stars(0.5)
     ('*', '')
     """
-    return next((mark for most, mark in STARS if p <= most), "")
+    return next((mark for limit, mark in STARS if p <= limit), "")
 
 
-def _head(found: Inference) -> str:
-    """What the coefficients are of: of classes, which one against which."""
-    if found.first is None:
+def _head(inference: Inference) -> str:
+    """Return the heading above the coefficients, which names the classes that are compared."""
+    if inference.first is None:
         return "Coefficients:"
-    what = "log odds" if found.odds else "scores"
-    if found.classes is not None:
-        return f"Coefficients, {what} of each class against '{found.first}':"
-    return f"Coefficients, {what} of '{found.second}' against '{found.first}':"
+    what = "log odds" if inference.odds else "scores"
+    if inference.classes is not None:
+        return f"Coefficients, {what} of each class against '{inference.first}':"
+    return f"Coefficients, {what} of '{inference.second}' against '{inference.first}':"
 
 
-def _table(found: Inference) -> list[str]:
-    names = [
-        name if found.classes is None else f"{found.classes[j]}: {name}"
-        for j, name in enumerate(found.names)
-    ]
-    head = ["", "Estimate", "Std. Error", f"{found.letter} value", f"Pr(>|{found.letter}|)", ""]
+def _coefficient_lines(inference: Inference) -> list[str]:
+    names, letter = list(inference.names), inference.letter
+    if inference.classes is not None:
+        names = [f"{c}: {name}" for c, name in zip(inference.classes, names, strict=True)]
+    head = ["", "Estimate", "Std. Error", f"{letter} value", f"Pr(>|{letter}|)", ""]
     columns = [
         names,
-        _numbers(found.estimate),
-        _numbers(found.std_error),
-        [f"{value:.3f}" for value in found.statistic],
-        [_chance(value) for value in found.p],
-        [stars(value) for value in found.p],
+        _format_column(inference.estimate),
+        _format_column(inference.std_error),
+        [f"{value:.3f}" for value in inference.statistic],
+        [_format_p_as_r(value) for value in inference.p],
+        [stars(value) for value in inference.p],
     ]
     wide = [max(map(len, [title, *cells])) for title, cells in zip(head, columns, strict=True)]
-    rows = [head, *zip(*columns, strict=True)]
-    return [_line(row, wide) for row in rows]
+    lines = []
+    for first, *middle, last in [head, *zip(*columns, strict=True)]:
+        cells = [cell.rjust(width) for cell, width in zip(middle, wide[1:-1], strict=True)]
+        lines.append(" ".join([first.ljust(wide[0]), *cells, last.ljust(wide[-1])]).rstrip())
+    return lines
 
 
-def _line(row: Any, wide: list[int]) -> str:
-    first, *middle, last = row
-    cells = [cell.rjust(width) for cell, width in zip(middle, wide[1:-1], strict=True)]
-    return " ".join([first.ljust(wide[0]), *cells, last.ljust(wide[-1])]).rstrip()
-
-
-def _numbers(values: Floats) -> list[str]:
-    """Numbers of one column, with as many decimals as the smallest needs for four digits."""
-    some = np.abs(values[np.isfinite(values) & (values != 0)])
-    if not len(some) or some.max() >= 1e6 or some.max() / some.min() > 1e6:
+def _format_column(values: Floats) -> list[str]:
+    """Format a column of numbers so that the smallest of them has four significant digits."""
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+    if not len(sizes) or sizes.max() >= 1e6 or sizes.max() / sizes.min() > 1e6:
         return [f"{value:.5g}" for value in values]
-    decimals = int(np.clip(4 - np.floor(np.log10(some.min())), 0, 9))
+    decimals = int(np.clip(4 - np.floor(np.log10(sizes.min())), 0, 9))
     return [f"{value:.{decimals}f}" for value in values]
 
 
-def _chance(p: float) -> str:
-    """A p-value as R prints it.
+def _format_p_as_r(p: float) -> str:
+    """Format a p-value as R prints it.
 
-    >>> _chance(1e-20), _chance(0.25)
+    >>> _format_p_as_r(1e-20), _format_p_as_r(0.25)
     ('< 2e-16', '0.25')
     """
-    return f"< {_LEAST:.0e}" if p < _LEAST else f"{p:.3g}"
+    return f"< {_LEAST_P:.0e}" if p < _LEAST_P else f"{p:.3g}"
 
 
 def _short(value: float) -> str:

@@ -1,29 +1,28 @@
-"""What a fit by likelihood says of its own estimates: standard errors, tests, intervals, criteria.
+"""Wald tests and intervals, standard errors, and information criteria of likelihood fits.
 
-Every estimate in the user's numbers is a combination of theta (`models.coordinates`):
+Every coefficient in the user's units is a linear combination of theta (`linear.preconditioning`):
 
     estimate = a'theta          variance = dispersion a' H^-1 a,   H = sum of the curvature
 
-H is factorised and never inverted, H = R'R, and a standard error is the length of R'^-1 a: a norm,
-in which nothing cancels however far the rows are from zero. Of K classes the estimates are the
-differences to the first class, as R's `multinom` has them.
+H is factorised, H = R'R, and never inverted. A standard error is the norm of R'^-1 a, which has no
+cancellation, however far the rows are from zero. With K classes the estimates are differences from
+the first class, as in R's `multinom`.
 
-As in R, z is normal; where the dispersion is estimated it is t with the residual degrees of
-freedom, but Wald intervals use the normal quantile all the same (`confint.default`). Intervals by
-the profile of the likelihood, and tests that leave columns out, read rows again:
-`assessment.profile`.
+As in R, the statistic of a test is compared with the normal distribution (z). If the dispersion is
+estimated, it is compared with Student's t on the residual degrees of freedom. Wald intervals use
+the normal quantile in both cases, as R's `confint.default` does. Profile-likelihood intervals and
+likelihood-ratio tests read the rows again: see `inference.profile_likelihood`.
 
-Inference for classes: logistic regression by any link, and softmax.
-
-The log likelihood is that of the labels, minus the summed loss; its null has the shares of the
-classes alone:
+For classifiers (logistic regression with any link, and softmax) the log likelihood of the labels is
+minus the summed loss. The null model has only the class frequencies:
 
     log L = -sum w l        log L_0 = sum_k W_k log(W_k / W)
 
-Two classes have Tjur's coefficient too: the mean probability of the second class among its own rows
-less that among the others. Both sums are read in one pass, as loss and as slope of the intercept.
+With two classes, Tjur's coefficient is the mean probability of the second class over the rows of
+that class, minus its mean over the other rows. One pass computes both sums: the first in place of
+the loss, the second in place of the slope of the intercept.
 
-What a logistic fit keeps so that it can say later how sure it is; no rows.
+`ClassFit` is the state that a logistic model stores for inference, without rows.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ from scipy.special import xlogy
 from scipy.stats import norm, t as student
 
 from discriminant.errors import InferenceError
-from discriminant.models.linear.logistic import LogisticFit, penalty_scale
-from discriminant.models.linear.optimise import Point
+from discriminant.models.linear.logistic import LogisticFit, penalty_factors
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -51,69 +49,72 @@ INTERCEPT = "(Intercept)"
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """How well the rows are fitted, by all columns and by none."""
+    """Likelihood of a fit and of its null model."""
 
     deviance: float
     null_deviance: float
     log_likelihood: float
     null_log_likelihood: float
-    rows: int  # that count: of positive weight
+    rows: int  # number of rows of positive weight
     df_residual: int
     df_null: int
-    numbers: int  # estimated, a dispersion among them
+    numbers: int  # number of estimated parameters, including an estimated dispersion
     dispersion: float = 1.0
     free: bool = False  # whether the dispersion is estimated
-    gaussian: bool = False  # deviances are then compared by their logs
-    tjur: float | None = None  # of two classes: mean probability of the second there and elsewhere
+    # whether the response is Gaussian: then deviances are compared by their logs
+    gaussian: bool = False
+    tjur: float | None = None  # Tjur's coefficient; None unless there are two classes
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion."""
+        """Akaike information criterion."""
         return -2.0 * self.log_likelihood + 2.0 * self.numbers
 
     @property
     def bic(self) -> float:
-        """Schwarz's criterion."""
+        """Bayesian (Schwarz) information criterion."""
         return -2.0 * self.log_likelihood + float(np.log(self.rows)) * self.numbers
 
     @property
     def pseudo_r2(self) -> dict[str, float]:
-        """Shares explained: of deviance, and as McFadden, Cox & Snell, Nagelkerke and Tjur say."""
+        """Share of deviance explained, and the pseudo R2 of McFadden and others, by name."""
         gain = self.log_likelihood - self.null_log_likelihood
-        if self.gaussian:  # whose log likelihood depends on the unit of the response
-            with np.errstate(all="ignore"):
-                return {"deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance)}
         with np.errstate(all="ignore"):
+            shares = {"deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance)}
+            if self.gaussian:  # here the log likelihood depends on the unit of the response
+                return shares
             snell = float(-np.expm1(-2.0 * gain / self.rows))
-            most = float(-np.expm1(2.0 * self.null_log_likelihood / self.rows))
-            found = {
-                "deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance),
+            upper = float(-np.expm1(2.0 * self.null_log_likelihood / self.rows))
+            shares |= {
                 "mcfadden": float(1.0 - self.log_likelihood / np.float64(self.null_log_likelihood)),
                 "cox_snell": snell,
-                "nagelkerke": snell / most if most else float("nan"),
+                "nagelkerke": snell / upper if upper else float("nan"),
             }
-        return found if self.tjur is None else found | {"tjur": self.tjur}
+        return shares if self.tjur is None else shares | {"tjur": self.tjur}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inference:
-    """p estimates in the user's numbers, class by class, the intercept first."""
+    """Estimates in the user's units with their tests; for each class the intercept comes first."""
 
-    title: str  # what was fitted, for the head of a summary
-    names: tuple[str, ...]  # p
-    classes: tuple[object, ...] | None  # p, each against the first class; None where there is one
-    estimate: Floats  # (p,)
-    directions: Floats  # (p, q m) each as a combination of theta, taken column by column
-    root: Floats  # (q m, p) R'^-1 a
+    title: str  # name of the fit, for the heading of a summary
+    names: tuple[str, ...]  # p names of columns
+    # p classes, each compared with the first; None if there is one response
+    classes: tuple[object, ...] | None
+    estimate: Floats  # (p,) estimates
+    # (p, q m) `a`: each estimate as a linear combination of theta in column order
+    directions: Floats
+    root: Floats  # (q m, p) `R'^-1 a`
     likelihood: Likelihood
-    odds: bool  # whether exp(estimate) is a ratio of odds
-    rates: bool = False  # whether it is a ratio of means
+    odds: bool  # whether exp(estimate) is an odds ratio
+    rates: bool = False  # whether exp(estimate) is a ratio of means
     passes: int = 0
     steps: int = 0
-    first: object = None  # the class that the others are compared with
-    second: object = None  # the only other one, if there are two
+    first: object = None  # the class that all others are compared with
+    second: object = None  # the only other class, if there are two
     converged: bool = True
-    std_error: Floats = field(init=False)  # (p,) NaN where the rows do not tell
+    # (p,) standard errors; NaN where a coefficient is not identified
+    std_error: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         length = np.sqrt(np.einsum("ip,ip->p", self.root, self.root))
@@ -121,52 +122,58 @@ class Inference:
 
     @property
     def covariance(self) -> Floats:
-        """(p, p) covariance of the estimates."""
+        """Covariance matrix of the estimates, (p, p)."""
         return np.asarray(self.likelihood.dispersion * (self.root.T @ self.root))
 
     @property
     def statistic(self) -> Floats:
-        """(p,) estimate over standard error: z, or t where the dispersion is estimated."""
+        """Test statistics, (p,): estimate over standard error.
+
+        They are z statistics, or t statistics if the dispersion is estimated.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.estimate / self.std_error
 
     @property
     def letter(self) -> str:
-        """What the statistic is called."""
+        """Name of the statistic: 'z' or 't'."""
         return "t" if self.likelihood.free else "z"
 
     @property
     def p(self) -> Floats:
-        """(p,) two-sided p-values, from the tail itself."""
-        far = np.abs(self.statistic)
+        """Two-sided p-values, (p,), accurate also where they are very small."""
+        size = np.abs(self.statistic)
         if self.likelihood.free:
-            return np.asarray(2.0 * student.sf(far, max(self.likelihood.df_residual, 0) or np.nan))
-        return np.asarray(2.0 * norm.sf(far))
+            return np.asarray(2.0 * student.sf(size, max(self.likelihood.df_residual, 0) or np.nan))
+        return np.asarray(2.0 * norm.sf(size))
 
     def wald(self, level: float = 0.95) -> Floats:
-        """(p, 2) estimate -+ normal quantile times standard error."""
+        """Return the Wald intervals, (p, 2): estimate -+ normal quantile times standard error."""
         reach = norm.isf(0.5 * (1.0 - level)) * self.std_error
         return np.column_stack([self.estimate - reach, self.estimate + reach])
 
     def odds_ratios(self, level: float = 0.95) -> Floats:
-        """(p, 3) exp of each estimate and of the ends of its Wald interval, of a logit."""
+        """Return odds ratios with Wald intervals, (p, 3), for a logit link."""
         if not self.odds:
             raise InferenceError.no_odds(self.title)
-        with np.errstate(over="ignore"):
-            return np.exp(np.column_stack([self.estimate, self.wald(level)]))
+        return self._exp(level)
 
     def rate_ratios(self, level: float = 0.95) -> Floats:
-        """(p, 3) exp of each estimate and of the ends of its Wald interval, of a log link.
+        """Return ratios of means with Wald intervals, (p, 3), for a log link.
 
-        A step of one in a column multiplies the mean by it: a rate, or of shares a risk.
+        If a column increases by one, the mean of the response (a rate or a risk) is multiplied by
+        this ratio.
         """
         if not self.rates:
             raise InferenceError.no_rates(self.title)
+        return self._exp(level)
+
+    def _exp(self, level: float) -> Floats:
         with np.errstate(over="ignore"):
             return np.exp(np.column_stack([self.estimate, self.wald(level)]))
 
     def places(self, name: str) -> npt.NDArray[np.intp]:
-        """Which estimates belong to a column, one for each class."""
+        """Return the indices of the estimates that belong to a column, one for each class."""
         return np.flatnonzero(np.array(self.names, dtype=object) == name)
 
 
@@ -180,7 +187,7 @@ def infer(
     likelihood: Likelihood,
     title: str,
     labels: npt.NDArray[np.object_] | None = None,
-    told: npt.NDArray[np.bool_] | None = None,
+    identified: npt.NDArray[np.bool_] | None = None,
     level: float = 0.0,
     odds: bool = False,
     rates: bool = False,
@@ -188,38 +195,36 @@ def infer(
     steps: int = 0,
     converged: bool = True,
 ) -> Inference:
-    """Estimates and their errors, from where a fit ended.
+    """Return the estimates of a fit with their standard errors.
 
     Parameters
     ----------
-    theta
-        (q, m) where the likelihood is largest.
-    curvature
-        (m q, m q) of the loss, summed over rows and not averaged, by theta there.
-    labels
-        (K,) classes where theta has a contrast, else None.
-    told
-        (d,) features whose coefficient the rows tell; `estimable` finds them. None: all of them.
-    level
-        What is to be added to the intercept.
+    theta : array of shape (q, m)
+        Maximum of the likelihood.
+    curvature : array of shape (m q, m q)
+        Second derivative of the loss at theta, summed over rows.
+    labels : array of shape (K,), optional
+        Classes, if theta has one column for each contrast of classes.
+    identified : array of shape (d,), optional
+        Features whose coefficients are identified, see `estimable`. None: all of them.
+    level : float
+        Constant to add to the intercept.
     """
-    across = user_map(coordinates, anchor)
+    to_user = user_map(coordinates, anchor)
     names = ((INTERCEPT,) if coordinates.free else ()) + tuple(features)
     classes: tuple[object, ...] | None = None
-    directions = across
+    directions = to_user
     if coordinates.contrast is not None:
         assert labels is not None
-        apart = coordinates.contrast[1:] - coordinates.contrast[:1]
-        directions = np.asarray(np.kron(apart, across), dtype=np.float64)
+        differences = coordinates.contrast[1:] - coordinates.contrast[:1]
+        directions = np.asarray(np.kron(differences, to_user), dtype=np.float64)
         classes = tuple(label for label in labels[1:].tolist() for _ in names)
         names = names * (len(labels) - 1)
     estimate = directions @ theta.T.ravel()
     root = _root(curvature, directions)
-    if told is not None and not told.all():
-        lost = np.tile(
-            np.append([False] * bool(coordinates.free), ~told), len(names) // len(across)
-        )
-        root[:, lost.astype(bool)] = np.nan
+    if identified is not None and not identified.all():
+        unidentified = np.append([False] * bool(coordinates.free), ~identified)
+        root[:, np.tile(unidentified, len(names) // len(to_user)).astype(bool)] = np.nan
     if coordinates.free and level:
         estimate = estimate + np.where(np.array(names, dtype=object) == INTERCEPT, level, 0.0)
     return Inference(
@@ -241,7 +246,7 @@ def infer(
 
 
 def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
-    """(P, q) from theta to the intercept, if there is one, and the slopes in the user's numbers."""
+    """Return the matrix from theta to intercept (if any) and slopes in the user's units, (P, q)."""
     slopes = coordinates.frame[:-1] / anchor.unit[:, None]
     if not coordinates.free:
         return slopes
@@ -249,10 +254,13 @@ def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
 
 
 def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
-    """(d,) whose coefficients the rows tell: those that no dependence between columns touches.
+    """Return a boolean array (d,): True where the feature's coefficient is identified.
 
-    A dependence has no coordinate, and in columns of standard deviation one (`scale`) it is at
-    right angles to all coordinates; so a coefficient that is told lies within them.
+    It is not identified if the feature is collinear with others.
+
+    No coordinate belongs to a linear dependence of the columns. If columns are standardised
+    (`scale`), the dependence is orthogonal to all coordinates, so a coefficient is identified if
+    its axis lies in their span.
     """
     basis = scale[:, None] * coordinates.frame[:-1, coordinates.free :]
     if basis.shape[1] == len(basis):
@@ -262,7 +270,10 @@ def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _root(curvature: Floats, directions: Floats) -> Floats:
-    """(n, p) R'^-1 a for each of p combinations; where curvature is lost, errors are infinite."""
+    """Return `R'^-1 a` for each of p combinations `a`, (n, p).
+
+    The result is infinite if the curvature is singular.
+    """
     try:
         upper = cholesky(curvature)
     except LinAlgError:
@@ -272,24 +283,25 @@ def _root(curvature: Floats, directions: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassFit:
-    """What inference keeps of a fit to classes; no rows."""
+    """What inference needs from a fitted classifier, without its rows."""
 
-    theta: Floats  # (q, m)
-    slope: LossSums  # of the loss without penalty at theta, with its curvature
+    theta: Floats  # (q, m) estimates
+    slope: LossSums  # loss at theta without penalty, with its derivatives
     coordinates: Coordinates
     anchor: Anchor
-    features: tuple[str, ...]  # d
-    labels: npt.NDArray[np.object_]  # (K,)
-    weight: Floats  # (K,) of each class
-    rows: int  # of positive weight
+    features: tuple[str, ...]  # names of the d features
+    labels: npt.NDArray[np.object_]  # (K,) classes
+    weight: Floats  # (K,) weight of each class
+    rows: int  # number of rows of positive weight
     link: LinkName = "logit"
-    told: npt.NDArray[np.bool_] | None = None  # (d,) see `inference.estimable`
+    # (d,) True where the coefficient is identified, see `estimable`
+    told: npt.NDArray[np.bool_] | None = None
     tjur: float | None = None
 
     def infer(
         self, title: str, *, passes: int = 0, steps: int = 0, converged: bool = True
     ) -> Inference:
-        """Estimates against the first class, with their errors and tests."""
+        """Return estimates relative to the first class, with standard errors and tests."""
         assert self.slope.curvature is not None
         return infer(
             self.theta,
@@ -300,7 +312,7 @@ class ClassFit:
             likelihood=self.likelihood,
             title=title,
             labels=self.labels,
-            told=self.told,
+            identified=self.told,
             odds=self.link == "logit",
             passes=passes,
             steps=steps,
@@ -309,9 +321,9 @@ class ClassFit:
 
     @property
     def likelihood(self) -> Likelihood:
-        """Of the labels, given the features."""
+        """Likelihood of the labels, given the features."""
         m, q = len(self.labels) - 1, self.coordinates.size
-        null = self._null()
+        null = self._null_log_likelihood()
         return Likelihood(
             deviance=2.0 * self.slope.loss,
             null_deviance=-2.0 * null,
@@ -324,8 +336,11 @@ class ClassFit:
             tjur=self.tjur,
         )
 
-    def _null(self) -> float:
-        """Log likelihood without features: of the shares, or without an intercept of score zero."""
+    def _null_log_likelihood(self) -> float:
+        """Return the log likelihood of the null model.
+
+        It predicts the class frequencies; without an intercept, all scores are zero.
+        """
         if self.coordinates.free:
             return float(xlogy(self.weight, self.weight / self.weight.sum()).sum())
         if len(self.weight) > 2:
@@ -336,23 +351,26 @@ class ClassFit:
 
 @dataclass(frozen=True, slots=True)
 class SecondClass:
-    """Probability of the second class, summed over its own rows (loss) and the others (slope)."""
+    """Loss whose sums are the probabilities of the second class.
+
+    They are summed separately over the rows of the second class and over the other rows.
+    """
 
     link: LinkName
 
     @property
     def columns(self) -> int:
-        """One score."""
+        """Number of scores."""
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """The two sums."""
-        chance = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
+        """Return the sum over rows of the second class as loss, over the others as slope."""
+        probability = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
         if tile.weight is not None:
-            chance = chance * tile.weight
+            probability = probability * tile.weight
         own = tile.codes.astype(bool)
-        others = np.where(own, 0.0, chance)[None]
-        return ScoreDerivatives(float(chance[own].sum()), others, None, None, np.inf)
+        others = np.where(own, 0.0, probability)[None]
+        return ScoreDerivatives(float(probability[own].sum()), others, None, None, np.inf)
 
 
 def tjur(
@@ -365,63 +383,55 @@ def tjur(
     weight: Floats,
     link: LinkName = "logit",
 ) -> float:
-    """Tjur's coefficient of discrimination of two classes; one pass."""
+    """Compute Tjur's coefficient of discrimination of two classes, in one pass."""
     coef, intercept = coordinates.coefficients(theta)
-    found = read(LossReading(features, anchor, coef, intercept, SecondClass(link)))
-    return float(found.loss / weight[1] - found.gradient[-1, 0] / weight[0])
+    sums = read(LossReading(features, anchor, coef, intercept, SecondClass(link)))
+    return float(sums.loss / weight[1] - sums.gradient[-1, 0] / weight[0])
 
 
-_STILL = 2e-9  # a longer last step changes digits of standard errors that a few rows can show
-_WORTH = 5e9  # products: a curvature that takes more is read only if the way asks for it
-_SHORT = 5e6  # numbers of a table that is quickly read once more
+_MAX_STEP = 2e-9  # a longer last step would change digits of the standard errors
+_MAX_PRODUCTS = 5e9  # a curvature that takes more products is not computed for inference only
+_MAX_NUMBERS = 5e6  # numbers in a table up to which it is read once more for inference
 
 
 def inference_state(
-    found: LogisticFit, read: Pass, moments: ClassMoments, link: LinkName
+    fit: LogisticFit, read: Pass, moments: ClassMoments, link: LinkName
 ) -> ClassFit | None:
-    """The curvature at the end of the way; None where there are too many estimates for it."""
-    coordinates, theta = found.coordinates, found.descent.theta
+    """Return what inference needs, or None if there are too many estimates."""
+    coordinates, theta = fit.coordinates, fit.descent.theta
     if not isinstance(coordinates, Coordinates):
         return None
-    point = found.descent.point
+    point = fit.descent.point
     rows = int(moments.rows.sum())
-    cheap = rows * float(theta.size) ** 2 <= _WORTH
-    if (_moved(point, theta) and rows * theta.size <= _SHORT) or point.slope.curvature is None:
-        if point.slope.curvature is None and not cheap:
-            return None
-        point = found.objective.evaluate(theta, want="curvature")
-    at = moments.at(found.anchor)
-    two = len(moments.labels) == 2
+    moved = float(np.abs(point.theta - theta).max(initial=0.0)) > _MAX_STEP
+    if point.slope.curvature is None and rows * float(theta.size) ** 2 > _MAX_PRODUCTS:
+        return None
+    if point.slope.curvature is None or (moved and rows * theta.size <= _MAX_NUMBERS):
+        point = fit.objective.evaluate(theta, want="curvature")
+    anchored = moments.at(fit.anchor)
+    scale = penalty_factors(anchored, standardize=True, intercept=bool(coordinates.free))
+    identified = estimable(coordinates, scale)
+    discrimination = None
+    if len(moments.labels) == 2 and rows * len(anchored.features) <= _MAX_NUMBERS:
+        discrimination = tjur(
+            read,
+            theta,
+            coordinates=coordinates,
+            anchor=fit.anchor,
+            features=moments.features,
+            weight=moments.weight,
+            link=link,
+        )
     return ClassFit(
         theta,
         point.slope,
         coordinates,
-        found.anchor,
+        fit.anchor,
         moments.features,
         np.asarray(moments.labels, dtype=object),
         moments.weight,
         rows,
         link,
-        estimable(
-            coordinates,
-            penalty_scale(at, standardize=True, intercept=bool(coordinates.free)),
-        ),
-        _tjur(found, read, moments, link) if two and rows * len(at.features) <= _SHORT else None,
-    )
-
-
-def _moved(point: Point, theta: Floats) -> bool:
-    return float(np.abs(point.theta - theta).max(initial=0.0)) > _STILL
-
-
-def _tjur(found: LogisticFit, read: Pass, moments: ClassMoments, link: LinkName) -> float:
-    assert isinstance(found.coordinates, Coordinates)
-    return tjur(
-        read,
-        found.descent.theta,
-        coordinates=found.coordinates,
-        anchor=found.anchor,
-        features=moments.features,
-        weight=moments.weight,
-        link=link,
+        identified,
+        discrimination,
     )

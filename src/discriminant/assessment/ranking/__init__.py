@@ -1,1 +1,1 @@
-"""ROC and precision-recall curves, and the area under them."""
+"""Ranking measures: ROC curves, precision-recall curves, and the areas under them."""

@@ -1,36 +1,36 @@
-"""Area under the ROC curve with its interval, and whether two of them differ (DeLong).
+"""Area under the ROC curve (AUC) with its interval, and DeLong's test of two AUCs.
 
-    A = share of pairs (positive row, negative row) in order of their scores, a tie half of one
+The AUC `A` is the share of pairs (positive row, negative row) in which the positive row has the
+higher score; a tie counts half.
 
     Var A = s^2(V over positive rows) / m + s^2(V over negative rows) / n     V: placements
 
     interval   A ± z sd, cut to [0, 1]                          ("delong", as R's pROC)
                logit^-1( logit A ± z sd / (A (1 - A)) )         ("logit": inside of (0, 1) if A is)
 
-Two AUCs of the same rows: z = (A1 - A2) / sd, with the variance of the difference of placements, on
-a normal. Of different rows: t on Welch's degrees of freedom, as in pROC,
+Two AUCs of the same rows are compared by z = (A1 - A2) / sd, normal, with the variance of the
+difference of placements; AUCs of different rows by t on Welch's degrees of freedom, as in pROC,
 
     df = (Var1 + Var2)^2 / (Var1^2 / (N1 - 1) + Var2^2 / (N2 - 1))
 
-K classes: the mean over classes of each against the rest, or over pairs (Hand and Till 2001: M,
-each pair ranked by both of its columns). Their variance is that of `assessment.placements`.
+For K classes the AUC is the mean over classes, each against the rest, or the mean over pairs of
+classes (Hand and Till's M, 2001: the rows of a pair are ranked by both of its columns of scores).
 
-How much each row has to do with an AUC: placements and influences.
-
-The AUC of positive rows P over negative rows Q is the share of pairs in order, a tie half of one.
-The placement of a row is its own share (DeLong, DeLong and Clarke-Pearson 1988):
+The placement V of a row is the share of its pairs that are in order (DeLong, DeLong and
+Clarke-Pearson 1988). With P the positive and Q the negative rows:
 
     V_i = share of Q below i, for i in P        V_j = share of P above j, for j in Q
     A   = mean of V over P = mean of V over Q
 
-found for all rows by sorting, as in Sun and Xu (2014): N log N, never N^2. A row's influence on A
-is (V - A) over the weight of its kind. An average of AUCs over classes, pairs or all scores at once
-has the same average of influences f, and with rows independent within classes j of weight W_j
+Sorting gives the placements of all rows in N log N operations, as in Sun and Xu (2014). The
+influence f of a row on A is V - A, divided by the weight of P for a positive row and by that of Q
+for a negative one. If AUCs are averaged over classes or pairs, their influences are averaged in the
+same way. If the rows of class j, of weight W_j, are independent,
 
     Var = sum_j W_j / (W_j - 1)  sum_{i in j} w_i (f_i - mean_j f)^2
 
-which for two classes is DeLong's. The difference of two AUCs of the same rows has the difference of
-their influences, so that their covariance need not be written down. Weights count rows.
+which is DeLong's variance if there are two classes. The influences on a difference of two AUCs of
+the same rows are the differences of the influences, so no covariance is needed. Weights count rows.
 """
 
 from __future__ import annotations
@@ -44,16 +44,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import format_number, format_p, text_table
+from discriminant.assessment.inference.summary import (
+    PrintedResult,
+    format_number,
+    format_p,
+    text_table,
+)
 from discriminant.assessment.intervals import check_level
 from discriminant.assessment.ranking.roc import (
     Average,
     RankedRows,
     area_error,
-    check_ranking_alone,
     exact_steps,
     own_rows,
     ranked_rows,
+    reject_beside_ranking,
     steps_of,
 )
 from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, warn
@@ -65,175 +70,195 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Influences:
-    """An AUC, and what each row has to do with it."""
+    """An AUC, and the influence of each row on it."""
 
     value: float
-    each: Floats  # (N,) influence of a unit of weight of the row
-    parts: dict[Any, float]  # the AUCs that it is the average of, by class or pair of classes
+    by_row: Floats  # (N,) influence of the row on the AUC, per unit of its weight
+    # if the AUC is an average: the averaged AUCs, by class or pair of classes
+    parts: dict[Any, float]
 
     def __sub__(self, other: Influences) -> Influences:
-        """Those of the difference, of the same rows."""
-        return Influences(self.value - other.value, self.each - other.each, {})
+        """Return the influences of the rows on the difference of two AUCs of the same rows."""
+        return Influences(self.value - other.value, self.by_row - other.by_row, {})
 
 
-def two_kinds(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
-    """The AUC of some rows above the others, each of weight one, and DeLong's variance of it.
+def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
+    """Return the AUC of the positive rows (`own`) against the others, and DeLong's variance.
 
-    The kinds are sorted apart and nothing is put back in order, which is the quickest way.
+    All rows have weight one.
 
-    >>> two_kinds(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3)
+    The scores of positive and negative rows are sorted separately: sorting is faster than argsort.
+
+    >>> delong(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3)
     (0.75, 0.08333333333333333)
     """
-    mine, others = (np.sort(scores[np.flatnonzero(some)]) for some in (own, ~own))
-    placed = _placements(mine, others)
-    value = float(placed[0].mean())
-    return value, sum(_variance_of_mean(each, value) for each in placed)
+    positive, negative = (np.sort(scores[np.flatnonzero(mask)]) for mask in (own, ~own))
+    placements = _placements(positive, negative)
+    value = float(placements[0].mean())
+    return value, sum(_variance_of_mean(values, value) for values in placements)
 
 
-def one_auc(scores: npt.NDArray[Any], own: Mask, weight: Floats | None) -> tuple[float, Floats]:
-    """The AUC of some rows above the others, and the influence of each.
+def auc_influences(
+    scores: npt.NDArray[Any], own: Mask, weight: Floats | None
+) -> tuple[float, Floats]:
+    """Return the AUC of the positive rows (`own`) against the others, and all rows' influences.
 
-    >>> value, each = one_auc(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
-    >>> value, (3 * each[:3] + value).tolist()  # the placements of the first three
+    >>> value, influence = auc_influences(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
+    >>> value, (3 * influence[:3] + value).tolist()  # the placements of the first three
     (0.75, [0.5, 0.75, 1.0])
     """
     if weight is not None:
-        return _weighed_auc(scores, own, weight)
+        return _weighted_influences(scores, own, weight)
     kinds = np.flatnonzero(own), np.flatnonzero(~own)
     ordered = [rows[np.argsort(scores[rows])] for rows in kinds]
-    placed = _placements(scores[ordered[0]], scores[ordered[1]])
-    value, found = float(placed[0].mean()), np.empty(len(own))
-    for rows, each in zip(ordered, placed, strict=True):
-        each -= value
-        each /= len(rows)
-        found[rows] = each
-    return value, found
+    placements = _placements(scores[ordered[0]], scores[ordered[1]])
+    value, influence = float(placements[0].mean()), np.empty(len(own))
+    for rows, values in zip(ordered, placements, strict=True):
+        values -= value
+        values /= len(rows)
+        influence[rows] = values
+    return value, influence
 
 
-def _placements(mine: npt.NDArray[Any], others: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-    """Of m sorted scores and of n others, sorted: the share of the other kind below, and above.
+def _placements(positive: npt.NDArray[Any], negative: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return the placements of m sorted positive and n sorted negative scores.
 
-    Others below i are counted by looking it up. Of mine, those below j are the ones that have at
-    most j others below or beside them, so a running sum of these numbers counts them.
+    For a positive score it is the share of negative scores below it; for a negative score, the
+    share of positive scores above it.
+
+    The negative scores below each positive score are counted by binary search. The positive scores
+    below the j-th negative score are those with at most j negative scores below or equal, so a
+    cumulative sum of these counts gives their number.
     """
-    m, n = len(mine), len(others)
-    below = np.searchsorted(others, mine)
+    m, n = len(positive), len(negative)
+    below = np.searchsorted(negative, positive)
     lower = np.cumsum(np.bincount(below, minlength=n)[:n])
-    if not (others.take(below, mode="clip") == mine).any():
+    if not (negative.take(below, mode="clip") == positive).any():
         return below / n, 1.0 - lower / m
-    upto = np.searchsorted(others, mine, side="right")
+    upto = np.searchsorted(negative, positive, side="right")
     lower += np.cumsum(np.bincount(upto, minlength=n)[:n])
     return (below + upto) / (2.0 * n), 1.0 - lower / (2.0 * m)
 
 
-def _variance_of_mean(placed: Floats, mean: float) -> float:
-    """NaN of a single row; what is handed in is used up."""
-    m = len(placed)
-    placed -= mean
-    return float(np.dot(placed, placed)) / (m - 1) / m if m > 1 else np.nan
+def _variance_of_mean(values: Floats, mean: float) -> float:
+    """Return the variance of a mean of `values`; NaN if there is only one. Overwrites `values`."""
+    m = len(values)
+    values -= mean
+    return float(np.dot(values, values)) / (m - 1) / m if m > 1 else np.nan
 
 
-def _weighed_auc(scores: npt.NDArray[Any], own: Mask, weight: Floats) -> tuple[float, Floats]:
-    """All rows are sorted once; what lies below a row is the weight before its first equal, and
-    half of that of its equals.
+def _weighted_influences(
+    scores: npt.NDArray[Any], own: Mask, weight: Floats
+) -> tuple[float, Floats]:
+    """Return the AUC of weighted rows, and the influence of each row on it.
+
+    All rows are sorted once. The weight below a row is the weight of lower scores plus half the
+    weight of equal scores.
     """
     order = np.argsort(scores)
-    mine, each = own[order], weight[order]
-    before, everybody = _running(np.where(mine, each, 0.0)), _running(each)
-    first, last = _equals(scores[order])
-    below = before[first] + before[last]
-    others = everybody[first] + everybody[last] - below
-    total, rest = float(before[-1]), float(everybody[-1] - before[-1])
-    placed = np.where(mine, others / (2.0 * rest), 1.0 - below / (2.0 * total))
-    value = float(np.average(placed[mine], weights=each[mine]))
-    found = np.empty(len(order))
-    found[order] = (placed - value) / np.where(mine, total, rest)
-    return value, found
+    own, weight = own[order], weight[order]
+    positive, both = _cumulative(np.where(own, weight, 0.0)), _cumulative(weight)
+    first, last = _ties(scores[order])
+    below = positive[first] + positive[last]
+    others = both[first] + both[last] - below
+    total, rest = float(positive[-1]), float(both[-1] - positive[-1])
+    placements = np.where(own, others / (2.0 * rest), 1.0 - below / (2.0 * total))
+    value = float(np.average(placements[own], weights=weight[own]))
+    influence = np.empty(len(order))
+    influence[order] = (placements - value) / np.where(own, total, rest)
+    return value, influence
 
 
-def _running(values: npt.NDArray[Any]) -> Floats:
-    """(n + 1,) sums of the first 0, 1, ... n values."""
-    found = np.zeros(len(values) + 1)
-    np.cumsum(values, out=found[1:])
-    return found
+def _cumulative(values: npt.NDArray[Any]) -> Floats:
+    """Return the cumulative sums of n values, starting with 0, (n + 1,)."""
+    sums = np.zeros(len(values) + 1)
+    np.cumsum(values, out=sums[1:])
+    return sums
 
 
-def _equals(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
-    """Where the equals of each of some sorted keys begin, and where they have ended."""
-    fresh = np.append(True, keys[1:] != keys[:-1])
-    if fresh.all():
+def _ties(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
+    """Return, for each sorted key, where the run of keys equal to it starts and ends."""
+    new = np.append(True, keys[1:] != keys[:-1])
+    if new.all():
         return slice(0, len(keys)), slice(1, len(keys) + 1)
-    starts = np.flatnonzero(fresh)
-    group = np.cumsum(fresh) - 1
+    starts = np.flatnonzero(new)
+    group = np.cumsum(new) - 1
     return starts[group], np.append(starts[1:], len(keys))[group]
 
 
-def averaged(rows: RankedRows, *, versus: str, average: str) -> Influences:
-    """AUC of K classes: each against the rest or pair by pair, averaged."""
+def average_auc(rows: RankedRows, *, versus: str, average: str) -> Influences:
+    """Return the average AUC of K classes: each class against the rest, or all pairs of classes."""
     if average == "micro":
         return _micro(rows)
-    total, share = np.zeros(len(rows.codes)), class_weights(rows)
+    influence, class_weight = np.zeros(len(rows.codes)), class_weights(rows)
     parts, factors = {}, []
-    terms = list(_rest(rows, share) if versus == "rest" else _pairs(rows, share))
-    whole = sum(prevalence for *_, prevalence in terms)
-    for name, some, columns, prevalence in terms:
-        factor = prevalence / whole if average == "weighted" else 1.0 / len(terms)
+    terms = list(
+        _rest_terms(rows, class_weight) if versus == "rest" else _pair_terms(rows, class_weight)
+    )
+    total = sum(term_weight for *_, term_weight in terms)
+    for name, members, columns, term_weight in terms:
+        factor = term_weight / total if average == "weighted" else 1.0 / len(terms)
         value = 0.0
         for k in columns:
-            own = rows.codes[some] == k
-            weight = None if rows.weight is None else rows.weight[some]
-            one, influence = one_auc(rows.scores[some, k], own, weight)
-            value += one / len(columns)
-            total[some] += factor / len(columns) * influence
+            own = rows.codes[members] == k
+            weight = None if rows.weight is None else rows.weight[members]
+            column_auc, by_row = auc_influences(rows.scores[members, k], own, weight)
+            value += column_auc / len(columns)
+            influence[members] += factor / len(columns) * by_row
         parts[name] = value
         factors.append(factor)
-    return Influences(float(np.dot(factors, list(parts.values()))), total, parts)
+    return Influences(float(np.dot(factors, list(parts.values()))), influence, parts)
 
 
 def variance(rows: RankedRows, influences: Influences) -> float:
-    """Variance of an AUC, or of a difference, from the influences of its rows."""
+    """Return the variance of an AUC, or of a difference of AUCs, from the rows' influences."""
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-    share = class_weights(rows)
-    for k in np.flatnonzero(share <= 1.0):
-        raise ScoreError.too_few(rows.labels[k], float(share[k]))
-    K = len(share)
-    mean = np.bincount(rows.codes, weight * influences.each, minlength=K) / share
-    apart = weight * (influences.each - mean[rows.codes]) ** 2
-    return float((share / (share - 1.0)) @ np.bincount(rows.codes, apart, minlength=K))
+    class_weight = class_weights(rows)
+    for k in np.flatnonzero(class_weight <= 1.0):
+        raise ScoreError.too_few(rows.labels[k], float(class_weight[k]))
+    K = len(class_weight)
+    mean = np.bincount(rows.codes, weight * influences.by_row, minlength=K) / class_weight
+    squares = weight * (influences.by_row - mean[rows.codes]) ** 2
+    factor = class_weight / (class_weight - 1.0)
+    return float(factor @ np.bincount(rows.codes, squares, minlength=K))
 
 
 def class_weights(rows: RankedRows) -> Floats:
-    """(K,) weight of the rows of each class; refuses a class that has none."""
-    share = np.bincount(rows.codes, rows.weight, minlength=len(rows.labels)).astype(np.float64)
-    for k in np.flatnonzero(share == 0):
+    """Return the total weight of the rows of each class, (K,); raise if a class has no rows."""
+    weight = np.bincount(rows.codes, rows.weight, minlength=len(rows.labels)).astype(np.float64)
+    for k in np.flatnonzero(weight == 0):
         raise ScoreError.class_absent(rows.labels[k])
-    return share
+    return weight
 
 
-Term = tuple[Any, Any, list[int], float]  # name, rows, columns of scores, weight
+# name, indices of the rows, columns of the scores, weight in the average
+Term = tuple[Any, Any, list[int], float]
 
 
-def _rest(rows: RankedRows, share: Floats) -> Iterator[Term]:
+def _rest_terms(rows: RankedRows, class_weight: Floats) -> Iterator[Term]:
     for k, label in enumerate(rows.labels.tolist()):
-        yield label, slice(None), [k], float(share[k])
+        yield label, slice(None), [k], float(class_weight[k])
 
 
-def _pairs(rows: RankedRows, share: Floats) -> Iterator[Term]:
+def _pair_terms(rows: RankedRows, class_weight: Floats) -> Iterator[Term]:
     names = rows.labels.tolist()
     members = [np.flatnonzero(rows.codes == k) for k in range(len(names))]
     for j, k in combinations(range(len(names)), 2):
         both = np.concatenate([members[j], members[k]])
-        yield (names[j], names[k]), both, [j, k], float(share[j] + share[k])
+        yield (names[j], names[k]), both, [j, k], float(class_weight[j] + class_weight[k])
 
 
 def _micro(rows: RankedRows) -> Influences:
-    """All scores as one list; the K scores of a row belong together."""
+    """Return the micro-averaged AUC: that of all N K scores as one list.
+
+    The variance takes into account that the K scores of a row are dependent.
+    """
     class_weights(rows)
     K = len(rows.labels)
     own = (rows.codes[:, None] == np.arange(K)).ravel()
     weight = None if rows.weight is None else np.repeat(rows.weight, K)
-    value, each = one_auc(rows.scores.ravel(), own, weight)
-    return Influences(value, each.reshape(-1, K).sum(axis=1), {})
+    value, influence = auc_influences(rows.scores.ravel(), own, weight)
+    return Influences(value, influence.reshape(-1, K).sum(axis=1), {})
 
 
 Versus = Literal["rest", "pairs"]
@@ -244,79 +269,74 @@ _OTHERS = "all others"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AUC:
-    """What `auc` returns."""
+    """Area under the ROC curve with its interval."""
 
     value: float
-    low: float  # NaN without an interval
+    low: float  # NaN if no interval was requested
     high: float
     standard_error: float
-    level: float | None  # of the interval
-    weight: float  # of all rows
-    positive: Any = None  # the label that high scores speak for; None for an average over classes
-    parts: dict[Any, float] | None = None  # of an average: AUC of each class, or pair of classes
-    error: float = 0.0  # how far value can be off; 0 but for a Ranking that is full
+    level: float | None  # confidence level of the interval
+    weight: float  # number of all rows
+    positive: Any = None  # the label that high scores indicate; None for an average over classes
+    # for an average: the AUC of each class or pair of classes
+    parts: dict[Any, float] | None = None
+    # bound on the error of `value`; 0 unless computed from a Ranking whose bins are full
+    error: float = 0.0
 
     def __repr__(self) -> str:
-        """One line: the value, the interval, and the bound of a Ranking."""
-        off = f" ± {self.error:.2g}" if self.error else ""
-        span = (
-            "" if self.level is None else f", {self.level:.0%}: {self.low:.4f} to {self.high:.4f}"
-        )
-        return f"AUC({self.value:.4f}{off}{span})"
+        text = f"{self.value:.4f}" + (f" ± {self.error:.2g}" if self.error else "")
+        if self.level is not None:
+            text += f", {self.level:.0%}: {self.low:.4f} to {self.high:.4f}"
+        return f"AUC({text})"
 
     def __float__(self) -> float:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts."""
+        """Return the AUC as a dictionary of plain numbers and texts."""
         names = ("value", "low", "high", "standard_error", "weight", "error")
-        found: dict[str, Any] = {name: float(getattr(self, name)) for name in names}
-        found |= {"level": None if self.level is None else float(self.level)}
-        parts = self.parts or {}
-        return found | {"parts": [{"of": of, "value": float(v)} for of, v in parts.items()]}
+        facts: dict[str, Any] = {name: float(getattr(self, name)) for name in names}
+        facts["level"] = None if self.level is None else float(self.level)
+        parts = [{"of": of, "value": float(value)} for of, value in (self.parts or {}).items()]
+        return facts | {"parts": parts}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AUCComparison:
-    """What `compare_auc` returns: print it, or ask for its numbers."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AUCComparison(PrintedResult):
+    """Result of `compare_auc`: two AUCs and the test of their difference."""
 
     first: AUC
     second: AUC
-    paired: bool  # whether both are of the same rows
+    paired: bool  # whether both use the same rows
     difference: float  # first - second
     low: float
     high: float
     standard_error: float
-    statistic: float  # z, or t
-    df: float  # infinite for z
+    statistic: float  # `z`, or `t` if the rows differ
+    df: float  # degrees of freedom; infinite for `z`
     p: float
     alternative: Alternative
     level: float
 
-    def __str__(self) -> str:
-        """Two lines of AUCs and one of the test."""
-        aucs = [
-            [name, format_number(one.value), format_number(one.low), format_number(one.high)]
-            for name, one in (("First", self.first), ("Second", self.second))
-        ]
-        gap = [
-            "Difference",
-            format_number(self.difference),
-            format_number(self.low),
-            format_number(self.high),
+    @property
+    def text(self) -> str:
+        """Table of the two AUCs and their difference, and one line for the test."""
+        lines = [
+            [name, *map(format_number, values)]
+            for name, *values in (
+                ("First", self.first.value, self.first.low, self.first.high),
+                ("Second", self.second.value, self.second.low, self.second.high),
+                ("Difference", self.difference, self.low, self.high),
+            )
         ]
         name = "z" if np.isinf(self.df) else f"t on {self.df:.2f} degrees of freedom"
         rows = "the same rows" if self.paired else "different rows"
-        return "\n".join(
-            [
-                *text_table(f"AUCs of {rows}", ["", "AUC", "Low", "High"], [*aucs, gap]),
-                "",
-                f"DeLong: {name} = {format_number(self.statistic, 4)}, p = {format_p(self.p)} "
-                f"({self.alternative})",
-            ]
+        test = (
+            f"DeLong: {name} = {format_number(self.statistic, 4)}, p = {format_p(self.p)} "
+            f"({self.alternative})"
         )
-
-    __repr__ = __str__
+        table = text_table(f"AUCs of {rows}", ["", "AUC", "Low", "High"], lines)
+        return "\n".join([*table, "", test])
 
 
 @np.errstate(under="ignore")
@@ -332,58 +352,66 @@ def auc(
     method: Method = "delong",
     sample_weight: Any = None,
 ) -> AUC:
-    """Area under the ROC curve, with DeLong's interval.
+    """Compute the area under the ROC curve, with DeLong's interval.
 
     Parameters
     ----------
-    labels
-        (N,) true labels; or a `Ranking`, which has the rest with it.
-    scores
-        As in `roc`. NaN is refused; infinities rank first and last.
-    interval
-        Level of the interval; None for the value alone, which is quicker.
+    labels : array of shape (N,) or Ranking
+        True labels; or a `Ranking`, which has its own scores and weights.
+    scores : array of shape (N,) or (N, K)
+        As in `roc`. NaN raises an error; infinite scores are the highest and the lowest.
+    interval : float, optional
+        Level of the interval; None computes only the value, which is faster.
     positive, classes
         As in `roc`.
-    versus
-        With K > 2 columns: each class against the rest, or "pairs" of classes.
-    average
-        With K > 2 columns: plain mean ("macro"), weighted by rows, or all scores as one list
-        ("micro", against the rest only). versus="pairs" with "macro" is Hand and Till's M.
-    method
-        "delong", or "logit", which is better near 1 and stays inside of (0, 1) if the AUC is; at 0
-        and 1 neither has any width.
-    sample_weight
-        (N,) how many rows each counts for.
+    versus : {'rest', 'pairs'}
+        With K > 2 columns: each class against the rest, or pairs of classes.
+    average : {'macro', 'weighted', 'micro'}
+        With K > 2 columns: the mean over classes or pairs ('macro'), the mean weighted by their
+        rows ('weighted'), or the AUC of all scores as one list ('micro', only with versus='rest').
+        versus='pairs' with 'macro' is Hand and Till's M.
+    method : {'delong', 'logit'}
+        'logit' is more accurate for an AUC near 1, and its interval stays inside (0, 1). At an AUC
+        of exactly 0 or 1 both intervals have zero width.
+    sample_weight : array of shape (N,), optional
+        Number of rows that each row stands for.
+
+    Returns
+    -------
+    AUC
 
     Examples
     --------
     >>> auc(["well", "well", "ill", "ill"], [0.1, 0.4, 0.35, 0.8], positive="ill")
     AUC(0.7500, 95%: 0.0570 to 1.0000)
     """
-    _check(versus, average, method)
+    _check_options(versus, average, method)
     if interval is not None:
         interval = check_level(interval, "interval")
-    if not isinstance(labels, Ranking):
-        rows, one = ranked_rows(
-            labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
-        )
-        if rows.many:
-            return _of_classes(rows, versus, average, interval, method)
-        rows, own = one_above(rows, one)
-        names = rows.labels.tolist()
-        if rows.weight is None:
-            return _of_rows(rows.scores, own, names, interval, method)
-        steps = exact_steps(rows.scores, own, rows.weight)
-    else:
-        check_ranking_alone(
+    if isinstance(labels, Ranking):
+        reject_beside_ranking(
             versus=None if versus == "rest" else versus,
             average=None if average == "macro" else average,
         )
-        steps, one = steps_of(
+        steps, positive = steps_of(
             labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
         )
-        names = [_OTHERS, one]
-    return _of_steps(steps, names, interval, method)
+        return _auc_of_steps(steps, [_OTHERS, positive], interval, method)
+    rows, positive = ranked_rows(
+        labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
+    )
+    if rows.multiclass:
+        influences = average_auc(rows, versus=versus, average=average)
+        area = _auc_of_influences(rows, influences, None, interval, method)
+        if interval is not None:
+            constant = bool((rows.scores == rows.scores[:1]).all())
+            _warn_if_degenerate(area.value, area.standard_error, constant, area.weight)
+        return area
+    rows, own = as_two_classes(rows, positive)
+    names = rows.labels.tolist()
+    if rows.weight is None:
+        return _auc_of_rows(rows.scores, own, names, interval, method)
+    return _auc_of_steps(exact_steps(rows.scores, own, rows.weight), names, interval, method)
 
 
 @np.errstate(under="ignore")
@@ -402,59 +430,63 @@ def compare_auc(
     sample_weight: Any = None,
     second_weight: Any = None,
 ) -> AUCComparison:
-    """Whether two AUCs differ, by DeLong's test.
+    """Test whether two AUCs differ, by DeLong's test.
 
     Parameters
     ----------
-    labels
-        (N,) true labels.
-    first, second
-        Scores of the same rows by two models, (N,) or (N, K), on any scales.
-    second_labels, second_weight
-        If `second` are scores of other rows: their labels and weights. The test is then that of
-        independent AUCs.
-    level
-        Of the intervals, of both AUCs and of the difference.
-    alternative
-        "less": that the first is less; "greater"; or either.
+    labels : array of shape (N,)
+        True labels.
+    first, second : array of shape (N,) or (N, K)
+        Scores of the same rows by two models, on any scales.
+    second_labels, second_weight : array, optional
+        Labels and weights of the rows scored by `second`, if these are not the rows scored by
+        `first`. The two AUCs are then independent.
+    level : float, default=0.95
+        Confidence level of the intervals of both AUCs and of the difference.
+    alternative : {'two-sided', 'less', 'greater'}
+        Alternative hypothesis; 'less' means that the first AUC is less than the second.
     positive, classes, versus, average, sample_weight
         As in `auc`.
+
+    Returns
+    -------
+    AUCComparison
 
     Examples
     --------
     >>> labels = [0, 0, 0, 0, 1, 1, 1, 1]
-    >>> found = compare_auc(labels, [1, 2, 3, 6, 4, 5, 7, 8], [1, 6, 3, 7, 4, 2, 5, 8])
-    >>> found.difference, round(found.p, 4)
+    >>> test = compare_auc(labels, [1, 2, 3, 6, 4, 5, 7, 8], [1, 6, 3, 7, 4, 2, 5, 8])
+    >>> test.difference, round(test.p, 4)
     (0.3125, 0.1138)
     """
-    _check(versus, average, "delong")
+    _check_options(versus, average, "delong")
     level = check_level(level)
     if alternative not in ("two-sided", "less", "greater"):
         raise OptionError.of("alternative", alternative, "'two-sided', 'less' or 'greater'")
     options = {"positive": positive, "classes": classes}
-    one, name = ranked_rows(labels, first, sample_weight=sample_weight, **options)
+    first_rows, name = ranked_rows(labels, first, sample_weight=sample_weight, **options)
     paired = second_labels is None
     if paired and np.shape(second)[:1] != np.shape(first)[:1]:
         raise ShapeError.of_lengths("second", np.shape(second)[0], np.shape(first)[0])
-    other = sample_weight if paired else second_weight
-    two, _ = ranked_rows(
-        labels if paired else second_labels, second, sample_weight=other, **options
+    weight = sample_weight if paired else second_weight
+    second_rows, _ = ranked_rows(
+        labels if paired else second_labels, second, sample_weight=weight, **options
     )
-    kept = [_influences(rows, name, versus, average) for rows in (one, two)]
-    sides = [_side(rows, found, level, name) for rows, found in kept]
+    sides = [_influences(rows, name, versus, average) for rows in (first_rows, second_rows)]
+    aucs = [_auc_of_influences(rows, influences, name, level) for rows, influences in sides]
     if paired:
-        spread = variance(kept[0][0], kept[0][1] - kept[1][1])
+        total = variance(sides[0][0], sides[0][1] - sides[1][1])
         df = np.inf
     else:
-        each = np.array([side.standard_error**2 for side in sides])
-        counts = np.array([side.weight for side in sides])
-        spread = float(each.sum())
-        df = spread**2 / float(np.sum(each**2 / (counts - 1.0))) if spread else np.inf
-    return _tested(sides[0], sides[1], paired, spread, df, alternative, level)
+        variances = np.array([side.standard_error**2 for side in aucs])
+        counts = np.array([side.weight for side in aucs])
+        total = float(variances.sum())
+        df = total**2 / float(np.sum(variances**2 / (counts - 1.0))) if total else np.inf
+    return _compare(aucs[0], aucs[1], paired, total, df, alternative, level)
 
 
-def one_above(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
-    """The rows as two classes, the positive one and the others; and (N,) which are positive."""
+def as_two_classes(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
+    """Return the rows with two classes, negative and positive, and a mask (N,) of the positive."""
     own = own_rows(rows, positive)
     others = [label for label in rows.labels.tolist() if label != positive]
     names = np.empty(2, dtype=object)
@@ -465,116 +497,114 @@ def one_above(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
 def _influences(
     rows: RankedRows, positive: Any, versus: str, average: str
 ) -> tuple[RankedRows, Influences]:
-    if rows.many:
-        return rows, averaged(rows, versus=versus, average=average)
-    rows, own = one_above(rows, positive)
-    return rows, Influences(*one_auc(rows.scores, own, rows.weight), {})
+    if rows.multiclass:
+        return rows, average_auc(rows, versus=versus, average=average)
+    rows, own = as_two_classes(rows, positive)
+    return rows, Influences(*auc_influences(rows.scores, own, rows.weight), {})
 
 
-def _side(rows: RankedRows, found: Influences, level: float, positive: Any) -> AUC:
-    spread = np.sqrt(variance(rows, found))
-    low, high = _span(found.value, spread, level, "delong")
-    total = float(len(rows.codes)) if rows.weight is None else float(rows.weight.sum())
-    return AUC(found.value, low, high, spread, level, total, positive, found.parts or None)
-
-
-def _of_classes(
-    rows: RankedRows, versus: str, average: str, interval: float | None, method: Method
+def _auc_of_influences(
+    rows: RankedRows,
+    influences: Influences,
+    positive: Any,
+    level: float | None,
+    method: Method = "delong",
 ) -> AUC:
-    """The average over classes or pairs."""
-    found = averaged(rows, versus=versus, average=average)
     total = float(len(rows.codes)) if rows.weight is None else float(rows.weight.sum())
-    parts = found.parts or None
-    if interval is None:
-        return AUC(found.value, np.nan, np.nan, np.nan, None, total, None, parts)
-    spread = float(np.sqrt(variance(rows, found)))
-    _warn(found.value, spread, bool((rows.scores == rows.scores[:1]).all()), total)
-    low, high = _span(found.value, spread, interval, method)
-    return AUC(found.value, low, high, spread, interval, total, None, parts)
+    value, nan = influences.value, np.nan
+    area = AUC(value, nan, nan, nan, None, total, positive, influences.parts or None)
+    if level is None:
+        return area
+    se = float(np.sqrt(variance(rows, influences)))
+    low, high = _interval(value, se, level, method)
+    return replace(area, low=low, high=high, standard_error=se, level=level)
 
 
-def _of_rows(
+def _auc_of_rows(
     scores: Any, own: Any, names: list[Any], interval: float | None, method: Method
 ) -> AUC:
-    """Of rows that count as one each."""
-    value, spread = two_kinds(scores, own)
+    """Return the AUC of rows that all have weight one."""
+    value, variance = delong(scores, own)
     m = float(np.count_nonzero(own))
-    found = AUC(value, np.nan, np.nan, np.nan, None, float(len(own)), names[1])
-    constant = spread == 0.0 and bool((scores == scores[0]).all())
-    kinds = dict(zip(names, (found.weight - m, m), strict=True))
-    return _within(found, interval, method, variance=spread, kinds=kinds, constant=constant)
+    area = AUC(value, np.nan, np.nan, np.nan, None, float(len(own)), names[1])
+    constant = variance == 0.0 and bool((scores == scores[0]).all())
+    weights = dict(zip(names, (area.weight - m, m), strict=True))
+    return _with_interval(area, interval, method, variance, weights, constant=constant)
 
 
-def _of_steps(steps: ScoreCounts, names: list[Any], interval: float | None, method: Method) -> AUC:
-    """From the weights of both kinds at each score."""
+def _auc_of_steps(
+    steps: ScoreCounts, names: list[Any], interval: float | None, method: Method
+) -> AUC:
+    """Return the AUC from the weights of the positive and the negative rows at each score."""
     m, n = float(steps.positive.sum()), float(steps.negative.sum())
     below = np.cumsum(steps.negative)
     below -= 0.5 * steps.negative
     value = float(steps.positive @ below) / m / n
     error = area_error(steps)
-    found = AUC(value, np.nan, np.nan, np.nan, None, m + n, names[1], error=error)
+    area = AUC(value, np.nan, np.nan, np.nan, None, m + n, names[1], error=error)
     above = np.cumsum(steps.positive[::-1])[::-1] - 0.5 * steps.positive
-    spread = _spread(below / n - value, steps.positive, m)
-    spread += _spread(above / m - value, steps.negative, n)
-    kinds, constant = dict(zip(names, (n, m), strict=True)), len(steps.threshold) == 1
-    return _within(found, interval, method, variance=spread, kinds=kinds, constant=constant)
+    variance = _weighted_variance_of_mean(below / n - value, steps.positive, m)
+    variance += _weighted_variance_of_mean(above / m - value, steps.negative, n)
+    weights, constant = dict(zip(names, (n, m), strict=True)), len(steps.threshold) == 1
+    return _with_interval(area, interval, method, variance, weights, constant=constant)
 
 
-def _within(
-    found: AUC,
+def _with_interval(
+    area: AUC,
     level: float | None,
     method: Method,
-    *,
     variance: float,
-    kinds: dict[Any, float],
+    weights: dict[Any, float],
+    *,
     constant: bool,
 ) -> AUC:
-    """With its interval if one is asked for; `kinds` are the weights of both."""
+    """Return the AUC with its interval; without one if `level` is None.
+
+    `weights` are the total weights of the positive and of the negative rows.
+    """
     if level is None:
-        return found
-    for name, total in kinds.items():
+        return area
+    for name, total in weights.items():
         if total <= 1.0:
             raise ScoreError.too_few(name, total)
-    spread = float(np.sqrt(variance))
-    _warn(found.value, spread, constant, found.weight)
-    low, high = _span(found.value, spread, level, method)
-    return replace(found, low=low, high=high, standard_error=spread, level=level)
+    se = float(np.sqrt(variance))
+    _warn_if_degenerate(area.value, se, constant, area.weight)
+    low, high = _interval(area.value, se, level, method)
+    return replace(area, low=low, high=high, standard_error=se, level=level)
 
 
-def _spread(apart: Floats, weight: Floats, total: float) -> float:
-    """Variance of a mean, from distances from the mean."""
-    return float(weight @ np.square(apart)) / (total - 1.0) / total if total > 1.0 else np.nan
+def _weighted_variance_of_mean(deviations: Floats, weight: Floats, total: float) -> float:
+    return float(weight @ np.square(deviations)) / (total - 1.0) / total if total > 1.0 else np.nan
 
 
-def _span(value: float, spread: float, level: float, method: Method) -> tuple[float, float]:
-    """The interval about an AUC."""
+def _interval(value: float, se: float, level: float, method: Method) -> tuple[float, float]:
     z = float(special.ndtri(0.5 + 0.5 * level))
     if method == "delong" or not 0.0 < value < 1.0:
-        return max(value - z * spread, 0.0), min(value + z * spread, 1.0)
-    step = z * spread / (value * (1.0 - value))
+        return max(value - z * se, 0.0), min(value + z * se, 1.0)
+    step = z * se / (value * (1.0 - value))
     middle = special.logit(value)
     return float(special.expit(middle - step)), float(special.expit(middle + step))
 
 
-def _warn(value: float, spread: float, constant: bool, rows: float) -> None:
+def _warn_if_degenerate(value: float, se: float, constant: bool, rows: float) -> None:
     if constant:
         warn(NoSpreadWarning.of_constant(int(rows)))
-    elif spread == 0.0 and value in (0.0, 1.0):
+    elif se == 0.0 and value in (0.0, 1.0):
         warn(NoSpreadWarning.of_auc(value))
 
 
-def _tested(
+def _compare(
     first: AUC,
     second: AUC,
     paired: bool,
-    spread: float,
+    variance: float,
     df: float,
     alternative: Alternative,
     level: float,
 ) -> AUCComparison:
-    """The test of a difference with a variance."""
-    gap, sd = first.value - second.value, float(np.sqrt(spread))
-    if sd <= 1e-15:  # nothing but rounding
+    """Test the difference of two AUCs, given its variance."""
+    gap, sd = first.value - second.value, float(np.sqrt(variance))
+    if sd <= 1e-15:  # an sd this small is rounding error
         sd = 0.0
         warn(NoSpreadWarning.of_comparison(gap))
     z = gap / sd if sd else float(np.copysign(np.inf, gap)) if abs(gap) > 1e-15 else 0.0
@@ -587,7 +617,7 @@ def _tested(
     return AUCComparison(first, second, paired, gap, *ends, sd, z, df, p, alternative, level)
 
 
-def _check(versus: str, average: str, method: str) -> None:
+def _check_options(versus: str, average: str, method: str) -> None:
     for name, value, allowed in (
         ("versus", versus, ("rest", "pairs")),
         ("average", average, ("macro", "weighted", "micro")),

@@ -1,26 +1,26 @@
-"""ROC curve, and precision against recall, over all thresholds.
+"""ROC curve and precision-recall curve over all thresholds, and the ranked rows behind them.
 
-Rows with a score of at least t are called positive. With P and N the weight of the positive and of
-the negative rows, and TP(t), FP(t) that of those called positive:
+Rows with a score of at least t are predicted positive. P and N are the weights of the positive and
+of the negative rows; TP(t) and FP(t) are the weights of those among them that are predicted
+positive:
 
     tpr = recall = TP / P       fpr = FP / N       precision = TP / (TP + FP)
 
     area              = sum over steps of the trapezia under (fpr, tpr)     ties count one half
     average precision = sum over steps of (rise of recall) * precision      no interpolation
 
-Curves are corner by corner, from no row called positive to all. A `Ranking` in place of rows gives
-curves whose corners are true points too; what lies between two of them is known to lie in the
-rectangle they span, and `error` says how far the area can be off. A bin with (p, q) positive and
-negative rows, after (TP, FP) above it, adds to P times the average precision
+Curves have a point for each distinct score. At the first point no row is predicted positive, at the
+last all rows are. If a `Ranking` is passed in place of rows, only some points of the curve are
+known; between two of them the curve lies in the rectangle that they span, and `error` bounds the
+error of the area. Let a bin have p positive and q negative rows, with TP positive and FP negative
+rows in the bins above it. The bin adds to P times the average precision
 
-    at most    p (TP + p) / (TP + p + FP)                 all of its positive rows first
-    at least   integral_0^p (TP + t) / (TP + t + FP + q) dt      all of its negative rows first
+    at most    p (TP + p) / (TP + p + FP)                 if its positive rows come first
+    at least   integral_0^p (TP + t) / (TP + t + FP + q) dt      if its negative rows come first
 
-From labels and scores to steps: the rows of both kinds at each score, exactly.
-
-NumPy sorts numbers some eight times as fast as it finds their order. So without weights nothing is
-put in order: all scores are sorted, those of the positive rows are sorted, and how many of these
-are at or below each distinct score is looked up.
+Positive and negative rows are counted at each distinct score. NumPy's sort is about eight times as
+fast as its argsort. So, without weights, all scores are sorted, and the scores of the positive rows
+once more; a binary search then counts the positive rows at or below each distinct score.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ from discriminant.table.cells import import_pandas
 from discriminant.table.labels import classes_of_columns, encode_labels
 from discriminant.table.memory import check_weight
 
-_WORTH_THREADS = 1 << 16  # scores
+_MIN_THREADED = 1 << 16  # number of scores from which sorting in threads is faster
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedRows:
-    """Rows with a label and a score for each class, or for one."""
+    """Rows with a label each, and a score for one class or for each class."""
 
-    labels: Labels  # (K,)
-    codes: Codes  # (N,)
-    scores: npt.NDArray[Any]  # (N,), or (N, K) in the order of the labels
-    weight: Floats | None  # (N,) all positive
+    labels: Labels  # (K,) names of the classes
+    codes: Codes  # (N,) index of each row's class
+    # (N,) scores of one class, or (N, K) with columns in the order of the labels
+    scores: npt.NDArray[Any]
+    weight: Floats | None  # (N,) weights, all positive
 
     @property
-    def many(self) -> bool:
-        """Whether every class has its scores, and there are more than two."""
+    def multiclass(self) -> bool:
+        """Whether there are scores for each of three or more classes."""
         return self.scores.ndim == 2
 
 
@@ -75,21 +76,25 @@ def ranking(
     sample_weight: Any = None,
     bins: int = BINS,
 ) -> Ranking:
-    """Rank the rows of a part by their scores, in bounded memory; rankings of parts add.
+    """Rank rows by their scores in bounded memory; the rankings of several parts can be added.
 
     Parameters
     ----------
-    labels
-        (n,) of these rows.
-    scores
-        (n,) higher where the row is rather of the positive class; float32 is as good.
-    positive
-        The label that high scores speak for; all others are negative. None: the second of two
-        labels in sorted order. Name it where a part may lack a class.
-    sample_weight
-        (n,) how many rows each counts for.
-    bins
-        Scores told apart. A bin takes 24 bytes.
+    labels : array of shape (n,)
+        True labels of these rows.
+    scores : array of shape (n,)
+        Higher for rows that are more likely positive; float32 suffices.
+    positive : label, optional
+        Positive label; all others are negative. None: the second of two labels in sorted order.
+        Pass it if a part may lack a class.
+    sample_weight : array of shape (n,), optional
+        Number of rows that each row stands for.
+    bins : int
+        Largest number of distinct scores to store; each takes 24 bytes.
+
+    Returns
+    -------
+    Ranking
 
     Examples
     --------
@@ -99,9 +104,9 @@ def ranking(
     >>> steps.threshold.tolist(), steps.positive.tolist(), steps.negative.tolist()
     ([0.2, 0.4, 0.9], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0])
     """
-    found, codes = encode_labels(labels)
-    positive, code = positive_code(found, positive, absent=True)
-    values = score_values(scores, len(codes), found.tolist())
+    names, codes = encode_labels(labels)
+    positive, code = positive_code(names, positive, absent=True)
+    values = score_values(scores, len(codes), names.tolist())
     weight = check_weight(sample_weight, len(codes), some=False)
     return Ranking.of(values, codes == code, positive=positive, weight=weight, bins=bins)
 
@@ -109,61 +114,68 @@ def ranking(
 def ranked_rows(
     labels: Any, scores: Any, *, positive: Any = None, classes: Any = None, sample_weight: Any
 ) -> tuple[RankedRows, Any]:
-    """Rows that count, and the positive label if one class is ranked above the others.
+    """Return the rows of positive weight, and the positive label if only one class is ranked.
 
-    A column is taken out of (N, K) scores where there are two classes or one is named.
+    If there are two classes, or `positive` is given, only one column of (N, K) scores is used.
     """
     if isinstance(labels, Ranking):
         raise ScoreError.without_rows(labels.positive)
     if scores is None:
         raise ScoreError.absent()
-    found, codes = encode_labels(labels)
+    names, codes = encode_labels(labels)
     weight = check_weight(sample_weight, len(codes))
     values = as_numbers(scores)
-    classes = classes_of_columns(scores, found=found.tolist(), classes=classes, what="scores")
+    classes = classes_of_columns(scores, labels=names.tolist(), classes=classes, what="scores")
     if values.ndim == 2:
-        found, codes = _ordered(found, codes, classes, values.shape)
-        values = values[:, np.argsort(_order_of(found, classes))] if classes is not None else values
-        if positive is not None or len(found) == 2:
-            positive, code = positive_code(found, positive)
+        names, codes = _classes_with_columns(names, codes, classes, values.shape)
+        if classes is not None:
+            values = values[:, np.argsort(np.searchsorted(names, np.asarray(classes)))]
+        if positive is not None or len(names) == 2:
+            positive, code = positive_code(names, positive)
             values = np.ascontiguousarray(values[:, code])
     else:
-        positive, _ = positive_code(found, positive)
+        positive, _ = positive_code(names, positive)
     if values.ndim == 1:
-        values = score_values(values, len(codes), found.tolist())
-    for k, label in enumerate(found if values.ndim == 2 else ()):
+        values = score_values(values, len(codes), names.tolist())
+    for k, label in enumerate(names if values.ndim == 2 else ()):
         check_missing(values[:, k], label)
     if weight is not None and not weight.all():
-        some = weight > 0
-        codes, values, weight = codes[some], values[some], weight[some]
-    return RankedRows(found, codes, values, weight), positive
+        counted = weight > 0
+        codes, values, weight = codes[counted], values[counted], weight[counted]
+    return RankedRows(names, codes, values, weight), positive
 
 
 def steps_of(
     labels: Any, scores: Any, *, positive: Any, sample_weight: Any, classes: Any = None
 ) -> tuple[ScoreCounts, Any]:
-    """Steps of rows, or of a Ranking in place of the labels; and the positive label."""
+    """Return the counts of positive and negative rows at each score, and the positive label.
+
+    `labels` and `scores` are those of rows, or `labels` is a Ranking.
+    """
     if isinstance(labels, Ranking):
         options = {"scores": scores, "positive": positive, "classes": classes}
-        check_ranking_alone(**options, sample_weight=sample_weight)
+        reject_beside_ranking(**options, sample_weight=sample_weight)
         steps, positive = labels.steps(), labels.positive
-        kinds = [steps.negative.sum(), steps.positive.sum()]
-        if not kinds[1]:
-            raise ScoreError.without_positive(positive, ["others"] if kinds[0] else [])
-        if not kinds[0]:
+        has_negative, has_positive = steps.negative.any(), steps.positive.any()
+        if not has_positive:
+            raise ScoreError.without_positive(positive, ["others"] if has_negative else [])
+        if not has_negative:
             raise ScoreError.only_positive(positive)
         return steps, positive
     rows, positive = ranked_rows(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
-    if rows.many:
+    if rows.multiclass:
         raise ScoreError.which_column(rows.labels.tolist())
     own = own_rows(rows, positive)
     return exact_steps(rows.scores, own, rows.weight), positive
 
 
-def check_ranking_alone(**options: Any) -> None:
-    """Refuse what is said beside a Ranking, which is of one class, its rows, scores and weights."""
+def reject_beside_ranking(**options: Any) -> None:
+    """Raise if an option is passed together with a Ranking.
+
+    A Ranking has its own rows, scores and weights.
+    """
     for name, value in options.items():
         if value is not None:
             allowed = "left out: a Ranking is of one class and has its rows, scores and weights"
@@ -171,7 +183,11 @@ def check_ranking_alone(**options: Any) -> None:
 
 
 def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[Any, int]:
-    """The positive label and its code, -1 if no row has it and `absent` allows for that."""
+    """Return the positive label and its code.
+
+    If no row has this label, the code is -1 where `absent` allows that; otherwise an error is
+    raised.
+    """
     names = labels.tolist()
     if positive is None:
         if len(names) != 2:
@@ -185,7 +201,10 @@ def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[
 
 
 def own_rows(rows: RankedRows, positive: Any) -> npt.NDArray[np.bool_]:
-    """(N,) which rows are positive; refuses to go on without rows of both kinds."""
+    """Return a boolean array (N,): True where the row is positive.
+
+    Raises an error unless there are both positive and negative rows.
+    """
     _, code = positive_code(rows.labels, positive)
     own = np.asarray(rows.codes == code)
     count = int(np.count_nonzero(own))
@@ -199,14 +218,14 @@ def own_rows(rows: RankedRows, positive: Any) -> npt.NDArray[np.bool_]:
 def exact_steps(
     scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
 ) -> ScoreCounts:
-    """Rows of both kinds at each distinct score.
+    """Count the positive and the negative rows at each distinct score.
 
     >>> steps = exact_steps(np.array([3, 1, 1]), np.array([True, True, False]), None)
     >>> steps.threshold.tolist(), steps.negative.tolist(), steps.positive.tolist()
     ([1.0, 3.0], [1.0, 0.0], [1.0, 1.0])
     """
     if weight is not None:
-        return _weighed_steps(scores, own, weight)
+        return _weighted_steps(scores, own, weight)
     ordered, mine = _sorted(scores, scores[own])
     last = np.flatnonzero(ordered[1:] != ordered[:-1])
     last = np.append(last, len(ordered) - 1)
@@ -217,7 +236,7 @@ def exact_steps(
     return ScoreCounts(threshold.astype(np.float64, copy=False), negative, positive)
 
 
-def _weighed_steps(
+def _weighted_steps(
     scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats
 ) -> ScoreCounts:
     order = np.argsort(scores, kind="stable")
@@ -229,33 +248,28 @@ def _weighed_steps(
 
 
 def _sorted(*values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Each sorted, on threads of their own if they are long."""
-    if len(values[0]) < _WORTH_THREADS or available_threads() == 1:
-        return [np.sort(one) for one in values]
+    """Sort each array, in threads if they are long."""
+    if len(values[0]) < _MIN_THREADED or available_threads() == 1:
+        return [np.sort(array) for array in values]
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(np.sort, values))
 
 
-def _ordered(
-    found: Labels, codes: Codes, classes: Any, shape: tuple[int, ...]
+def _classes_with_columns(
+    names: Labels, codes: Codes, classes: Any, shape: tuple[int, ...]
 ) -> tuple[Labels, Codes]:
-    """All classes that have a column, sorted, and the codes of the rows among them."""
+    """Return the classes that have a column of scores, sorted, and the class code of each row."""
     if classes is None:
-        if shape != (len(codes), len(found)):
-            raise ScoreError.of_shape(shape, len(codes), found.tolist())
-        return found, codes
+        if shape != (len(codes), len(names)):
+            raise ScoreError.of_shape(shape, len(codes), names.tolist())
+        return names, codes
     known = np.unique(np.asarray(classes))
     if shape != (len(codes), len(known)) or len(known) != len(np.asarray(classes)):
         raise ScoreError.of_shape(shape, len(codes), list(classes))
-    unknown = [label for label in found.tolist() if label not in known.tolist()]
+    unknown = [label for label in names.tolist() if label not in known.tolist()]
     if unknown:
         raise LabelError.unknown(unknown, known.tolist())
-    return known, np.searchsorted(known, found)[codes]
-
-
-def _order_of(labels: Labels, classes: Any) -> npt.NDArray[np.intp]:
-    """(K,) the place among sorted labels of each column."""
-    return np.searchsorted(labels, np.asarray(classes))
+    return known, np.searchsorted(known, names)[codes]
 
 
 Average = Literal["macro", "weighted", "micro"]
@@ -263,44 +277,51 @@ Average = Literal["macro", "weighted", "micro"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roc:
-    """Rates at every threshold, rising; a row is called positive if its score is at least that."""
+    """ROC curve: true and false positive rates for every threshold.
 
-    positive: Any  # the label that high scores speak for
-    threshold: Floats  # (m,) falling; infinity first: no row is called positive
-    fpr: Floats  # (m,) share of the negative rows that are called positive, from 0 to 1
-    tpr: Floats  # (m,) share of the positive rows that are, from 0 to 1
+    Rows with a score of at least the threshold are predicted positive.
+    """
+
+    positive: Any  # the label that high scores indicate
+    threshold: Floats  # (m,) decreasing; infinity first: no row is predicted positive
+    fpr: Floats  # (m,) share of the negative rows predicted positive, from 0 to 1
+    tpr: Floats  # (m,) share of the positive rows predicted positive, from 0 to 1
     area: float
-    error: float  # how far the area can be off; 0 unless it comes from a Ranking that is full
+    # bound on the error of the area; 0 unless computed from a Ranking whose bins are full
+    error: float
 
     def __repr__(self) -> str:
-        """One line: the area under it."""
         off = f" ± {self.error:.2g}" if self.error else ""
         return f"Roc(positive={self.positive!r}, {len(self.fpr)} points, area={self.area:.6g}{off})"
 
     @property
     def specificity(self) -> Floats:
-        """(m,) share of the negative rows that are not called positive."""
+        """Share of the negative rows that are not predicted positive, (m,)."""
         return np.asarray(1.0 - self.fpr)
 
     def frame(self) -> Any:
-        """The points as a pandas frame, a row each."""
-        return _frame(threshold=self.threshold, fpr=self.fpr, tpr=self.tpr)
+        """Return a pandas frame with a row for each point."""
+        columns = {"threshold": self.threshold, "fpr": self.fpr, "tpr": self.tpr}
+        return import_pandas().DataFrame(columns)
 
     def corners(self) -> Roc:
-        """The same curve without the points on a straight line between their neighbours."""
+        """Return the same curve without the points that lie on a line between their neighbours."""
         across, up = np.diff(self.fpr), np.diff(self.tpr)
         turn = across[1:] * up[:-1] - across[:-1] * up[1:]
         size = across[1:] * up[:-1] + across[:-1] * up[1:]
         bent = np.abs(turn) > 8 * np.finfo(float).eps * size
-        kept = np.concatenate([[True], bent, [True]])
-        return replace(self, threshold=self.threshold[kept], fpr=self.fpr[kept], tpr=self.tpr[kept])
+        keep = np.concatenate([[True], bent, [True]])
+        return replace(self, threshold=self.threshold[keep], fpr=self.fpr[keep], tpr=self.tpr[keep])
 
     def best(self) -> int:
-        """Place of the largest tpr - fpr (Youden's J); of equal ones the first."""
+        """Return the index of the first point with the largest tpr - fpr (Youden's J)."""
         return int(np.argmax(self.tpr - self.fpr))
 
     def partial_area(self, most_fpr: float, *, standardised: bool = True) -> float:
-        """Area for fpr up to `most_fpr`; standardised it is 1/2 by chance and 1 at best (McClish).
+        """Return the area under the curve for a false positive rate of at most `most_fpr`.
+
+        If `standardised` (McClish), the area is rescaled to 1/2 for random scores and 1 for a
+        perfect ranking.
 
         >>> roc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).partial_area(0.5, standardised=False)
         0.25
@@ -315,23 +336,23 @@ class Roc:
         area = float(np.trapezoid(y, x))
         if not standardised:
             return area
-        least = 0.5 * most_fpr**2
-        return 0.5 * (1.0 + (area - least) / (most_fpr - least))
+        chance = 0.5 * most_fpr**2
+        return 0.5 * (1.0 + (area - chance) / (most_fpr - chance))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrecisionRecall:
-    """Precision and recall at every threshold, recall rising."""
+    """Precision and recall for every threshold, with increasing recall."""
 
-    positive: Any  # the label that high scores speak for
-    threshold: Floats  # (m,) falling; infinity first: no row is called positive
-    precision: Floats  # (m,) 1 at first
-    recall: Floats  # (m,) from 0 to 1
+    positive: Any  # the label that high scores indicate
+    threshold: Floats  # (m,) decreasing; infinity first: no row is predicted positive
+    precision: Floats  # (m,) starts at 1
+    recall: Floats  # (m,) increases from 0 to 1
     average_precision: float
-    error: float  # how far average_precision can be off; 0 but for a Ranking that is full
+    # bound on the error of `average_precision`; 0 unless computed from a Ranking with full bins
+    error: float
 
     def __repr__(self) -> str:
-        """One line: the average precision."""
         off = f" ± {self.error:.2g}" if self.error else ""
         return (
             f"PrecisionRecall(positive={self.positive!r}, {len(self.recall)} points, "
@@ -339,20 +360,18 @@ class PrecisionRecall:
         )
 
     def frame(self) -> Any:
-        """The points as a pandas frame, a row each."""
-        return _frame(threshold=self.threshold, precision=self.precision, recall=self.recall)
+        """Return a pandas frame with a row for each point."""
+        names = ("threshold", "precision", "recall")
+        return import_pandas().DataFrame({name: getattr(self, name) for name in names})
 
     def best(self, beta: float = 1.0) -> int:
-        """Place of the largest F: recall counts beta times as much as precision."""
+        """Return the index of the point with the largest F score.
+
+        Recall counts `beta` times as much as precision.
+        """
         beta = check_beta(beta)
         below = beta**2 * self.precision + self.recall
-        score = np.divide(
-            (1 + beta**2) * self.precision * self.recall,
-            below,
-            out=np.zeros_like(below),
-            where=below > 0,
-        )
-        return int(np.argmax(score))
+        return int(np.argmax(_quotient((1 + beta**2) * self.precision * self.recall, below)))
 
 
 @np.errstate(under="ignore")
@@ -364,34 +383,38 @@ def roc(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> Roc:
-    """ROC curve of one class against the others.
+    """Compute the ROC curve of one class against the others.
 
     Parameters
     ----------
-    labels
-        (N,) true labels; or a `Ranking`, which has the rest with it.
-    scores
-        (N,) higher where a row is rather positive, on any scale; or (N, K), a column a class.
-    positive
-        The label that high scores speak for. None: the second of two labels in sorted order.
-    classes
-        The labels of the columns of (N, K) scores; None: the names of the columns of a data frame,
-        or the labels found, sorted.
-    sample_weight
-        (N,) what each row counts for.
+    labels : array of shape (N,) or Ranking
+        True labels; or a `Ranking`, which replaces all other arguments.
+    scores : array of shape (N,) or (N, K)
+        Higher for rows that are more likely positive, on any scale; or a column for each class.
+    positive : label, optional
+        Positive label. None: the second of two labels in sorted order.
+    classes : sequence, optional
+        Labels of the columns of (N, K) scores. None: the column names of a data frame, or the
+        labels in sorted order.
+    sample_weight : array of shape (N,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    Roc
 
     Examples
     --------
-    >>> found = roc(["well", "well", "ill", "ill"], [0.1, 0.4, 0.35, 0.8], positive="ill")
-    >>> found.fpr.tolist(), found.tpr.tolist()
+    >>> curve = roc(["well", "well", "ill", "ill"], [0.1, 0.4, 0.35, 0.8], positive="ill")
+    >>> curve.fpr.tolist(), curve.tpr.tolist()
     ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
-    >>> found
+    >>> curve
     Roc(positive='ill', 5 points, area=0.75)
     """
     steps, positive = steps_of(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
-    tp, fp = _called(steps)
+    tp, fp = _positives(steps)
     fpr, tpr = np.append(0.0, fp / fp[-1]), np.append(0.0, tp / tp[-1])
     area = float(np.trapezoid(tpr, fpr))
     return Roc(positive, _thresholds(steps), fpr, tpr, area, area_error(steps))
@@ -406,18 +429,20 @@ def precision_recall(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> PrecisionRecall:
-    """Precision against recall of one class; the arguments are those of `roc`.
+    """Compute the precision-recall curve of one class; the arguments are those of `roc`.
 
-    >>> found = precision_recall([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    >>> found.recall.tolist(), found.precision.round(2).tolist()
+    Examples
+    --------
+    >>> curve = precision_recall([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> curve.recall.tolist(), curve.precision.round(2).tolist()
     ([0.0, 0.5, 0.5, 1.0, 1.0], [1.0, 1.0, 0.5, 0.67, 0.5])
-    >>> round(found.average_precision, 4)
+    >>> round(curve.average_precision, 4)
     0.8333
     """
     steps, positive = steps_of(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
-    tp, fp = _called(steps)
+    tp, fp = _positives(steps)
     recall, precision = np.append(0.0, tp / tp[-1]), np.append(1.0, tp / (tp + fp))
     value = float(np.diff(recall) @ precision[1:])
     error = 0.0 if steps.exact else _precision_error(tp, fp, value)
@@ -434,52 +459,51 @@ def average_precision(
     average: Average = "macro",
     sample_weight: Any = None,
 ) -> float:
-    """Average precision of one class, or averaged over the K classes of (N, K) scores.
+    """Compute the average precision of one class, or its average over K classes.
 
-    `average` is the plain mean over classes ("macro"), the mean weighted by their rows
-    ("weighted"), or that of all N K scores as one list ("micro"). The rest is as in `roc`.
+    The average over classes needs (N, K) scores. `average` is the mean over classes ('macro'), the
+    mean weighted by their rows ('weighted'), or the value for all N K scores as one list ('micro').
+    Other arguments are as in `roc`.
 
+    Examples
+    --------
     >>> round(average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
     0.8333
     """
     if average not in ("macro", "weighted", "micro"):
         raise OptionError.of("average", average, "'macro', 'weighted' or 'micro'")
     if isinstance(labels, Ranking):
-        check_ranking_alone(average=None if average == "macro" else average)
+        reject_beside_ranking(average=None if average == "macro" else average)
         return precision_recall(
             labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
         ).average_precision
-    rows, one = ranked_rows(
+    rows, positive = ranked_rows(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
-    if not rows.many:
-        return _average(exact_steps(rows.scores, own_rows(rows, one), rows.weight))
+    if not rows.multiclass:
+        return _average_precision(rows.scores, own_rows(rows, positive), rows.weight)
     K = len(rows.labels)
-    share = np.bincount(rows.codes, rows.weight, minlength=K)
-    for k in np.flatnonzero(share == 0):
+    class_weight = np.bincount(rows.codes, rows.weight, minlength=K)
+    for k in np.flatnonzero(class_weight == 0):
         raise ScoreError.class_absent(rows.labels[k])
     own = rows.codes[:, None] == np.arange(K)
     if average == "micro":
         weight = None if rows.weight is None else np.repeat(rows.weight, K)
-        return _average(exact_steps(rows.scores.ravel(), own.ravel(), weight))
-    each = [_average(exact_steps(rows.scores[:, k], own[:, k], rows.weight)) for k in range(K)]
-    return float(np.average(each, weights=share if average == "weighted" else None))
+        return _average_precision(rows.scores.ravel(), own.ravel(), weight)
+    values = [_average_precision(rows.scores[:, k], own[:, k], rows.weight) for k in range(K)]
+    return float(np.average(values, weights=class_weight if average == "weighted" else None))
 
 
 def area_error(steps: ScoreCounts) -> float:
-    """How far the area can be off because the order of rows within a bin is not known."""
+    """Return a bound on the error of the area: the order of rows within a bin is unknown."""
     if steps.exact:
         return 0.0
-    kinds = float(steps.positive.sum()) * float(steps.negative.sum())
-    return 0.5 * float(steps.positive @ steps.negative) / kinds
+    pairs = float(steps.positive.sum()) * float(steps.negative.sum())
+    return 0.5 * float(steps.positive @ steps.negative) / pairs
 
 
-def _frame(**columns: Floats) -> Any:
-    return import_pandas().DataFrame(columns)
-
-
-def _called(steps: ScoreCounts) -> tuple[Floats, Floats]:
-    """(m,) weight of true and of false positives as the threshold falls."""
+def _positives(steps: ScoreCounts) -> tuple[Floats, Floats]:
+    """Return the weights of true and of false positives, (m,) each, for decreasing thresholds."""
     return np.cumsum(steps.positive[::-1]), np.cumsum(steps.negative[::-1])
 
 
@@ -487,21 +511,24 @@ def _thresholds(steps: ScoreCounts) -> Floats:
     return np.append(np.inf, steps.threshold[::-1])
 
 
-def _average(steps: ScoreCounts) -> float:
-    tp, fp = _called(steps)
+def _average_precision(
+    scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
+) -> float:
+    steps = exact_steps(scores, own, weight)
+    tp, fp = _positives(steps)
     return float(steps.positive[::-1] @ (tp / (tp + fp))) / float(tp[-1])
 
 
 def _precision_error(tp: Floats, fp: Floats, value: float) -> float:
-    """The larger distance of the average precision from what it can be at most and at least."""
+    """Return a bound on the error of the average precision: its distance from the farther limit."""
     p, above, false = np.diff(tp, prepend=0.0), np.append(0.0, tp[:-1]), np.append(0.0, fp[:-1])
-    most = p * _share(tp, tp + false)
-    start = above + fp  # where all negative rows of the bin are called first
-    growth = np.log1p(np.divide(p, start, out=np.zeros_like(p), where=start > 0))
-    least = p - fp * growth
-    most_at, least_at = (float(bound.sum()) / float(tp[-1]) for bound in (most, least))
-    return max(most_at - value, value - least_at, 0.0)
+    upper = p * _quotient(tp, tp + false)
+    start = above + fp  # if all negative rows of the bin come first
+    lower = p - fp * np.log1p(_quotient(p, start))
+    highest, lowest = (float(bound.sum()) / float(tp[-1]) for bound in (upper, lower))
+    return max(highest - value, value - lowest, 0.0)
 
 
-def _share(part: Floats, whole: Floats) -> npt.NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+def _quotient(numerator: Floats, denominator: Floats) -> npt.NDArray[np.float64]:
+    zeros = np.zeros_like(denominator)
+    return np.divide(numerator, denominator, out=zeros, where=denominator > 0)

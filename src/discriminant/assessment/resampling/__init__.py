@@ -1,1 +1,1 @@
-"""Held-out assessment: folds, cross-validation, leave-one-out, RDA grid."""
+"""Resampling: folds, cross-validation, leave-one-out, RDA grids, and comparison of models."""

@@ -1,12 +1,13 @@
 """Cross-validation, leave-one-out and the RDA grid: `cross_validate`, `leave_one_out`, `rda_grid`.
 
-A model based on moments is fitted to the other folds by adding their moments: rows are read once
-to sum them and once to be scored, whatever the number of folds. Leaving one row out changes the
-moments by a matrix of rank one, so that its score has a closed form (`resampling.leave_one_out`).
-Any other classifier is fitted again for every fold. The numbers are the same.
+A model based on moments is fitted to the other folds by adding their moments: whatever the number
+of folds, the rows are read once for the moments and once to be scored. Leaving one row out changes
+the moments by a matrix of rank one, so the score of that row has a closed form
+(`resampling.leave_one_out`). Any other classifier is fitted again for every fold. The results equal
+those of refitting.
 
 A partitioned table is read twice: once for the moments of the folds, once to score all rows. With
-the same folds its numbers agree with those in memory. The loop over the folds is
+the same folds the results agree with those of a table in memory. The loop over the folds is
 `resampling.held_out.score_folds`.
 """
 
@@ -24,7 +25,7 @@ from discriminant.assessment.resampling.folds import (
     class_counts,
     fold_numbers,
     prior_option,
-    warn_missing_classes,
+    warn_classes_in_one_fold,
 )
 from discriminant.assessment.resampling.held_out import (
     FoldModel,
@@ -53,7 +54,7 @@ from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.labels import encode_labels
-from discriminant.table.memory import Table, as_table, check_weight
+from discriminant.table.memory import as_table, check_weight
 
 
 @overload
@@ -93,31 +94,37 @@ def cross_validate(
     sample_weight: Any = None,
     seed: Any = 0,
 ) -> HeldOutPredictions | HeldOutTally:
-    """What a model fitted without its fold says of every row: log posteriors and decisions.
+    """Predict every row by a model fitted without its fold.
 
     Parameters
     ----------
-    estimator
-        Any scikit-learn classifier. One made from moments (LDA, QDA, RDA, ...) is not refitted:
-        the moments of the other folds are added, which gives the same numbers.
+    estimator : classifier
+        Any scikit-learn classifier. A classifier based on moments (LDA, QDA, RDA, ...) is not
+        refitted to rows: the moments of the other folds are added, with the same result.
     X, y, sample_weight
         Rows, labels, and weights for fitting and for the averages of the result.
-    folds
-        How many (default 10: classes spread evenly, shuffled by `seed`); or (N,) the fold of each
-        row; or a scikit-learn splitter that holds out every row once.
-    groups
-        (N,) rows of one group are held out together: one group at a time, or `folds` of them.
-    seed
-        Of the shuffling.
+    folds : int, array of shape (N,), splitter or None
+        Number of folds (default 10), stratified by class and shuffled by `seed`; or the fold of
+        each row; or a scikit-learn splitter that holds out every row once.
+    groups : array of shape (N,), optional
+        Rows of one group are held out together: one group at a time, or in `folds` folds.
+    seed : int, default=0
+        Seed of the shuffle.
+
+    Returns
+    -------
+    HeldOutPredictions or HeldOutTally
+        Log posteriors and decisions for every row; for a partitioned table only sums.
 
     Notes
     -----
-    Of rows in parts (`discriminant.rows`, without y) only sums come back, a `HeldOutTally`: error,
-    log_loss, auc, tally, tallies. Rows are read twice. The fold of a row is found from its own
-    values and `seed`, since such rows have no order: classes are spread by chance, and rows that
-    are equal are dealt round. `folds` may be the name of a column, a fold for each of its values;
-    `groups` one whose values stay together. A model that needs more than moments (Logistic) reads
-    all rows once for each step of each fold.
+    For a partitioned table (`discriminant.rows`, without y) the result is a
+    `HeldOutTally` with the attributes error, log_loss, auc, tally and tallies. Rows are read twice.
+    The rows of such a table have no order, so the fold of a row is a hash of its values and `seed`:
+    classes are divided at random, and equal rows are assigned to the folds in turn. `folds` may be
+    the name of a column; each of its values is then one fold. `groups` may be the name of a column
+    whose equal values stay together. A model that needs more than moments (Logistic) reads all rows
+    once for each step of each fold.
 
     Examples
     --------
@@ -145,13 +152,13 @@ def cross_validate(
     with merge_warnings():
         adds = can_add_moments(estimator, X)
         if adds:
-            table = _opened(estimator, X, y, weight)
+            table = as_table(X, y, weight=weight, name=type(estimator).__name__)
             with blas_context(table.width):
                 folded = MemoryFolds.of_table(table, fold, detail=estimator.detail)
         else:
             folded = MemoryFolds.of_rows(X, labels, codes, weight, fold)
         scores = score_model(folded, FoldModel(estimator, adds))
-    warn_missing_classes(class_counts(codes, weight, labels, fold), labels)
+    warn_classes_in_one_fold(class_counts(codes, weight, labels, fold), labels)
     assert scores.predictions is not None
     return HeldOutPredictions.of(folded, scores.predictions, probabilistic=probabilistic)
 
@@ -165,19 +172,24 @@ def leave_one_out(
     sample_weight: Any = None,
     prior: Literal["refit", "fixed"] = "refit",
 ) -> HeldOutPredictions:
-    """What a model fitted to all the others says of every row: log posteriors and decisions.
+    """Predict every row by a model fitted to all the others.
 
-    Exact, and in closed form for LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk to
-    a multiple of the identity, and NearestMean; other models made from moments are fitted to the
-    moments less the row; any other classifier is fitted N times.
+    The result equals that of N fits. LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk
+    to a multiple of the identity, and NearestMean have a closed form; other moment-based models are
+    fitted to the moments minus the row; any other classifier is fitted N times.
 
     Parameters
     ----------
     estimator, X, y, sample_weight
         As in `cross_validate`. A row is left out with all its weight.
-    prior
-        'refit': priors that are shares of the rows are those of the remaining rows. 'fixed': they
-        stay those of all rows, as R's MASS does with CV=TRUE.
+    prior : {'refit', 'fixed'}
+        'refit': estimated priors are the class frequencies of the remaining rows. 'fixed': they
+        are the class frequencies of all rows, as in R's MASS with CV=TRUE.
+
+    Returns
+    -------
+    HeldOutPredictions
+        Log posteriors and decisions for every row.
 
     Examples
     --------
@@ -191,18 +203,18 @@ def leave_one_out(
     check_classifier(estimator)
     labels, codes = _classes(X, y)
     weight = check_weight(sample_weight, len(codes))
-    some = codes if weight is None else codes[weight > 0]
-    count = np.bincount(some, minlength=len(labels))
+    counted = codes if weight is None else codes[weight > 0]
+    count = np.bincount(counted, minlength=len(labels))
     for k in np.flatnonzero(count < 2):
         raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
     folded = MemoryFolds.of_rows(X, labels, codes, weight, np.arange(len(codes)))
     with merge_warnings():
         if can_add_moments(estimator, X):
-            table = _opened(estimator, X, y, weight)
+            table = as_table(X, y, weight=weight, name=type(estimator).__name__)
             with blas_context(table.width):
                 predictions = predict_left_out(estimator, table, fixed_prior=prior == "fixed")
         else:
-            model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
+            model = _fix_prior(estimator, codes, weight) if prior == "fixed" else estimator
             scores = score_model(folded, FoldModel(model, from_moments=False))
             assert scores.predictions is not None
             predictions = scores.predictions
@@ -223,35 +235,39 @@ def rda_grid(
     sample_weight: Any = None,
     seed: Any = 0,
 ) -> Grid:
-    """Held-out losses of a whole grid of RDA models, without fitting them one by one.
+    """Compute the held-out losses of a grid of RDA models, without fitting them one by one.
 
     Parameters
     ----------
     X, y, folds, groups, sample_weight, seed
         As in `cross_validate`.
-    pooling, shrinkage, prior
-        What is tried, each with each; pooling 1 is LDA, 0 is QDA. A prior is (K,), or None for
-        the shares of the training rows.
-    family
-        The other options of the covariance (target, denominator, ...): `GaussianFamily`.
+    pooling, shrinkage, prior : sequence
+        Values of the hyperparameters; all combinations are candidates. Pooling 1 is LDA, 0 is QDA.
+        A prior is an array of shape (K,), or None for the class frequencies of the training rows.
+    family : GaussianFamily, optional
+        Other options of the covariance (target, denominator, ...).
+
+    Returns
+    -------
+    Grid
 
     Examples
     --------
     >>> rows = [[0.0], [1.0], [2.0], [5.0], [6.0], [8.0]]
-    >>> tried = rda_grid(rows, list("aaabbb"), pooling=[0.5, 1.0], shrinkage=[0.0], folds=3)
-    >>> tried.log_loss.shape, tried.error.max()
+    >>> grid = rda_grid(rows, list("aaabbb"), pooling=[0.5, 1.0], shrinkage=[0.0], folds=3)
+    >>> grid.log_loss.shape, grid.error.max()
     ((2, 1, 1), np.float64(0.0))
     """
     poolings = np.sort(np.asarray(pooling, dtype=np.float64))
-    tried = Candidates(family or GaussianFamily(), poolings, tuple(shrinkage), tuple(prior))
+    candidates = Candidates(family or GaussianFamily(), poolings, tuple(shrinkage), tuple(prior))
     if isinstance(X, PartitionedTable):
         reject_separate_labels(y, sample_weight)
-        return score_grid(X, tried, folds, groups=groups, seed=seed)
+        return score_grid(X, candidates, folds, groups=groups, seed=seed)
     table = as_table(X, y, weight=sample_weight, name="The RDA grid")
     if len(table.schema.labels) < 2:
         raise LabelError.one_class(table.schema.labels[0])
     fold = fold_numbers(folds, table.codes, groups=groups, seed=seed, X=X)
-    return score_grid(table, tried, fold)
+    return score_grid(table, candidates, fold)
 
 
 def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:
@@ -264,17 +280,14 @@ def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:
     return labels, codes
 
 
-def _opened(estimator: Any, X: Any, y: Any, weight: Floats | None) -> Table:
-    return as_table(X, y, weight=weight, name=type(estimator).__name__)
-
-
-def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
-    """The estimator with the shares of all rows as its priors."""
-    shares = np.bincount(codes, weight)
-    shares = shares / shares.sum()
-    found = prior_option(estimator)
-    if found is None:
+def _fix_prior(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
+    """Return the estimator with its priors fixed at the class frequencies of all rows."""
+    counts = np.bincount(codes, weight)
+    option = prior_option(estimator)
+    if option is None:
         allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
         raise OptionError.of("prior", "fixed", allowed)
-    name, prior = found
-    return estimator if prior is not None else clone(estimator).set_params(**{name: shares})
+    name, prior = option
+    if prior is not None:
+        return estimator
+    return clone(estimator).set_params(**{name: counts / counts.sum()})

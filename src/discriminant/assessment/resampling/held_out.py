@@ -1,15 +1,15 @@
-"""One held-out loop: fit models without each fold and score the rows of that fold.
+"""Held-out predictions: fit models without each fold and score the rows of that fold.
 
-    model from moments    a rule from train_f, the moments of the other folds (algebra, no rows)
+    models from moments   a rule from the moments of the other folds (algebra, no rows are read)
     other models          fitted to the rows outside the fold, or to a sample of them
 
 `score_folds` does this for rows in memory and for partitioned tables. In memory the predictions of
-every row are kept. A partitioned table is read once more for all models together, and only sums
-come back: a confusion table for each fold, rankings, and which models are correct together. With
-the same folds the numbers agree.
+every row are stored. A partitioned table is read once more for all models together, and only sums
+are returned: a confusion table for each fold, rankings, and the weight of the rows that two models
+both classify correctly. With the same folds the results agree.
 
-What is measured is what a model does: its decision where it has `decide`, which need not be the
-most probable class, else its prediction. A class that is missing from a training set cannot be
+If a model has a method `decide`, its decisions are measured, which need not be the most probable
+class; otherwise its predictions are. A class that is missing from a training set cannot be
 predicted there: its log posterior is -inf.
 """
 
@@ -78,19 +78,18 @@ _PIECE = 8192  # rows scored at a time, so that they stay in the cache
 class FoldModel:
     """A model to be fitted without each fold."""
 
-    estimator: Any  # not fitted
-    from_moments: bool  # whether it is fitted by adding moments; else to rows
-    by_fold: Sequence[Any] = ()  # F: an estimator for each fold, where they differ
+    estimator: Any  # unfitted estimator
+    from_moments: bool  # True: fitted by adding moments; False: fitted to rows
+    by_fold: Sequence[Any] = ()  # an estimator for each of the F folds, if they differ
     max_rows: int | None = None  # largest number of training rows; None: all
-    seed: int = 0  # of the sample of training rows
+    seed: int = 0  # seed of the sample of training rows
     progress: Callable[[int], object] = id  # called with the fold that is being fitted
-    decide: bool = True  # measure `decide` where the model has it; else always `predict`
-    ranks: Callable[[Any], bool] = lambda fitted: (
-        False
-    )  # whether to return `decision_function` of a fitted model
+    decide: bool = True  # True: measure `decide` if the model has it; False: always `predict`
+    # whether to return the `decision_function` of a model without probabilities
+    ranks: Callable[[Any], bool] = lambda fitted: False
 
     def without(self, fold: int) -> Any:
-        """The estimator of one fold, not fitted."""
+        """Return the unfitted estimator for one fold."""
         return self.by_fold[fold] if self.by_fold else self.estimator
 
 
@@ -99,10 +98,12 @@ class HeldOutScores:
     """Held-out predictions of one model, or sums over them, or the error that prevented them."""
 
     name: str
-    predictions: Predictions | None = None  # of the rows in memory
-    sums: ModelSums | None = None  # of the rows of a partitioned table
-    both_correct: Floats | None = None  # (M,) weight both models predict correctly (partitioned)
-    class_scores: Floats | None = None  # (N, K) of a model without probabilities, in memory
+    predictions: Predictions | None = None  # predictions for rows in memory
+    sums: ModelSums | None = None  # sums over the rows of a partitioned table
+    # (M,) weight of the rows that this and each other model predict correctly (partitioned)
+    both_correct: Floats | None = None
+    # (N, K) scores of a model without probabilities, for rows in memory
+    class_scores: Floats | None = None
     converged: bool = True
     seconds: float = 0.0
     warnings: tuple[Warning, ...] = ()
@@ -123,16 +124,16 @@ def score_folds(
     folded : MemoryFolds or PartitionedFolds
         Table divided into folds.
     models : mapping of str to function
-        Functions that return the model to fit. An error of the package, raised by the function or
-        by a fit, ends this model only and is returned with its name.
+        Functions that return the model to fit. If the function or a fit raises an error of this
+        package, the other models are still scored; the error is part of the result.
     prepare : function, optional
         Called with the name of a model before its time is measured.
 
     Yields
     ------
     HeldOutScores
-        One for each model, in order. In memory it comes as soon as the model is scored; models on a
-        partitioned table are fitted first and then scored together in one pass.
+        One for each model, in order. In memory, each result is yielded as soon as the model is
+        scored. On a partitioned table all models are fitted first and then scored in one pass.
     """
     if isinstance(folded, PartitionedFolds):
         yield from _score_partitioned(folded, models, prepare)
@@ -154,7 +155,7 @@ def score_model(folded: FoldedTable, model: FoldModel) -> HeldOutScores:
 
 
 def _run(name: str, work: Callable[[_FoldErrors], HeldOutScores]) -> HeldOutScores:
-    """Time one model, capture its warnings, and return its error instead of raising it."""
+    """Run the work for one model: measure its time, capture its warnings and return its error."""
     started, errors = time.perf_counter(), _FoldErrors()
     with capture_warnings() as warnings:
         try:
@@ -167,12 +168,12 @@ def _run(name: str, work: Callable[[_FoldErrors], HeldOutScores]) -> HeldOutScor
 
 @dataclass(slots=True, eq=False)
 class _FoldErrors:
-    """The first fold whose fit raised an error."""
+    """Record of the first fold whose fit raised an error."""
 
     fold: int | None = field(default=None)
 
     def watch(self, fit: Callable[[int], T]) -> Callable[[int], T]:
-        """Return `fit`, with the fold noted where it fails."""
+        """Return `fit` wrapped so that the fold is recorded if it fails."""
 
         def watched(fold: int) -> T:
             try:
@@ -196,7 +197,7 @@ def _score_in_memory(
     if model.from_moments:
 
         def score(f: int) -> tuple[bool, Floats | None]:
-            scorer, features = fold_rule(folded, model.without(f), f), folded.held_out(f)
+            scorer, features = fit_without_fold(folded, model.without(f), f), folded.held_out(f)
             for lo in range(0, len(folded.rows[f]), _PIECE):
                 piece = slice(lo, lo + _PIECE)
                 logs, codes, _ = scorer.predict(features[piece])
@@ -218,17 +219,17 @@ def _score_in_memory(
     folds = range(folded.n_folds)
     if folded.parts and (model.from_moments or _thread_safe(model.estimator)):
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-            done = list(pool.map(in_thread(errors.watch(score)), folds))
+            results = list(pool.map(in_thread(errors.watch(score)), folds))
     else:
         blas = nullcontext() if folded.table is None else blas_context(folded.table.width)
         with blas:
-            done = [errors.watch(score)(f) for f in folds]
-    converged = all(ended for ended, _ in done)
-    scores = _joined_scores(folded, [scores for _, scores in done])
+            results = [errors.watch(score)(f) for f in folds]
+    converged = all(fold_converged for fold_converged, _ in results)
+    scores = _join_scores(folded, [scores for _, scores in results])
     return HeldOutScores("", collector.predictions(), class_scores=scores, converged=converged)
 
 
-def fold_rule(folded: FoldedTable, estimator: Any, fold: int) -> RuleScorer:
+def fit_without_fold(folded: FoldedTable, estimator: Any, fold: int) -> RuleScorer:
     """Fit a moment-based model without a fold, by algebra on the moments of the others."""
     train = folded.training_moments(fold, estimator.detail)
     present = train.rows > 0
@@ -242,7 +243,7 @@ def fold_rule(folded: FoldedTable, estimator: Any, fold: int) -> RuleScorer:
 
 
 def _refit(folded: MemoryFolds, model: FoldModel) -> Callable[[int], Any]:
-    """Return a function that fits a clone to (a sample of) the rows outside a fold."""
+    """Return a function that fits a clone to the rows outside a fold, or to a sample of them."""
     labels = folded.labels
     weighted = folded.weight is not None
     if weighted and folded.parts and not has_fit_parameter(model.estimator, "sample_weight"):
@@ -264,17 +265,17 @@ def _refit(folded: MemoryFolds, model: FoldModel) -> Callable[[int], Any]:
 
 
 def _thread_safe(estimator: Any) -> bool:
-    """Whether two fits may run at the same time: estimators of others need not allow that."""
+    """Return whether fits may run in parallel; estimators of other packages may not allow it."""
     return type(estimator).__module__.startswith("discriminant.")
 
 
-def _joined_scores(folded: MemoryFolds, scores: Sequence[Floats | None]) -> Floats | None:
-    """(N, K) scores of all rows from those of the folds; None if some fold has none."""
+def _join_scores(folded: MemoryFolds, scores: Sequence[Floats | None]) -> Floats | None:
+    """Return the scores of all rows, (N, K), from the scores of each fold; None without scores."""
     if scores[0] is None:
         return None
     joined = np.empty((scores[0].shape[1], len(folded.codes))).T
-    for rows, some in zip(folded.rows, scores, strict=True):
-        joined[rows] = np.nan if some is None else some
+    for rows, fold_scores in zip(folded.rows, scores, strict=True):
+        joined[rows] = np.nan if fold_scores is None else fold_scores
     return joined
 
 
@@ -296,8 +297,8 @@ def _score_partitioned(
             make: Callable[[], FoldModel] = make,
             scorers: list[Scorer | None] = scorers,
         ) -> HeldOutScores:
-            each, converged = _fold_scorers(folded, make(), errors)
-            scorers.extend(each)
+            fold_scorers, converged = _fold_scorers(folded, make(), errors)
+            scorers.extend(fold_scorers)
             return HeldOutScores("", converged=converged)
 
         scores = _run(name, fit)
@@ -311,18 +312,21 @@ def _score_partitioned(
     with capture_warnings() as warnings:
         reading = HeldOutReading(folded.labels, tuple(scorers for _, scorers in fits))
         sums = folded.rows.fold(reading)
-    for (scores, _), one, both in zip(fits, sums.models, sums.right, strict=True):
-        every = (*scores.warnings, *warnings)
-        yield replace(scores, sums=one, both_correct=both, warnings=every)
+    for (scores, _), model_sums, both in zip(fits, sums.models, sums.right, strict=True):
+        all_warnings = (*scores.warnings, *warnings)
+        yield replace(scores, sums=model_sums, both_correct=both, warnings=all_warnings)
 
 
 def _fold_scorers(
     folded: PartitionedFolds, model: FoldModel, errors: _FoldErrors
 ) -> tuple[list[Scorer | None], bool]:
-    """Scorers of every fold, None for an empty one; and whether all fits converged."""
+    """Return a scorer for every fold, and whether all fits converged.
+
+    The scorer of an empty fold is None.
+    """
     scorers: list[Scorer | None] = [None] * folded.n_folds
     if model.from_moments:
-        fit = errors.watch(lambda f: fold_rule(folded, model.without(f), f))
+        fit = errors.watch(lambda f: fit_without_fold(folded, model.without(f), f))
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             for f, rule in zip(folded.filled, pool.map(in_thread(fit), folded.filled), strict=True):
                 scorers[f] = rule
@@ -335,7 +339,7 @@ def _fold_scorers(
         sample = folded.in_memory
         fitted = _map_folds(sample, model, errors.watch(_refit(sample, model)))
         scorers = list(_portable_scorers(fitted, folded.labels))
-    return scorers, all(bool(getattr(one, "converged_", True)) for one in fitted)
+    return scorers, all(bool(getattr(fit, "converged_", True)) for fit in fitted)
 
 
 def _map_folds(folded: MemoryFolds, model: FoldModel, work: Callable[[int], T]) -> list[T]:
@@ -353,7 +357,7 @@ def _fit_partitioned(folded: PartitionedFolds, estimator: Any, fold: int) -> Mod
 
 
 def _portable_scorers(models: Sequence[Any], labels: Labels) -> Iterator[Scorer]:
-    """Fitted models as they travel to the partitions, without the rows they were fitted to."""
+    """Yield fitted models as scorers, without training rows, to be sent to the partitions."""
     able = hasattr(models[0], "predict_log_proba")
     for model in models:
         if able and hasattr(model, "predict_with_rule"):
@@ -374,16 +378,16 @@ class HeldOutPredictions:
     codes: Codes  # (N,) the true class of each row
     fold: FoldNumbers  # (N,) the fold that held it out
     log_posterior: Floats  # (N, K), -inf for a class that the training rows lacked
-    decided: Places  # (N,) what the model does: a place among the labels, then the others
-    others: Actions = ()  # decisions that are no classes: REJECT, OUTLIER, actions with a cost
-    weight: Floats | None = None  # (N,)
+    decided: Places  # (N,) index of the decision in the list of the labels followed by `others`
+    others: Actions = ()  # decisions that are not classes: REJECT, OUTLIER, actions with a cost
+    weight: Floats | None = None  # (N,) weight of each row
     probabilistic: bool = True  # False: the model gives no probabilities, so there is no log loss
 
     @classmethod
     def of(
         cls, folded: MemoryFolds, predictions: Predictions, *, probabilistic: bool = True
     ) -> HeldOutPredictions:
-        """Join predictions of rows in memory with their classes."""
+        """Return the result for rows in memory from their predictions."""
         return cls(
             folded.labels,
             folded.codes,
@@ -405,7 +409,7 @@ class HeldOutPredictions:
 
     @property
     def predicted(self) -> npt.NDArray[Any]:
-        """(N,) predicted label of each row, or another decision such as REJECT."""
+        """Predicted label of each row, or another decision such as REJECT, (N,)."""
         if not self.others:
             return np.asarray(self.labels[self.decided])
         names = np.empty(len(self.labels) + len(self.others), dtype=object)
@@ -414,7 +418,10 @@ class HeldOutPredictions:
 
     @property
     def wrong(self) -> npt.NDArray[np.bool_]:
-        """(N,) whether a row is assigned to a wrong class; a rejected row is not wrong."""
+        """Boolean array (N,): True where the row is assigned to a wrong class.
+
+        A rejected row is not wrong.
+        """
         return np.asarray((self.decided != self.codes) & (self.decided < len(self.labels)))
 
     @property
@@ -430,9 +437,9 @@ class HeldOutPredictions:
         if not self.probabilistic:
             return float("nan")
         weight = np.ones(len(self.codes)) if self.weight is None else self.weight
-        some = np.flatnonzero(weight)  # a row of no weight does not count, however improbable
-        own = self.log_posterior[some, self.codes[some]]
-        return float(-np.average(own, weights=weight[some]))
+        rows = np.flatnonzero(weight)  # rows of weight 0 may have an infinite loss
+        own = self.log_posterior[rows, self.codes[rows]]
+        return float(-np.average(own, weights=weight[rows]))
 
     @property
     def tally(self) -> Assessment:
@@ -441,7 +448,7 @@ class HeldOutPredictions:
 
     @property
     def tallies(self) -> list[Assessment]:
-        """Assessment of each fold; they add up to `tally`."""
+        """Assessments of the folds, one for each; their sum is `tally`."""
         return [self._tally(rows) for rows in rows_by_fold(self.fold)]
 
     def _tally(self, rows: Any) -> Assessment:
@@ -457,25 +464,29 @@ class HeldOutPredictions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutTally:
-    """Held-out predictions of a model as sums over the rows of a partitioned table."""
+    """Held-out predictions of a model on a partitioned table, summed over rows."""
 
     labels: Labels  # (K,)
-    tallies: tuple[Assessment, ...]  # F: one for each fold, possibly empty
-    rankings: tuple[Ranking, ...]  # of the second of two classes, or of each of more
+    tallies: tuple[Assessment, ...]  # one assessment for each of the F folds; it may be empty
+    # one ranking for the second of two classes; for more classes, one for each
+    rankings: tuple[Ranking, ...]
 
     @classmethod
     def of(cls, labels: Labels, sums: ModelSums, *, probabilistic: bool = True) -> HeldOutTally:
-        """From the sums of one model; without probabilities there is no log loss."""
+        """Return the result from the sums of one model.
+
+        If it is not probabilistic, there is no log loss.
+        """
         tallies = [Assessment.of_tally(tally) for tally in sums.tallies]
         if not probabilistic:
-            none = ProbabilityScores.empty(len(labels))
-            tallies = [replace(tally, scored=none) for tally in tallies]
+            no_scores = ProbabilityScores.empty(len(labels))
+            tallies = [replace(tally, scored=no_scores) for tally in tallies]
         return cls(labels, tuple(tallies), sums.rankings)
 
     def __repr__(self) -> str:
         """One line with the number of rows, classes and folds, the error and the log loss."""
         tally = self.tally
-        folds = sum(bool(one.rows.any()) for one in self.tallies)
+        folds = sum(bool(fold.rows.any()) for fold in self.tallies)
         return (
             f"HeldOutTally({int(tally.rows.sum())} rows, {len(self.labels)} classes, "
             f"{folds} folds, error={tally.error:.4g}, log_loss={tally.log_loss:.4g})"
@@ -498,51 +509,49 @@ class HeldOutTally:
 
     @property
     def auc(self) -> AUC | None:
-        """Area under the ROC curve: of the second of two classes, or the mean over classes.
+        """Area under the ROC curve of the second of two classes; for more classes, the mean AUC.
 
-        Rows are ranked in bounded memory: `auc.error` says how far it can be off. None where a
-        class has no rows, or there are more than 20.
+        Rows are ranked in bounded memory, so the area is approximate; `auc.error` bounds its error.
+        None if a class has no rows, or if there are more than 20 classes.
         """
         return auc_of_rankings(self.rankings)
 
 
 def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) -> AUC | None:
-    """AUC of two classes, with an interval; or the mean AUC of each class against the rest."""
+    """Return the AUC of two classes with its interval; of more classes, the mean AUC.
+
+    The mean is over classes, each against the rest.
+    """
     if not rankings:
         return None
     level = interval if len(rankings) == 1 else None
     try:
-        each = [auc(ranking, interval=level) for ranking in rankings]
+        areas = [auc(ranking, interval=level) for ranking in rankings]
     except DiscriminantError:  # a class without rows
         return None
-    if len(each) == 1:
-        return each[0]
-    nan = float("nan")
-    return AUC(
-        float(np.mean([one.value for one in each])),
-        nan,
-        nan,
-        nan,
-        None,
-        each[0].weight,
-        None,
-        {ranking.positive: one.value for ranking, one in zip(rankings, each, strict=True)},
-        float(np.mean([one.error for one in each])),
+    if len(areas) == 1:
+        return areas[0]
+    value, error = (
+        float(np.mean([getattr(area, name) for area in areas])) for name in ("value", "error")
     )
+    by_class = {area.positive: area.value for area in areas}
+    nan = float("nan")
+    return AUC(value, nan, nan, nan, None, areas[0].weight, None, by_class, error)
 
 
 # --- what a model supports ------------------------------------------------------------------------
 
 
 def fold_model(estimator: Any) -> Callable[[], FoldModel]:
-    """Return a function for `score_folds` that uses moments if the estimator is based on them."""
+    """Return a function for `score_folds`; the model uses moments if it is based on them."""
     return lambda: FoldModel(estimator, is_moment_based(estimator))
 
 
 def can_add_moments(estimator: Any, X: Any) -> bool:
-    """Whether a model can be fitted to rows X without refitting, by adding moments.
+    """Return whether a model can be fitted by adding moments rather than refitted to rows X.
 
-    With more than half as many features as rows, refitting is less work.
+    If there are more than half as many features as rows, the answer is False: refitting is less
+    work.
     """
     if not is_moment_based(estimator):
         return False
@@ -551,7 +560,7 @@ def can_add_moments(estimator: Any, X: Any) -> bool:
 
 
 def needed_detail(estimator: Any) -> Detail:
-    """Detail of the moments that a model needs; of one that reads rows, that of its start."""
+    """Return the detail of moments that a model needs; 'pooled' for a model that reads rows."""
     if not is_moment_based(estimator):
         return "pooled"
     detail: Detail = estimator.detail
@@ -559,7 +568,7 @@ def needed_detail(estimator: Any) -> Detail:
 
 
 def check_supports_partitions(model: Any, rows: PartitionedTable) -> None:
-    """Raise, before any work, if a model cannot be fitted to a partitioned table."""
+    """Raise, before any work is done, if a model cannot be fitted to a partitioned table."""
     name = type(model).__name__
     if hasattr(model, "encode"):
         allowed = f"the classifier inside of {name}: rows in parts are encoded already"
@@ -569,17 +578,13 @@ def check_supports_partitions(model: Any, rows: PartitionedTable) -> None:
 
 
 def supports_partitions(model: Any, rows: PartitionedTable) -> bool:
-    """Whether a model can be fitted to a partitioned table, as far as its class tells."""
-    return rows.sample_is_complete or (_ours(model) and not _detail_of_rows(model))
+    """Return whether a model can be fitted to a partitioned table, judged by its class."""
+    stores_rows = is_moment_based(model) and getattr(model, "detail", None) == "rows"
+    return rows.sample_is_complete or (_is_ours(model) and not stores_rows)
 
 
-def _ours(model: Any) -> bool:
-    """Whether a classifier, and the one inside it, accepts partitioned tables."""
+def _is_ours(model: Any) -> bool:
+    """Return whether a classifier, and any classifier inside it, belong to this package."""
     inner = getattr(model, "estimator", None)
-    here = type(model).__module__.split(".")[0] == __name__.split(".")[0]
-    return here and (inner is None or _ours(inner))
-
-
-def _detail_of_rows(model: Any) -> bool:
-    """Whether its moments hold the rows themselves."""
-    return is_moment_based(model) and getattr(model, "detail", None) == "rows"
+    ours = type(model).__module__.split(".")[0] == __name__.split(".")[0]
+    return ours and (inner is None or _is_ours(inner))

@@ -1,18 +1,19 @@
-"""Every row scored by the model of all the others, without fitting N models.
+"""Leave-one-out predictions in closed form, without fitting N models.
 
-Leaving out a row of class k and weight w, at z from the class mean, changes the sums by
+Let u be a row of class k and weight w, and z its difference from the class mean. Leaving the row
+out changes the sums by
 
     n_k' = n_k - w        u - mean_k' = z n_k / n_k'        W_k' = W_k - c z z',  c = w n_k / n_k'
 
-and W' = W - c z z'. So the covariance of class l without the row is, in a basis where W_l and W are
-both diagonal, a diagonal less a matrix of rank one:
+and W' = W - c z z'. So, in a basis in which W_l and W are both diagonal, the covariance S of class
+l without the row is a diagonal matrix minus a matrix of rank one:
 
     S = diag(e) - r y y'          y = z in that basis
     own class   e = a' L_k + b'   r = c (a' + b')      other class   e = a L_l + b'   r = c b'
 
-with a = (1 - pooling) / degrees of the class, b = pooling / degrees of the whole, and ' for the
-degrees without the row. Distances follow by Sherman and Morrison, determinants by the matrix
-determinant lemma:
+with a = (1 - pooling) / degrees of the class and b = pooling / degrees of the pooled scatter; a'
+and b' have the degrees without the row. Distances follow from the Sherman-Morrison formula,
+determinants from the matrix determinant lemma:
 
     v' S^-1 v = v' e^-1 v + r (v' e^-1 y)^2 / left     log|S| = sum log e + log left
     left = 1 - r y' e^-1 y
@@ -20,18 +21,16 @@ determinant lemma:
 Shrinkage of a pooled covariance toward (tr S / d) I or I keeps the eigenvectors of W and only
 changes e; shrinkage=1 toward the diagonal has e = diag(W - c z z') / degrees and r = 0.
 
-Rows without which a covariance (almost) loses its inverse, and other members of the family, are
-scored by the rule of the moments less the row: `by_removal`. R's MASS does LDA and QDA in closed
-form too (CV=TRUE), with priors fixed.
+If a covariance is (almost) singular without the row, or the model has no closed form, the row is
+scored by a rule fitted to the moments minus the row: `by_downdating`. R's MASS also has LDA and QDA
+in closed form (CV=TRUE), with fixed priors.
 
-Least squares with one row left out, in closed form.
-
-With h_i the leverage of row i, its share in its own fitted value,
+Least squares: with h_i the leverage of row i, the weight of its own response in its fitted value,
 
     h_i = w_i [1 / n + (u_i - mean)' (S + ridge)^-1 (u_i - mean)]
     fitted without row i = (fitted_i - h_i code_i) / (1 - h_i)
 
-which holds for any penalty that does not depend on the rows, and with a free intercept.
+This holds for an unpenalised intercept and any penalty that does not depend on the rows.
 """
 
 from __future__ import annotations
@@ -56,31 +55,39 @@ from discriminant.models.gaussian.covariance import (
     rounding_variance,
 )
 from discriminant.models.gaussian.family import GaussianFamily, class_prior
-from discriminant.models.linear.least_squares import SAME, IndicatorRule, class_codes, class_problem
+from discriminant.models.linear.least_squares import (
+    REPRODUCIBLE_DIGITS,
+    IndicatorRule,
+    class_codes,
+    class_problem,
+)
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import Table
 
-_LEFT = 1e-6  # less than this left of a covariance in some direction, and it is worked out anew
-_DIGITS = 10.0  # of the variances after a removal; fewer, and the other rows are read again
+# least share of a covariance that must remain in every direction; else the row is refitted
+_MIN_LEFT = 1e-6
+# correct digits of the variances after a removal; with fewer, the other rows are read again
+_MIN_DIGITS = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaveOneOutTerms:
-    """The sums of N rows without each of them."""
+    """Terms of the formulas at the top of this module, for each of N rows left out."""
 
-    moments: ClassMoments  # of all rows
+    moments: ClassMoments  # moments of all rows
     codes: Codes  # (N,) k, the class of the row left out
-    offsets: Floats  # (N, d)
-    away: Floats  # (N,) w, the weight that goes
-    loss: Floats  # (N,) c
+    offsets: Floats  # (N, d) z, the row minus the mean of its class
+    away: Floats  # (N,) w, the weight of the row
+    loss: Floats  # (N,) c, the factor of the change of scatter
     stretch: Floats  # (N,) n_k / n_k'
-    degrees: Floats  # (N,) of class k without the row
-    total: Floats  # (N,) of the pooled scatter without the row
+    degrees: Floats  # (N,) degrees of freedom of class k without the row
+    total: Floats  # (N,) degrees of freedom of the pooled scatter without the row
 
     @classmethod
     def of(cls, moments: ClassMoments, table: Table, family: GaussianFamily) -> LeaveOneOutTerms:
+        """Return the terms for all rows of a table that has these moments."""
         codes = table.codes.astype(np.intp)
         away = np.ones(len(table)) if table.weight is None else table.weight
         weight, weight2 = moments.weight[codes] - away, moments.weight2[codes] - away**2
@@ -89,9 +96,9 @@ class LeaveOneOutTerms:
             "unbiased": weight - 1.0,
             "reliability": weight - weight2 / weight,
         }[family.denominator]
-        whole = class_degrees(moments, family.denominator)
-        total = pooled_degrees(moments, family.denominator) - whole[codes] + degrees
-        # Without a positive number of degrees there is no covariance: left to the refit to say.
+        all_degrees = class_degrees(moments, family.denominator)
+        total = pooled_degrees(moments, family.denominator) - all_degrees[codes] + degrees
+        # Without positive degrees there is no covariance: NaN, so that the refit raises.
         total = np.where(total > 0, total, np.nan)
         if family.weighting == "covariance" and not family.linear:
             degrees = np.where(degrees > 0, degrees, np.nan)
@@ -101,22 +108,23 @@ class LeaveOneOutTerms:
 
 
 def predict_left_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Predictions:
-    """What is said of each row by the rule of all the others."""
+    """Predict each row by the rule fitted to all other rows."""
     moments = read_classes(table, estimator.detail)
     if fixed_prior:
-        estimator = _with_prior(estimator, moments)
+        estimator = _fix_prior(estimator, moments)
     scores: Floats | None = estimator.leave_one_out_scores(moments, table)
     if scores is None:
         return by_downdating(estimator, table, moments, np.arange(len(table)))
     clear = ~np.isnan(scores).any(axis=1)
     if clear.all():
         return Predictions(log_posterior(scores), scores.argmax(axis=1))
-    found, every = Predictions.empty(*scores.shape), np.arange(scores.shape[1])
-    some, doubtful = np.flatnonzero(clear), np.flatnonzero(~clear)
-    found.fill(some, every, log_posterior(scores[some]), scores[some].argmax(axis=1))
-    again = by_downdating(estimator, table, moments, doubtful)
-    found.fill(doubtful, every, again.log_posterior, again.decided)
-    return found
+    predictions, classes = Predictions.empty(*scores.shape), np.arange(scores.shape[1])
+    rows, scores = np.flatnonzero(clear), scores[clear]
+    predictions.fill(rows, classes, log_posterior(scores), scores.argmax(axis=1))
+    rows = np.flatnonzero(~clear)
+    refitted = by_downdating(estimator, table, moments, rows)
+    predictions.fill(rows, classes, refitted.log_posterior, refitted.decided)
+    return predictions
 
 
 def gaussian_left_out_scores(
@@ -126,9 +134,11 @@ def gaussian_left_out_scores(
     family: GaussianFamily,
     prior: Callable[[ClassMoments], Floats],
 ) -> Floats | None:
-    """(N, K) scores of each row by a member of the family fitted to all others, NaN as above.
+    """Return the scores of each row by a Gaussian model fitted to all other rows, (N, K).
 
-    `prior` says what priors a fit to given moments has.
+    Scores are NaN where the covariance without the row is nearly singular. The result is None if
+    the model has no closed form. `prior` is a function that returns the priors of a fit to given
+    moments.
     """
     _check_rows(moments, table, family)
     scores = closed_form(LeaveOneOutTerms.of(moments, table, family), family)
@@ -139,9 +149,9 @@ def gaussian_left_out_scores(
 
 
 def closed_form(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | None:
-    """(N, K) scores without priors; a row of NaN where left out it matters too much.
+    """Return scores without priors, (N, K); NaN for rows that have no closed form.
 
-    None where this member of the family has no closed form, or the covariance no inverse.
+    The result is None if the model has no closed form, or the covariance is singular.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         if not family.linear:
@@ -152,37 +162,37 @@ def closed_form(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | N
             return None
         if family.target == "diagonal":
             return _diagonal(without) if family.shrinkage == 1.0 else None
-        return _rounded(without, family, family.shrinkage)
+        return _shrunk_to_identity(without, family, family.shrinkage)
 
 
 def by_downdating(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Predictions:
-    """What is said of each of the rows by the rule of the moments less that row."""
+    """Predict each of the given rows by a rule fitted to the moments minus that row."""
     logs, codes = [], []
     for i in rows:
-        alone = table.take(np.array([i]))
-        rule = fit_rule_without(estimator, _less(moments, alone, table, int(i)), table, i)
-        log, code = estimator.predict_with_rule(rule, alone.features)
+        row = table.take(np.array([i]))
+        rule = fit_rule_without(estimator, _remove_row(moments, row, table, int(i)), table, i)
+        log, code = estimator.predict_with_rule(rule, row.features)
         logs.append(log)
         codes.append(code)
     return Predictions(np.concatenate(logs), np.concatenate(codes))
 
 
-def _less(moments: Any, alone: Table, table: Table, i: int) -> Any:
-    """Moments without one row; where too few digits would be left, the other rows are read."""
-    if alone.weight is not None and not alone.weight[0]:
+def _remove_row(moments: Any, row: Table, table: Table, i: int) -> Any:
+    """Return the moments without row i; if they have too few digits, from the other rows."""
+    if row.weight is not None and not row.weight[0]:
         return moments
-    gone = read_classes(alone, moments.detail, anchor=moments.anchor)
+    row_moments = read_classes(row, moments.detail, anchor=moments.anchor)
     if moments.detail == "rows":
-        return moments - gone
+        return moments - row_moments
     try:
-        return moments.remove(gone, digits=_DIGITS)
+        return moments.remove(row_moments, digits=_MIN_DIGITS)
     except PrecisionLostError:
         others = table.take(np.delete(np.arange(len(table)), i))
         return read_classes(others, moments.detail, anchor=moments.anchor)
 
 
-def _with_prior(estimator: Any, moments: Any) -> Any:
-    """The estimator with the priors of all rows given."""
+def _fix_prior(estimator: Any, moments: Any) -> Any:
+    """Return the estimator with its priors fixed at those estimated from all rows."""
     if "prior" not in estimator.get_params(deep=False):
         allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
         raise OptionError.of("prior", "fixed", allowed)
@@ -190,7 +200,7 @@ def _with_prior(estimator: Any, moments: Any) -> Any:
 
 
 def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> None:
-    """Every class with a covariance of its own must keep one when a row of it is left out."""
+    """Raise if a class has too few rows to estimate its covariance with one row left out."""
     if family.linear or family.weighting == "friedman":
         return
     heaviest = np.zeros(len(moments.labels))
@@ -207,28 +217,31 @@ def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> 
 
 
 def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, table: Table) -> Floats:
-    """(N, K) priors without each row: they depend only on its class and weight."""
-    amounts, amount = np.ones(1), np.zeros(len(table), dtype=np.intp)
+    """Return the priors without each row, (N, K).
+
+    They depend only on the class and the weight of the row.
+    """
+    weights, index = np.ones(1), np.zeros(len(table), dtype=np.intp)
     if table.weight is not None:
-        amounts, amount = np.unique(table.weight, return_inverse=True)
+        weights, index = np.unique(table.weight, return_inverse=True)
     pairs, which = np.unique(
-        table.codes.astype(np.intp) * len(amounts) + amount, return_inverse=True
+        table.codes.astype(np.intp) * len(weights) + index, return_inverse=True
     )
-    found = []
-    for k, w in zip(*np.divmod(pairs, len(amounts)), strict=True):
+    priors = []
+    for k, w in zip(*np.divmod(pairs, len(weights)), strict=True):
         weight = moments.weight.copy()
-        weight[k] -= amounts[w]
-        found.append(prior(replace(moments, weight=weight)))
-    return np.array(found)[which]
+        weight[k] -= weights[w]
+        priors.append(prior(replace(moments, weight=weight)))
+    return np.array(priors)[which]
 
 
 # --- one covariance for all classes: e and r are the same for every class -------------------------
 
 
 def _whitened(without: LeaveOneOutTerms) -> Floats | None:
-    """LDA: in a basis that whitens the pooled covariance of all rows."""
+    """Return the scores of LDA, from a basis that whitens the pooled covariance of all rows."""
     moments = without.moments
-    degrees = float(moments.weight.sum())  # any will do: it cancels
+    degrees = float(moments.weight.sum())  # any value will do: it cancels
     metric = _clean_metric(moments, moments.pooled / degrees)
     if metric is None:
         return None
@@ -237,19 +250,24 @@ def _whitened(without: LeaveOneOutTerms) -> Floats | None:
 
 
 def _diagonal(without: LeaveOneOutTerms) -> Floats:
-    """Diagonal LDA: every feature by itself."""
+    """Return the scores of diagonal LDA."""
     moments = without.moments
     variance = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     z = without.offsets - moments.mean[without.codes]
     left = variance - without.loss[:, None] * z**2
-    left[left < _LEFT * variance] = np.nan
+    left[left < _MIN_LEFT * variance] = np.nan
     noise = _noise(moments)
     left[:, variance <= noise * moments.weight.sum()] = np.nan
     return _linear(without, None, left / without.total[:, None], np.zeros(len(z)))
 
 
-def _rounded(without: LeaveOneOutTerms, family: GaussianFamily, amount: float) -> Floats | None:
-    """LDA shrunk toward a multiple of the identity: the eigenvectors stay."""
+def _shrunk_to_identity(
+    without: LeaveOneOutTerms, family: GaussianFamily, amount: float
+) -> Floats | None:
+    """Return the scores of LDA shrunk toward a multiple of the identity.
+
+    The shrunk covariance has the same eigenvectors.
+    """
     moments = without.moments
     if not moments.anchor.plain:
         return None
@@ -258,7 +276,7 @@ def _rounded(without: LeaveOneOutTerms, family: GaussianFamily, amount: float) -
     z = without.offsets - moments.mean[without.codes]
     trace = float(pooled.sum() if pooled.ndim == 1 else np.trace(pooled))
     floor = (trace - loss * (z**2).sum(axis=1, keepdims=True)) / total / d
-    if (floor < _LEFT * trace / total / d).any():
+    if (floor < _MIN_LEFT * trace / total / d).any():
         return None
     if family.target == "identity":
         floor = np.ones_like(floor)
@@ -270,12 +288,15 @@ def _rounded(without: LeaveOneOutTerms, family: GaussianFamily, amount: float) -
 
 
 def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop: Floats) -> Floats:
-    """(N, K) minus half the distances in diag(scale) - drop y y', basis None for the features."""
+    """Return minus half the squared distances for the covariance `diag(scale) - drop y y'`, (N, K).
+
+    If `basis` is None, the basis is that of the features.
+    """
     mean = without.moments.mean if basis is None else without.moments.mean @ basis
     rows = without.offsets if basis is None else without.offsets @ basis
-    gone = rows - mean[without.codes]
-    inner = gone / scale
-    left = _enough(1.0 - drop * _dot(gone, inner))
+    y = rows - mean[without.codes]
+    inner = y / scale
+    left = _nan_if_small(1.0 - drop * _dot(y, inner))
     scores = np.empty((len(rows), len(mean)))
     for k, centre in enumerate(mean):
         v = rows - centre
@@ -292,39 +313,39 @@ def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointBasis:
-    """A basis in which the scatter of a class and the pooled scatter are both diagonal."""
+    """Basis in which the scatter of a class and the pooled scatter are both diagonal."""
 
     basis: Floats  # (d, d)
-    own: Floats  # (d,) L, the scatter of the class
-    shared: float  # the pooled scatter, a multiple of the identity
-    logdet: float  # what the basis takes from the log determinant, less what all classes share
+    own: Floats  # (d,) L, the diagonal of the class scatter in the basis
+    shared: float  # diagonal of the pooled scatter, which is a multiple of the identity
+    logdet: float  # log determinant of the basis, up to a constant that all classes share
 
 
 def _quadratic(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | None:
-    """QDA, and RDA without shrinkage."""
+    """Return the scores of QDA, or of RDA without shrinkage."""
     moments = without.moments
-    whole = class_degrees(moments, family.denominator)
-    pairs = _pairs(moments, family)
-    if pairs is None:
+    all_degrees = class_degrees(moments, family.denominator)
+    bases = _joint_bases(moments, family)
+    if bases is None:
         return None
-    scores = np.empty((len(without.codes), len(pairs)))
-    for k, pair in enumerate(pairs):
-        mean = moments.mean @ pair.basis
+    scores = np.empty((len(without.codes), len(bases)))
+    for k, joint in enumerate(bases):
+        mean = moments.mean @ joint.basis
         for own in (True, False):
             rows = np.flatnonzero((without.codes == k) == own)
-            z = without.offsets[rows] @ pair.basis
-            gone = z - mean[without.codes[rows]]
-            v = gone * without.stretch[rows, None] if own else z - mean[k]
-            degrees = without.degrees[rows] if own else whole[k : k + 1]
+            z = without.offsets[rows] @ joint.basis
+            y = z - mean[without.codes[rows]]
+            v = y * without.stretch[rows, None] if own else z - mean[k]
+            degrees = without.degrees[rows] if own else all_degrees[k : k + 1]
             a, b = _coefficients(family, degrees, without.total[rows])
             drop = without.loss[rows] * (a + b if own else b)
-            scale = _once(a)[:, None] * pair.own + _once(b)[:, None] * pair.shared
-            scores[rows, k] = -0.5 * (pair.logdet + _downdated(v, gone, scale, drop))
+            scale = _collapse(a)[:, None] * joint.own + _collapse(b)[:, None] * joint.shared
+            scores[rows, k] = -0.5 * (joint.logdet + _downdated(v, y, scale, drop))
     return scores
 
 
 def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """a and b: the covariance is a times the class's scatter plus b times the pooled one."""
+    """Return a and b: a covariance is a times the class scatter plus b times the pooled scatter."""
     pooling = family.pooling
     if family.weighting == "friedman":
         below = (1 - pooling) * degrees + pooling * total
@@ -332,62 +353,59 @@ def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tup
     return (1 - pooling) / degrees + 0.0 * total, pooling / total
 
 
-def _downdated(v: Floats, gone: Floats, scale: Floats, drop: Floats) -> Floats:
-    """(n,) squared distance plus log determinant in diag(scale) - drop gone gone'."""
-    inner = gone / scale
-    left = _enough(1.0 - drop * _dot(gone, inner))
+def _downdated(v: Floats, y: Floats, scale: Floats, drop: Floats) -> Floats:
+    """Return squared distance plus log determinant for `diag(scale) - drop y y'`, (n,)."""
+    inner = y / scale
+    left = _nan_if_small(1.0 - drop * _dot(y, inner))
     distance = _dot(v, v / scale) + drop * _dot(v, inner) ** 2 / left
     return np.asarray(distance + np.log(scale).sum(axis=1) + np.log(left))
 
 
-def _pairs(moments: ClassMoments, family: GaussianFamily) -> list[JointBasis] | None:
+def _joint_bases(moments: ClassMoments, family: GaussianFamily) -> list[JointBasis] | None:
     degrees = class_degrees(moments, "ml")[:, None, None]
+    bases = []
     if family.pooling == 0.0:
-        metrics = [_clean_metric(moments, covariance) for covariance in moments.scatter / degrees]
-        return (
-            [
-                JointBasis(m.basis, np.full(m.basis.shape[1], n), 0.0, m.logdet)
-                for m, n in zip(metrics, moments.weight, strict=True)
-                if m is not None
-            ]
-            if all(m is not None for m in metrics)
-            else None
-        )
+        for covariance, n in zip(moments.scatter / degrees, moments.weight, strict=True):
+            metric = _clean_metric(moments, covariance)
+            if metric is None:
+                return None
+            own = np.full(metric.basis.shape[1], n)
+            bases.append(JointBasis(metric.basis, own, 0.0, metric.logdet))
+        return bases
     pooled = moments.pooled
     if _clean_metric(moments, pooled / moments.weight.sum()) is None:
         return None
     sd = np.sqrt(np.diagonal(pooled))
     square = sd[:, None] * sd
-    found = []
     for scatter in moments.scatter:
         values, vectors = eigh(scatter / square, pooled / square)
-        found.append(JointBasis(vectors / sd[:, None], np.maximum(values, 0.0), 1.0, 0.0))
-    return found
+        bases.append(JointBasis(vectors / sd[:, None], np.maximum(values, 0.0), 1.0, 0.0))
+    return bases
 
 
-# --- small parts ---------------------------------------------------------------------------------
+# --- numerical checks ----------------------------------------------------------------------------
 
 
 def _clean_metric(moments: ClassMoments, covariance: Floats) -> Metric | None:
-    """The metric of a covariance of full rank and in good condition, else None."""
+    """Return the metric of a covariance; None unless it has full rank and is well-conditioned."""
     if (np.diagonal(covariance) <= _noise(moments)).any():
         return None
-    metric, lost = factorise(covariance)
-    return None if lost is not None else metric
+    metric, deficiency = factorise(covariance)
+    return None if deficiency is not None else metric
 
 
 def _noise(moments: ClassMoments) -> Floats:
-    """(d,) variances this small are rounding of the means, as in `models.support`."""
-    return 4 * rounding_variance(moments.mean)  # twice as far: a row less moves the means
+    """Return the largest variances that may be due to rounding of the means, (d,)."""
+    # the sd is doubled, since leaving a row out moves the means
+    return 4 * rounding_variance(moments.mean)
 
 
-def _enough(left: Floats) -> Floats:
-    """What is left of a covariance along a row, NaN where it is too little."""
-    return np.where(left < _LEFT, np.nan, left)
+def _nan_if_small(left: Floats) -> Floats:
+    return np.where(left < _MIN_LEFT, np.nan, left)
 
 
-def _once(values: Floats) -> Floats:
-    """The values, or one of them if all are the same: logs of it are then taken once."""
+def _collapse(values: Floats) -> Floats:
+    """Return the values; if all are equal, only the first, so that its log is taken once."""
     return values[:1] if len(values) and (values == values[0]).all() else values
 
 
@@ -395,30 +413,32 @@ def _dot(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.einsum("ni,ni->n", a, b))
 
 
-_ROWS = 4096  # looked at at a time
+_BLOCK_ROWS = 4096
 
 
 def least_squares_left_out_scores(
     rule: IndicatorRule, moments: ClassMoments, table: Table, *, ridge: float
 ) -> Floats | None:
-    """(N, K) log memberships of each row by the fit to all others, NaN where it matters too much.
+    """Return the log memberships of each row by the least-squares fit to all other rows, (N, K).
 
-    None where codes depend on how many rows a class has, or where moments leave too few digits.
+    Values are NaN where the leverage of the row is too large. The result is None if the codes
+    depend on the class sizes, or if the moments have too few correct digits.
     """
     if rule.coding == "fisher" or rule.basis is not None:
         return None
     codes = class_codes(class_prior(moments, None), rule.coding)
     problem = class_problem(moments, codes=codes, ridge=ridge)
-    if problem.solver.digits < SAME:
+    if problem.solver.digits < REPRODUCIBLE_DIGITS:
         return None
-    least = 10.0 ** (SAME - problem.solver.digits)  # 1 - h, which divides, takes digits away
-    found = []
-    for block in table.blocks(_ROWS):
-        apart = (moments.anchor.offsets(block.features) - problem.mean)[:, problem.varying]
-        half = problem.solver.solve_transposed(apart.T)
+    lost = REPRODUCIBLE_DIGITS - problem.solver.digits
+    least = 10.0**lost  # dividing by `1 - h` loses digits
+    memberships = []
+    for block in table.blocks(_BLOCK_ROWS):
+        centred = (moments.anchor.offsets(block.features) - problem.mean)[:, problem.varying]
+        half = problem.solver.solve_transposed(centred.T)
         weight = np.ones(len(block)) if block.weight is None else block.weight
         leverage = weight * (1.0 / problem.weight + np.einsum("ri,ri->i", half, half))
         rest = np.where(1.0 - leverage > least, 1.0 - leverage, np.nan)[:, None]
         fitted = (rule.fitted(block.features) - leverage[:, None] * codes[block.codes]) / rest
-        found.append(rule.log_memberships(fitted))
-    return np.concatenate(found)
+        memberships.append(rule.log_memberships(fitted))
+    return np.concatenate(memberships)

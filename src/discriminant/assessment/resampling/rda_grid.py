@@ -1,18 +1,19 @@
-"""Held-out losses of every model of an RDA grid, without fitting the models one by one.
+"""RDA grid: held-out losses of every candidate, without fitting the models one by one.
 
     S_k = (1 - pooling) C_k + pooling C(shrinkage)
 
-For a given shrinkage one basis makes both matrices diagonal, B' C(shrinkage) B = I and
-B' C_k B = diag(l_k), so that for every pooling, with v = B' (u - mean_k) and up to terms that all
+For a given shrinkage and class, one basis B makes both matrices diagonal: B' C(shrinkage) B = I and
+B' C_k B = diag(l_k). So for every pooling, with v = B' (u - mean_k) and up to terms that all
 classes share,
 
     e = (1 - pooling) l_k + pooling     distance^2 = sum_i v_i^2 / e_i     log|S_k| = sum_i log e_i
 
-One eigenproblem for each fold, class and shrinkage serves all poolings, which then cost d instead
-of d^2 operations a row: all their distances are one product, v^2 times a (d, P) table of 1/e.
+One eigenproblem for each fold, class and shrinkage serves all P values of pooling. Each of these
+then costs d instead of d^2 operations a row: the distances for all of them are one product, v^2
+times a (d, P) table of 1/e.
 
-Candidates whose e is too uneven to keep its digits, folds whose covariance has no inverse, and
-mixtures that are shrunk after mixing are fitted one by one by `models.gaussian`.
+Candidates are fitted one by one by `models.gaussian` if e is ill-conditioned, if a covariance is
+singular in the fold, or if the mixture of covariances is shrunk after mixing.
 
 For a partitioned table the bases of all folds are computed from the moments and sent to the
 partitions; one pass scores every candidate. If the bases would need too much memory, the
@@ -24,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -58,7 +58,7 @@ from discriminant.models.gaussian.covariance import (
     target_diagonal,
 )
 from discriminant.models.gaussian.family import GaussianFamily, check_classes, class_prior
-from discriminant.models.gaussian.wide import family_shrinkage, fit_family, is_wide
+from discriminant.models.gaussian.wide import family_shrinkage, fit_gaussian_family, is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.stored_rows import ClassRows
@@ -68,24 +68,24 @@ from discriminant.table.memory import Table
 
 Moments = ClassMoments | ClassRows
 STEPS = tuple(np.linspace(0.0, 1.0, 11).round(10).tolist())
-_UNEVEN = 1e-5  # of the least to the largest e; below it, digits would be lost
-_PIVOT = 1e-8  # of the least pivot of a standardised covariance; below it, so would they
-_ROOM = 1 << 21  # numbers worked on at a time
+# least ratio of the smallest to the largest e; below it, too many digits would be lost
+_MIN_CONDITION = 1e-5
+_MIN_PIVOT = 1e-8  # least pivot of a standardised covariance, for the same reason
+_MAX_NUMBERS = 1 << 21  # numbers processed at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Held-out losses of every candidate."""
+    """Held-out losses of every candidate of an RDA grid."""
 
-    pooling: Floats  # (P,)
-    shrinkage: tuple[Shrinkage, ...]  # S
-    prior: tuple[Any, ...]  # R: (K,) each, or None for the shares of the training rows
+    pooling: Floats  # (P,) values of pooling
+    shrinkage: tuple[Shrinkage, ...]  # S values of shrinkage
+    prior: tuple[Any, ...]  # R priors: (K,) each, or None for the class frequencies in training
     log_loss: Floats  # (P, S, R) mean of -log posterior of the true class
-    error: Floats  # (P, S, R) share of the weight in a wrong class
-    fold: FoldNumbers  # (N,); of rows in parts (0,)
+    error: Floats  # (P, S, R) weighted share of misclassified rows
+    fold: FoldNumbers  # (N,) fold of each row; (0,) for a partitioned table
 
     def __repr__(self) -> str:
-        """One line: what was tried, and what was best."""
         p, s, r = self.best()
         return (
             f"Grid({len(self.pooling)} poolings, {len(self.shrinkage)} shrinkages, "
@@ -95,34 +95,37 @@ class Grid:
 
     @classmethod
     def of(cls, candidates: Candidates, sums: Sequence[GridSums], fold: FoldNumbers) -> Grid:
-        """From sums over folds, some or all."""
-        loss, wrong = np.sum([found.losses for found in sums], axis=0)
-        weight = sum(found.weight for found in sums)
-        places = candidates.pooling, candidates.shrinkage, candidates.prior
-        return cls(*places, loss / weight, wrong / weight, fold)
+        """Return the grid of losses from the sums over each fold."""
+        loss, wrong = np.sum([part.losses for part in sums], axis=0)
+        weight = sum(part.weight for part in sums)
+        axes = candidates.pooling, candidates.shrinkage, candidates.prior
+        return cls(*axes, loss / weight, wrong / weight, fold)
 
     def best(self) -> tuple[int, int, int]:
-        """Place of the least log loss; of equal ones that of more pooling, then more shrinkage."""
+        """Return the indices of the least log loss.
+
+        Of equal losses, the one with the most pooling is chosen, then the most shrinkage.
+        """
         least = float(self.log_loss.min())
-        near = np.argwhere(self.log_loss <= least + 1e-12 * (1.0 + abs(least)))
-        p, s, r = (int(i) for i in max(near.tolist(), key=lambda place: (*place[:2], -place[2])))
+        ties = np.argwhere(self.log_loss <= least + 1e-12 * (1.0 + abs(least)))
+        p, s, r = (int(i) for i in max(ties.tolist(), key=lambda place: (*place[:2], -place[2])))
         return p, s, r
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """What is tried: every pooling with every shrinkage and every prior."""
+    """Candidate models: all combinations of pooling, shrinkage and prior."""
 
-    family: GaussianFamily  # target, denominator, and how to mix
-    pooling: Floats  # (P,) rising
-    shrinkage: tuple[Shrinkage, ...]  # S, rising
-    prior: tuple[Any, ...] = (None,)  # R
+    family: GaussianFamily  # target, denominator and kind of mixture of the covariance
+    pooling: Floats  # (P,) values of pooling, increasing
+    shrinkage: tuple[Shrinkage, ...]  # S values of shrinkage, increasing
+    prior: tuple[Any, ...] = (None,)  # R priors
 
     @property
     def share_basis(self) -> bool:
-        """Whether poolings share a basis."""
-        late = self.family.shrink == "mixed" and any(s != 0.0 for s in self.shrinkage)
-        return self.family.weighting == "covariance" and not late
+        """Whether one basis serves all values of pooling."""
+        mixed = self.family.shrink == "mixed" and any(s != 0.0 for s in self.shrinkage)
+        return self.family.weighting == "covariance" and not mixed
 
 
 def score_grid(
@@ -130,9 +133,9 @@ def score_grid(
 ) -> Grid:
     """Return the held-out log loss and error of every candidate.
 
-    `folds` of a table in memory are (N,) fold numbers; of a partitioned table, as `groups` and
-    `seed`, those of `cross_validate`. Rows whose class is missing from their training set do not
-    distinguish candidates and are not counted.
+    For a table in memory `folds` are (N,) fold numbers; for a partitioned table `folds`, `groups`
+    and `seed` are as in `cross_validate`. Rows whose class is missing from their training set are
+    not counted, since they do not distinguish the candidates.
     """
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
     detail: Detail = "fourth" if auto else "class"
@@ -147,34 +150,35 @@ def score_grid(
     return Grid.of(candidates, sums, folds)
 
 
-def tune_by_fold(
+def grids_by_fold(
     folded: MemoryFolds, candidates: Candidates, *, max_rows: int, seed: int
 ) -> tuple[Grid, list[Grid]]:
-    """Return the grid of all folds and, for each fold, the grid of the other folds.
+    """Return the grid over all folds and, for each fold, the grid over the other folds.
 
     At most `max_rows` held-out rows are scored.
     """
     sums = grid_sums(folded, candidates, max_rows=max_rows, seed=seed)
-    others = [[one for g, one in enumerate(sums) if g != f] for f in range(len(sums))]
-    grids = [Grid.of(candidates, some, folded.fold) for some in others]
+    grids = [
+        Grid.of(candidates, [*sums[:f], *sums[f + 1 :]], folded.fold) for f in range(len(sums))
+    ]
     return Grid.of(candidates, sums, folded.fold), grids
 
 
 def grid_sums(
     folded: MemoryFolds, candidates: Candidates, *, max_rows: int | None = None, seed: int = 0
 ) -> list[GridSums]:
-    """Sums of the losses over the rows of each fold, or over a sample of them."""
+    """Sum the losses over the rows of each fold, or over a sample of them."""
     for train in folded.trains:
         check_training(train, candidates)
     jobs: list[tuple[Table, RowNumbers, Moments]] = []
-    draw = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     for f, train in enumerate(folded.trains):
         if max_rows is None:
             assert folded.table is not None
             jobs.append((folded.table, folded.rows[f], train))
             continue
         part, share = folded.parts[f], max(max_rows // folded.n_folds, 1)
-        jobs.append((part, sample_rows(np.arange(len(part)), share, draw), train))
+        jobs.append((part, sample_rows(np.arange(len(part)), share, generator), train))
     with merge_warnings(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
         work = in_thread(lambda job: _fold_losses(job[0], job[1], job[2], candidates))
         return list(pool.map(work, jobs))
@@ -182,18 +186,16 @@ def grid_sums(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutRows:
-    """The rows of a fold, those of a class together."""
+    """Rows of a fold, sorted by class."""
 
-    offsets: Floats  # (n, d)
-    codes: Codes  # (n,) rising, among the classes present in training
-    weight: Floats  # (n,)
-
-    def rows(self, lo: int, hi: int) -> HeldOutRows:
-        """RowSample of them, in order."""
-        return HeldOutRows(self.offsets[lo:hi], self.codes[lo:hi], self.weight[lo:hi])
+    offsets: Floats  # (n, d) rows minus the origin
+    # (n,) class of each row, increasing, as an index into the classes present in training
+    codes: Codes
+    weight: Floats  # (n,) weight of each row
 
     @classmethod
     def of(cls, table: Table | Block, rows: npt.NDArray[np.intp], train: Moments) -> HeldOutRows:
+        """Return the rows with these numbers, without those of classes absent from training."""
         known = train.rows > 0
         codes = table.codes[rows].astype(np.intp)
         rows, codes = rows[known[codes]], (np.cumsum(known) - 1)[codes[known[codes]]]
@@ -202,115 +204,129 @@ class HeldOutRows:
         weight = np.ones(len(rows)) if table.weight is None else table.weight[rows]
         return cls(train.anchor.offsets(table.features[rows]), codes[order], weight)
 
+    def take(self, rows: slice) -> HeldOutRows:
+        """Return some consecutive rows."""
+        return HeldOutRows(self.offsets[rows], self.codes[rows], self.weight[rows])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridSums:
-    """Sums over the rows of a fold."""
+    """Sums of losses over the rows of a fold."""
 
-    losses: Floats  # (2, P, S, R) of -log posterior of the true class, of the weight gone wrong
+    losses: Floats  # (2, P, S, R) summed -log posterior of the true class, and misclassified weight
     weight: float
 
     def __add__(self, other: GridSums) -> GridSums:
-        """Over the rows of both."""
         return GridSums(self.losses + other.losses, self.weight + other.weight)
 
 
 def _fold_losses(
     table: Table, rows: npt.NDArray[np.intp], train: Moments, candidates: Candidates
 ) -> GridSums:
-    """Losses of the rows of one fold, some shrinkages at a time."""
+    """Sum the losses over the rows of one fold, for a few values of shrinkage at a time."""
     held = HeldOutRows.of(table, rows, train)
     priors = log_priors(train, candidates)
     train = drop_empty_classes(train)
     d = len(train.features)
-    step = max(1, _ROOM // (len(train.labels) * d * (d + len(held.codes)) + 1))
-    found = []
-    for lo in range(0, len(candidates.shrinkage), step):
-        some = replace(candidates, shrinkage=candidates.shrinkage[lo : lo + step])
-        scores = candidate_scores(train, held.offsets, some)
-        each = [losses(scores + prior[:, None, None], held) for prior in priors]
-        found.append(np.stack(each, axis=-1))
-    return GridSums(np.concatenate(found, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
+    step = max(1, _MAX_NUMBERS // (len(train.labels) * d * (d + len(held.codes)) + 1))
+    sums = []
+    for batch in _shrinkage_batches(candidates, step):
+        scores = candidate_scores(train, held.offsets, batch)
+        by_prior = [sum_losses(scores + prior[:, None, None], held) for prior in priors]
+        sums.append(np.stack(by_prior, axis=-1))
+    return GridSums(np.concatenate(sums, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
+
+
+def _shrinkage_batches(candidates: Candidates, size: int) -> list[Candidates]:
+    """Divide the candidates into batches with at most `size` values of shrinkage."""
+    return [
+        replace(candidates, shrinkage=candidates.shrinkage[start : start + size])
+        for start in range(0, len(candidates.shrinkage), size)
+    ]
 
 
 def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:
-    """(S, K, n, P) scores without priors of every candidate fitted to `train`."""
+    """Return the scores, without priors, of every candidate fitted to `train`, (S, K, n, P)."""
     return FittedCandidates.of(train, candidates).scores(offsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedCandidates:
-    """Every candidate fitted to a training part, ready for rows."""
+    """Every candidate fitted to the training rows of a fold."""
 
-    train: Moments  # of classes that all have rows
+    train: Moments  # training moments, in which all classes have rows
     bases: _Bases | None
-    e: Floats  # (S, K, d, P) where the bases are; 1 where it is too uneven
-    clear: npt.NDArray[np.bool_]  # (S, P) which candidates go by the bases
-    rules: Mapping[tuple[int, int], Rule]  # of those that do not, by their places
+    e: Floats  # (S, K, d, P) e, if there are bases; 1 where e is ill-conditioned
+    by_basis: npt.NDArray[np.bool_]  # (S, P) True where the candidate is scored in the bases
+    rules: Mapping[tuple[int, int], Rule]  # fitted rules of all other candidates, by their indices
 
     @classmethod
     def of(cls, train: Moments, candidates: Candidates) -> FittedCandidates:
-        """One eigenproblem a class and shrinkage, or a fit for each candidate."""
+        """Solve an eigenproblem for each class and shrinkage, or else fit each candidate."""
         amounts, pooling = _amounts(train, candidates), candidates.pooling
-        clear, e = np.zeros((len(amounts), len(pooling)), dtype=np.bool_), np.zeros(0)
+        by_basis, e = np.zeros((len(amounts), len(pooling)), dtype=np.bool_), np.zeros(0)
         bases = None
         if candidates.share_basis and isinstance(train, ClassMoments):
             bases = _bases(train, candidates.family, amounts)
         if bases is not None:
-            e, clear = _evened(bases, pooling)
-        return cls(train, bases, e, clear, _one_by_one(train, candidates, amounts, clear))
+            e, by_basis = _pooled_eigenvalues(bases, pooling)
+        return cls(train, bases, e, by_basis, _fit_rules(train, candidates, amounts, by_basis))
 
     def scores(self, offsets: Floats) -> Floats:
-        """(S, K, n, P) scores without priors."""
-        S, P = self.clear.shape
-        found = np.empty((S, len(self.train.labels), len(offsets), P))
+        """Return the scores of all candidates without priors, (S, K, n, P)."""
+        S, P = self.by_basis.shape
+        scores = np.empty((S, len(self.train.labels), len(offsets), P))
         if self.bases is not None:
             assert isinstance(self.train, ClassMoments)
-            along = np.matmul(offsets[None] - self.train.mean[:, None], self.bases.basis)
-            np.square(along, out=along)
-            np.matmul(along, -0.5 / self.e, out=found)
-            found -= 0.5 * np.log(self.e).sum(axis=2)[:, :, None]
-        said: dict[int, Floats] = {}  # a rule may stand for several candidates
+            v = np.matmul(offsets[None] - self.train.mean[:, None], self.bases.basis)
+            np.square(v, out=v)
+            np.matmul(v, -0.5 / self.e, out=scores)
+            scores -= 0.5 * np.log(self.e).sum(axis=2)[:, :, None]
         rows = self.train.anchor.values(offsets) if self.rules else offsets
+        # several candidates may share a rule
+        by_rule = {id(rule): rule for rule in self.rules.values()}
+        rule_scores = {key: rule.scores(rows).T for key, rule in by_rule.items()}
         for (s, p), rule in self.rules.items():
-            if id(rule) not in said:
-                said[id(rule)] = rule.scores(rows)
-            found[s, :, :, p] = said[id(rule)].T
-        return found
+            scores[s, :, :, p] = rule_scores[id(rule)]
+        return scores
 
 
-def _one_by_one(
-    train: Moments, candidates: Candidates, amounts: Floats, clear: npt.NDArray[np.bool_]
+def _fit_rules(
+    train: Moments, candidates: Candidates, amounts: Floats, by_basis: npt.NDArray[np.bool_]
 ) -> dict[tuple[int, int], Rule]:
-    """Rules without priors of the candidates that do not go by the bases."""
+    """Fit rules, without priors, for the candidates that are not scored in the bases."""
     K = len(train.labels)
-    made: dict[tuple[float, float], Rule] = {}
-    found: dict[tuple[int, int], Rule] = {}
-    for s, p in np.argwhere(~clear).tolist():
+    fitted: dict[tuple[float, float], Rule] = {}
+    rules: dict[tuple[int, int], Rule] = {}
+    for s, p in np.argwhere(~by_basis).tolist():
         pooling, amount = float(candidates.pooling[p]), float(amounts[s])
-        free = pooling == 0.0 and candidates.family.shrink == "pooled"  # shrinkage has no part
-        key = (pooling, 0.0 if free else amount)
-        if key not in made:
+        unshrunk = pooling == 0.0 and candidates.family.shrink == "pooled"
+        key = (pooling, 0.0 if unshrunk else amount)
+        if key not in fitted:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
-            with capture_warnings() as told:
-                made[key] = fit_family(train, family=family, prior=np.full(K, 1.0 / K))
-            for warning in told:
-                if not isinstance(warning, ScarceRowsWarning):  # held-out rows judge that
+            with capture_warnings() as warnings:
+                fitted[key] = fit_gaussian_family(train, family=family, prior=np.full(K, 1.0 / K))
+            for warning in warnings:
+                if not isinstance(warning, ScarceRowsWarning):  # the held-out losses show this
                     warn(warning)
-        found[s, p] = made[key]
-    return found
+        rules[s, p] = fitted[key]
+    return rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bases:
-    """For every shrinkage and class a basis that makes both covariances diagonal."""
+    """Bases, for every shrinkage and class, in which two covariances are diagonal.
+
+    These are the covariance of the class and the shrunk pooled covariance.
+    """
 
     basis: Floats  # (S, K, d, d)
-    values: Floats  # (S, K, d) l, the class covariance where the shrunk one is the identity
+    # (S, K, d) l, the class covariance in a basis in which the shrunk covariance is the identity
+    values: Floats
 
 
 def _bases(train: ClassMoments, family: GaussianFamily, amounts: Floats) -> _Bases | None:
-    """None where a covariance is too close to having no inverse."""
+    """Return the bases, or None if a covariance is nearly singular."""
     pooled = pooled_covariance(train, family.denominator)
     variance = np.diagonal(pooled)
     if (variance <= 4 * rounding_variance(train.mean)).any():
@@ -320,44 +336,47 @@ def _bases(train: ClassMoments, family: GaussianFamily, amounts: Floats) -> _Bas
     target = target_diagonal(variance, family.target, train.anchor.unit) / variance
     shrunk = (1 - amounts)[:, None, None] * (pooled / square)
     np.einsum("sii->si", shrunk)[...] += amounts[:, None] * target
-    each = class_covariances(train, family.denominator) / square
+    own = class_covariances(train, family.denominator) / square
     try:
         low = np.linalg.cholesky(shrunk)
     except np.linalg.LinAlgError:
         return None
     pivots = np.einsum("sii->si", low) ** 2 / np.einsum("sii->si", shrunk)
-    if pivots.min() < _PIVOT:
+    if pivots.min() < _MIN_PIVOT:
         return None
     whiten = np.linalg.solve(low, np.eye(len(sd)))
-    mixed = whiten[:, None] @ each @ whiten.transpose(0, 2, 1)[:, None]
+    mixed = whiten[:, None] @ own @ whiten.transpose(0, 2, 1)[:, None]
     values, vectors = np.linalg.eigh(mixed)
     basis = whiten.transpose(0, 2, 1)[:, None] @ vectors / sd[:, None]
     return _Bases(basis, np.maximum(values, 0.0))
 
 
-def _evened(bases: _Bases, pooling: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(S, K, d, P) e, and (S, P) which candidates keep their digits."""
+def _pooled_eigenvalues(bases: _Bases, pooling: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Return e, (S, K, d, P), and a mask (S, P): True where the candidate is well-conditioned."""
     e = (1 - pooling) * bases.values[..., None] + pooling
-    clear = e.min(axis=2) > _UNEVEN * e.max(axis=2)
+    clear = e.min(axis=2) > _MIN_CONDITION * e.max(axis=2)
     return np.where(clear[:, :, None], e, 1.0), np.asarray(clear.all(axis=1))
 
 
 def log_priors(train: Moments, candidates: Candidates) -> list[Floats]:
-    """Of each prior that is tried, for the classes that have rows."""
+    """Return the log of each candidate prior, restricted to the classes that have rows."""
     present, own = train.rows > 0, drop_empty_classes(train)
-    return [np.log(class_prior(own, _kept(prior, own, present))) for prior in candidates.prior]
+    priors = [_restrict(prior, own, present) for prior in candidates.prior]
+    return [np.log(class_prior(own, prior)) for prior in priors]
 
 
-def losses(joint: Floats, held: HeldOutRows) -> Floats:
-    """(2, S, P) sums over rows of -log posterior of the true class, and of wrong weight.
+def sum_losses(joint: Floats, held: HeldOutRows) -> Floats:
+    """Return two sums over rows: -log posterior of the true class, and misclassified weight.
 
-    `joint` (S, K, n, P) are scores with priors; it is used up.
+    Their shape is (2, S, P).
+
+    `joint` (S, K, n, P) are the scores with priors; they are overwritten.
     """
     ends = np.searchsorted(held.codes, np.arange(joint.shape[1] + 1)).tolist()
     spans = [slice(*span) for span in pairwise(ends)]
     own = np.concatenate([joint[:, k, rows] for k, rows in enumerate(spans)], axis=1)
     top = joint.max(axis=1)
-    own -= top  # the log posterior is own - log total
+    own -= top  # the log posterior is `own - log total`
     joint -= top[:, None]
     total = np.exp(joint, out=joint).sum(axis=1)
     wrong = np.matmul(held.weight, own < 0.0)
@@ -365,38 +384,39 @@ def losses(joint: Floats, held: HeldOutRows) -> Floats:
     return np.stack([loss, wrong])
 
 
-def _sum_of_logs(total: Floats, weight: Floats, most: int) -> Floats:
-    """(S, P) sum over n of weight * log total (S, n, P), which lies between 1 and `most`.
+def _sum_of_logs(total: Floats, weight: Floats, upper: int) -> Floats:
+    """Return the sums over n of `weight * log(total)`, (S, P), with `total` (S, n, P).
 
-    Where all weights are 1 the log is taken of a product of as many rows as cannot overflow.
+    `total` lies between 1 and `upper`.
+
+    If all weights are 1, one log is taken for the product over as many rows as cannot overflow.
     """
     if not (weight == 1.0).all():
         return np.asarray(np.matmul(weight, np.log(total)))
-    many = max(1, int(600 / np.log(most)))
-    starts = np.arange(0, total.shape[1], many)
+    factors = max(1, int(600 / np.log(upper)))
+    starts = np.arange(0, total.shape[1], factors)
     return np.asarray(np.log(np.multiply.reduceat(total, starts, axis=1)).sum(axis=1))
 
 
 def _amounts(train: Moments, candidates: Candidates) -> Floats:
-    """(S,) shrinkages as numbers, those asked of the moments worked out."""
-    family = candidates.family
-    members = [replace(family, shrinkage=s) for s in candidates.shrinkage]
-    return np.array([family_shrinkage(train, member) for member in members])
+    """Return the values of shrinkage as numbers, (S,); 'auto' is estimated from the moments."""
+    families = [replace(candidates.family, shrinkage=s) for s in candidates.shrinkage]
+    return np.array([family_shrinkage(train, family) for family in families])
 
 
-def _kept(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
-    """A prior for the classes present, which are those of `train`; None stays None."""
+def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
+    """Return a prior restricted to the present classes, those of `train`; None remains None."""
     if prior is None or present.all():
         return prior
     if isinstance(prior, Mapping):
-        kept = np.array([prior[label] for label in train.labels.tolist()], dtype=np.float64)
+        values = np.array([prior[label] for label in train.labels.tolist()], dtype=np.float64)
     else:
-        kept = np.asarray(prior, dtype=np.float64)[present]
-    return kept / kept.sum()
+        values = np.asarray(prior, dtype=np.float64)[present]
+    return values / values.sum()
 
 
 def check_training(train: Any, candidates: Candidates) -> None:
-    """Two classes in each training part, and every one with a covariance of its own."""
+    """Raise unless there are two classes, each with enough rows for its covariance."""
     check_classes(drop_empty_classes(train))
     if candidates.pooling.min() == 1.0:
         return
@@ -407,81 +427,74 @@ def check_training(train: Any, candidates: Candidates) -> None:
         )
 
 
-_BASES = 1 << 29  # bytes of the bases of all folds
+_MAX_BYTES = 1 << 29  # memory for the bases of all folds
 
 
 def _partitioned_sums(folded: PartitionedFolds, candidates: Candidates) -> list[GridSums]:
-    """Sums of the losses over the rows of each fold that has any."""
+    """Sum the losses over the rows of each fold that is not empty."""
     for f in folded.filled:
         check_training(folded.trains[f], candidates)
     d, K = len(folded.parts[0].features), len(folded.parts[0].labels)
-    step = max(1, _BASES // (8 * folded.n_folds * K * d * d))
-    passes = [
-        folded.rows.fold(
-            _reading(folded, replace(candidates, shrinkage=candidates.shrinkage[lo : lo + step]))
-        ).parts
-        for lo in range(0, len(candidates.shrinkage), step)
-    ]
-    return [_side_by_side([parts[f] for parts in passes]) for f in folded.filled]
+    step = max(1, _MAX_BYTES // (8 * folded.n_folds * K * d * d))
+    batches = _shrinkage_batches(candidates, step)
+    passes = [folded.rows.fold(_reading(folded, batch)).parts for batch in batches]
+    return [_join_shrinkages([parts[f] for parts in passes]) for f in folded.filled]
 
 
-def _side_by_side(lots: list[GridSums | None]) -> GridSums:
-    """Of all shrinkages."""
-    found = [lot for lot in lots if lot is not None]
-    return GridSums(np.concatenate([lot.losses for lot in found], axis=2), found[0].weight)
+def _join_shrinkages(batches: list[GridSums | None]) -> GridSums:
+    sums = [batch for batch in batches if batch is not None]
+    return GridSums(np.concatenate([batch.losses for batch in sums], axis=2), sums[0].weight)
 
 
 def _reading(folded: PartitionedFolds, candidates: Candidates) -> GridReading:
     with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-        work = in_thread(partial(_fold_fit, candidates))
-        return GridReading(tuple(pool.map(work, folded.trains)))
-
-
-def _fold_fit(candidates: Candidates, train: ClassMoments) -> FoldFit:
-    return FoldFit(
-        train,
-        log_priors(train, candidates),
-        FittedCandidates.of(drop_empty_classes(train), candidates),
-    )
+        fit = in_thread(lambda train: FoldFit.of(train, candidates))
+        return GridReading(tuple(pool.map(fit, folded.trains)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldFit:
-    """Candidates fitted without a fold."""
+    """Candidates fitted to all rows outside one fold."""
 
     train: ClassMoments
-    priors: list[Floats]  # R of (K,)
+    priors: list[Floats]  # R arrays of shape (K,)
     fitted: FittedCandidates
 
+    @classmethod
+    def of(cls, train: ClassMoments, candidates: Candidates) -> FoldFit:
+        """Fit the candidates to the moments of the other folds."""
+        priors = log_priors(train, candidates)
+        return cls(train, priors, FittedCandidates.of(drop_empty_classes(train), candidates))
+
     def losses(self, block: Block) -> GridSums:
-        """Over rows of that fold."""
+        """Sum the losses over a block of rows of the fold."""
         held = HeldOutRows.of(block, np.arange(len(block)), self.train)
-        S, P = self.fitted.clear.shape
-        found = np.zeros((2, S, P, len(self.priors)))
-        size = max(_ROOM // (S * len(self.train.labels) * (P + held.offsets.shape[1])), 64)
-        for lo in range(0, len(held.codes), size):
-            part = held.rows(lo, lo + size)
-            scores = self.fitted.scores(part.offsets)
+        S, P = self.fitted.by_basis.shape
+        sums = np.zeros((2, S, P, len(self.priors)))
+        size = max(_MAX_NUMBERS // (S * len(self.train.labels) * (P + held.offsets.shape[1])), 64)
+        for start in range(0, len(held.codes), size):
+            rows = held.take(slice(start, start + size))
+            scores = self.fitted.scores(rows.offsets)
             for r, prior in enumerate(self.priors):
-                found[..., r] += losses(scores + prior[:, None, None], part)
-        return GridSums(found.transpose(0, 2, 1, 3), float(held.weight.sum()))
+                sums[..., r] += sum_losses(scores + prior[:, None, None], rows)
+        return GridSums(sums.transpose(0, 2, 1, 3), float(held.weight.sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridReading:
-    """Score rows by every candidate that was fitted without their fold."""
+    """Function of a block that scores its rows by every candidate fitted without their fold."""
 
-    fits: tuple[FoldFit, ...]  # F
+    fits: tuple[FoldFit, ...]  # F fits, one for each fold
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary."""
-        one = self.fits[0]
-        return 2 * len(self.fits) * one.fitted.clear.size * len(one.priors)
+        """Size of the sums that `read` returns."""
+        fit = self.fits[0]
+        return 2 * len(self.fits) * fit.fitted.by_basis.size * len(fit.priors)
 
     def read(self, block: Block) -> FoldSums[GridSums]:
-        """Of the rows of one block."""
-        found: list[GridSums | None] = [None] * len(self.fits)
+        """Sum the losses over the rows of one block."""
+        sums: list[GridSums | None] = [None] * len(self.fits)
         for f, part in split_by_fold(block):
-            found[f] = self.fits[f].losses(part)
-        return FoldSums(tuple(found))
+            sums[f] = self.fits[f].losses(part)
+        return FoldSums(tuple(sums))

@@ -1,1 +1,1 @@
-"""Feature selection: stepwise, greedy and floating search."""
+"""Feature selection: stepwise by Wilks' lambda; greedy and floating search by held-out error."""

@@ -1,12 +1,12 @@
-"""Criterion of a feature search: how good the model is with one feature more or one less.
+"""Criteria of a feature search, the held-out error or log loss; `RefitCriterion` refits models.
 
-A judge holds the features chosen so far and answers for many changes at once. Two of them never
-fit a model: `assessment.swept_folds` and `assessment.swept_alone`. The one here fits every
-candidate, so it serves any classifier: one made from moments takes a block of the matrices of each
-training part, others are fitted to the columns.
+A `Criterion` stores the features selected so far. It evaluates all models with one feature more or
+less at once. The criteria in `selection.sweep` never fit a model. `RefitCriterion` fits every
+candidate, so it works for any classifier: a moment-based classifier is fitted to blocks of the
+moment matrices of each training set, any other classifier to the rows of the selected columns.
 
-    criterion    mean over held-out rows of [class is wrong], or of -log posterior of the true class
-    its error    sqrt(mean_f (c_f - c)^2 / (F - 1)), c_f of fold f: both means weighted by the rows
+    criterion        mean over held-out rows of [wrong class], or of -log posterior of true class
+    standard error   sqrt(mean_f (c_f - c)^2 / (F - 1)), c_f of fold f; means weighted by rows
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriterionValues:
-    """A criterion of m models."""
+    """Values of a criterion for m models."""
 
-    mean: Floats  # (m,)
+    mean: Floats  # (m,) values
     se: Floats  # (m,) standard error of the mean
 
     @classmethod
     def of_folds(cls, sums: Floats, weight: Floats) -> CriterionValues:
-        """From sums (F, m) over the rows of F folds of a given weight (F,)."""
+        """Return the values from sums (F, m) of losses over F folds with weights (F,)."""
         share = weight / weight.sum()
-        each = sums / weight[:, None]
-        mean = share @ each
+        fold_means = sums / weight[:, None]
+        mean = share @ fold_means
         with np.errstate(invalid="ignore"):  # an infinite loss has no standard error
-            return cls(mean, np.sqrt(share @ (each - mean) ** 2 / max(len(weight) - 1, 1)))
+            return cls(mean, np.sqrt(share @ (fold_means - mean) ** 2 / max(len(weight) - 1, 1)))
 
     @classmethod
     def of_rows(cls, losses: Floats, weight: Floats, fold: FoldNumbers) -> CriterionValues:
-        """Of one model, from the loss of each row, all of positive weight."""
+        """Return the value for one model from the loss of each row; all weights are positive."""
         sums, total = np.zeros((2, int(fold.max()) + 1))
         np.add.at(sums, fold, losses * weight)
         np.add.at(total, fold, weight)
@@ -61,104 +61,106 @@ class CriterionValues:
 
 
 class Criterion(Protocol):
-    """Features chosen, and what each of the others would add."""
+    """Selected features, and the criterion of models with one feature more or less."""
 
-    chosen: Mask  # (d,)
+    chosen: Mask  # (d,) True where the feature is selected
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """The criterion of each model that differs from the chosen one by one of the features."""
+        """Return the criterion of each model that results from adding or removing one feature.
+
+        `places` are the indices of these features.
+        """
         ...
 
     def current(self, criterion: CriterionName) -> CriterionValues:
-        """That of the chosen one."""
+        """Return the criterion of the current model."""
         ...
 
     def excluded(self) -> Mask:
-        """(d,) features outside that cannot enter: of no variance beside those chosen."""
+        """Return a mask of features that cannot enter: constant, or collinear with others."""
         ...
 
     def toggle(self, place: int) -> None:
-        """Let a feature in, or out if it was in."""
+        """Add a feature, or remove it if it is selected."""
         ...
 
     def include_all(self) -> None:
-        """Let all in that are not constant."""
+        """Add all features that are not constant."""
         ...
 
 
 class RefitCriterion:
-    """A judge that fits every candidate."""
+    """Criterion that fits every candidate model."""
 
     def __init__(self, estimator: Any, table: Table, fold: FoldNumbers, constant: Mask) -> None:
         self.estimator, self.table, self.fold, self.constant = estimator, table, fold, constant
         self.chosen: Mask = np.zeros(table.width, dtype=np.bool_)
         self.log_prior = fold_log_priors(estimator, table, fold)
-        self.told = np.isfinite(self.log_prior[fold, table.codes])
-        self.alone = len(self.log_prior) == len(table)
-        self.by_moments = is_moment_based(estimator)
-        adds = self.by_moments and not self.alone
+        # (N,) True where the class of the row occurs in its training set
+        self.learned = np.isfinite(self.log_prior[fold, table.codes])
+        self.leave_one_out = len(self.log_prior) == len(table)
+        self.from_moments = is_moment_based(estimator)
+        adds = self.from_moments and not self.leave_one_out
         self.folded = MemoryFolds.of_table(table, fold, detail=estimator.detail if adds else None)
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """Fitted one by one."""
-        found = []
+        """Fit the models with one feature more or less, one by one."""
+        values = []
         for place in places:
             columns = self.chosen.copy()
             columns[place] ^= True
-            found.append(self.of(np.flatnonzero(columns), criterion))
-        return CriterionValues(
-            np.concatenate([one.mean for one in found]), np.concatenate([one.se for one in found])
-        )
+            values.append(self.evaluate(np.flatnonzero(columns), criterion))
+        mean, se = ([getattr(value, name) for value in values] for name in ("mean", "se"))
+        return CriterionValues(np.concatenate(mean), np.concatenate(se))
 
     def current(self, criterion: CriterionName) -> CriterionValues:
-        """The chosen one, fitted again."""
-        return self.of(np.flatnonzero(self.chosen), criterion)
+        """Fit the current model again."""
+        return self.evaluate(np.flatnonzero(self.chosen), criterion)
 
     def excluded(self) -> Mask:
-        """Only constants: what a model does with dependent columns is its own affair."""
+        """Return a mask of the constant features; the model itself handles collinear ones."""
         return self.constant
 
     def toggle(self, place: int) -> None:
-        """Remembered, no more."""
+        """Add a feature, or remove it if it is selected."""
         self.chosen[place] ^= True
 
     def include_all(self) -> None:
-        """All but constants."""
+        """Add all features that are not constant."""
         self.chosen |= ~self.constant
 
-    def of(self, columns: Places, criterion: CriterionName) -> CriterionValues:
-        """The criterion of one model."""
-        found = self._held_out(columns) if len(columns) else self._without_features()
-        codes, weight = self.table.codes, self.table.weight
+    def evaluate(self, columns: Places, criterion: CriterionName) -> CriterionValues:
+        """Return the criterion of the model with these columns."""
+        predictions = self._held_out(columns)
+        codes, decided = self.table.codes, predictions.decided
         if criterion == "error":
-            wrong = (found.decided != codes) & (found.decided < len(self.table.schema.labels))
+            wrong = (decided != codes) & (decided < len(self.table.schema.labels))
             losses = wrong.astype(np.float64)
         else:
-            losses = -found.log_posterior[np.arange(len(codes)), codes]
-        weight = np.ones(len(codes)) if weight is None else weight
-        some = self.told & (weight > 0)
-        return CriterionValues.of_rows(losses[some], weight[some], self.fold[some])
-
-    def _without_features(self) -> Predictions:
-        """The most probable class is all there is to say."""
-        logs = self.log_prior[self.fold]
-        return Predictions(logs, logs.argmax(axis=1))
+            losses = -predictions.log_posterior[np.arange(len(codes)), codes]
+        weight = np.ones(len(codes)) if self.table.weight is None else self.table.weight
+        rows = self.learned & (weight > 0)
+        return CriterionValues.of_rows(losses[rows], weight[rows], self.fold[rows])
 
     def _held_out(self, columns: Places) -> Predictions:
-        """Held-out predictions of the model with these columns."""
+        """Return the held-out predictions with these columns; with none, those of the priors."""
+        if not len(columns):
+            logs = self.log_prior[self.fold]
+            return Predictions(logs, logs.argmax(axis=1))
         folded = self.folded.select(columns)
-        if self.by_moments and self.alone:
+        if self.from_moments and self.leave_one_out:
             assert folded.table is not None
             return predict_left_out(self.estimator, folded.table, fixed_prior=False)
-        scores = score_model(folded, FoldModel(self.estimator, self.by_moments))
+        scores = score_model(folded, FoldModel(self.estimator, self.from_moments))
         assert scores.predictions is not None
         return scores.predictions
 
 
 def fold_log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
-    """(F, K) logs of the priors given, or of the shares in each training part; -inf if not there.
+    """Return the log priors in each training set, (F, K); -inf for a class that is missing there.
 
-    They are what is known of a held-out row without any feature.
+    They are the priors of the estimator, or else the class frequencies. Without any feature, they
+    are all that is known about a held-out row.
     """
     weight = np.ones(len(table)) if table.weight is None else table.weight
     shape = int(fold.max()) + 1, len(table.schema.labels)

@@ -1,23 +1,23 @@
-"""Choose features by how well a classifier does on rows it has not seen.
+"""Feature selection by the held-out error or log loss of a classifier.
 
-Every candidate of every step is judged by the held-out error or log loss of `cross_validate` on its
-columns, to the last digits, but without fitting it: the moments of each training part are swept on
-the chosen features and so are the held-out rows, and what one feature more or less changes in a
-score is a product (`assessment.swept_folds`; leaving one row out, `assessment.swept_alone`). That
-is so for LDA, QDA and RDA; other classifiers are fitted (`assessment.judging`).
+The criterion of every candidate equals the result of `cross_validate` on its columns. For LDA, QDA
+and RDA no candidate is fitted: the moments of each training set and the held-out rows are swept on
+the selected features, so that adding or removing a feature changes a score by a simple product
+(`selection.sweep`). Other classifiers are refitted (`selection.refit_criterion`).
 
-The least of many noisy numbers is too good to be true: the criterion of what was chosen is no
-estimate of its error. Judge that on other rows, or by choosing anew within each fold.
+The criterion of the selected model is the least of many noisy numbers, so it is too optimistic as
+an estimate of the error. Estimate the error on other rows, or repeat the selection in each fold.
 
-Which feature comes or goes next: greedy searches, whatever the judge.
+Greedy searches, with any criterion:
 
-    forward     from none: the best one enters, until there are `most`
-    backward    from all: the one that is missed least leaves, until there are `least`
-    both        forward, and after each entry the least missed leave for as long as that gives a
-                better model of its size than any before (Pudil et al. 1994, floating search)
+    forward     start with no features; add the best one until there are `most`
+    backward    start with all features; remove the one whose removal is best until there are
+                `least`
+    both        forward; after each addition, features are removed as long as the result is better
+                than every earlier model of the same size (Pudil et al. 1994, floating search)
 
-Errors of many models are often the same. Of equal ones that of less log loss is taken, and of those
-(up to 1e-12) the first in the order of the columns.
+Many models have equal errors. Ties are broken by log loss, and then (up to 1e-12) by the order of
+the columns.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from discriminant.assessment.inference.summary import (
     PrintedResult,
     format_number,
     steps_frame,
-    text_table as laid_out,
+    text_table,
 )
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     class_counts,
     fold_numbers,
     is_moment_based,
-    warn_missing_classes,
+    warn_classes_in_one_fold,
 )
 from discriminant.assessment.scorers import check_classifier
 from discriminant.assessment.selection.refit_criterion import (
@@ -61,19 +61,19 @@ from discriminant.errors import (
 )
 from discriminant.models.gaussian.covariance import floor_variances, rounding_variance
 from discriminant.posterior import gives_posterior, not_probabilistic
-from discriminant.table.blocks import dense
+from discriminant.table.blocks import Floats, dense
 from discriminant.table.memory import Table, as_table
 
 Direction = Literal["forward", "backward", "both"]
-_SAME = 1e-12
+_TIE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchState:
-    """A model of the path."""
+    """One model on the path of a search: its features and its criteria."""
 
-    place: int | None  # of the feature that came or went; None at the start
-    chosen: Mask  # (d,)
+    place: int | None  # index of the feature added or removed; None at the start
+    chosen: Mask  # (d,) True where the feature is in the model
     error: float
     error_se: float
     log_loss: float
@@ -81,96 +81,95 @@ class SearchState:
 
     @property
     def size(self) -> int:
-        """How many features."""
+        """Number of features."""
         return int(self.chosen.sum())
 
     def value(self, criterion: CriterionName) -> float:
-        """Of the criterion."""
+        """Return the value of a criterion."""
         return self.error if criterion == "error" else self.log_loss
 
     def se(self, criterion: CriterionName) -> float:
-        """Of the criterion."""
+        """Return the standard error of a criterion."""
         return self.error_se if criterion == "error" else self.log_loss_se
 
 
 def search_path(
-    judge: Criterion, criterion: CriterionName, direction: Direction, *, most: int, least: int
+    evaluator: Criterion, criterion: CriterionName, direction: Direction, *, most: int, least: int
 ) -> list[SearchState]:
-    """Every model on the way."""
+    """Return all models on the path of a search, in order."""
     if direction == "backward":
-        judge.include_all()
-        return list(_down(judge, criterion, least))
-    return list(_up(judge, criterion, most, floating=direction == "both"))
+        evaluator.include_all()
+        return list(_backward(evaluator, criterion, least))
+    return list(_forward(evaluator, criterion, most, floating=direction == "both"))
 
 
-def _down(judge: Criterion, criterion: CriterionName, least: int) -> Iterator[SearchState]:
-    yield _stand(judge, None)
-    while judge.chosen.sum() > least:
-        place, _ = best_change(judge, np.flatnonzero(judge.chosen), criterion)
-        judge.toggle(place)
-        yield _stand(judge, place)
+def _backward(evaluator: Criterion, criterion: CriterionName, least: int) -> Iterator[SearchState]:
+    yield _state(evaluator, None)
+    while evaluator.chosen.sum() > least:
+        place, _ = best_change(evaluator, np.flatnonzero(evaluator.chosen), criterion)
+        evaluator.toggle(place)
+        yield _state(evaluator, place)
 
 
-def _up(
-    judge: Criterion, criterion: CriterionName, most: int, *, floating: bool
+def _forward(
+    evaluator: Criterion, criterion: CriterionName, most: int, *, floating: bool
 ) -> Iterator[SearchState]:
-    stand = _stand(judge, None)
-    yield stand
-    record = {0: stand.value(criterion)}
-    while judge.chosen.sum() < most:
-        outside = np.flatnonzero(~judge.chosen & ~judge.excluded())
+    state = _state(evaluator, None)
+    yield state
+    best = {0: state.value(criterion)}  # best criterion so far, by number of features
+    while evaluator.chosen.sum() < most:
+        outside = np.flatnonzero(~evaluator.chosen & ~evaluator.excluded())
         if not len(outside):
             return
-        entered, _ = best_change(judge, outside, criterion)
-        judge.toggle(entered)
-        stand = _stand(judge, entered)
-        record[stand.size] = min(record.get(stand.size, np.inf), stand.value(criterion))
-        yield stand
-        while floating and stand.size > 2:
-            place, value = best_change(judge, np.flatnonzero(judge.chosen), criterion)
-            if place == stand.place or value >= record[stand.size - 1] - _SAME:
+        entered, _ = best_change(evaluator, outside, criterion)
+        evaluator.toggle(entered)
+        state = _state(evaluator, entered)
+        best[state.size] = min(best.get(state.size, np.inf), state.value(criterion))
+        yield state
+        while floating and state.size > 2:
+            place, value = best_change(evaluator, np.flatnonzero(evaluator.chosen), criterion)
+            if place == state.place or value >= best[state.size - 1] - _TIE:
                 break
-            judge.toggle(place)
-            stand = _stand(judge, place)
-            record[stand.size] = value
-            yield stand
+            evaluator.toggle(place)
+            state = _state(evaluator, place)
+            best[state.size] = value
+            yield state
 
 
-def best_change(judge: Criterion, places: Places, criterion: CriterionName) -> tuple[int, float]:
-    """The feature whose change gives the best model, and the criterion of that."""
-    found = judge.evaluate_changes(places, criterion).mean
-    least = found.min()
-    near = np.flatnonzero(found <= least + _SAME * (1.0 + abs(least)))
-    if criterion == "error" and len(near) > 1:
-        losses = judge.evaluate_changes(places[near], "log_loss").mean
-        near = near[losses <= losses.min() + _SAME * (1.0 + abs(losses.min()))]
-    return int(places[near[0]]), float(found[near[0]])
+def best_change(
+    evaluator: Criterion, places: Places, criterion: CriterionName
+) -> tuple[int, float]:
+    """Return the feature whose addition or removal gives the best model, and that criterion."""
+    values = evaluator.evaluate_changes(places, criterion).mean
+    ties = np.flatnonzero(_ties_with_least(values))
+    if criterion == "error" and len(ties) > 1:
+        ties = ties[_ties_with_least(evaluator.evaluate_changes(places[ties], "log_loss").mean)]
+    return int(places[ties[0]]), float(values[ties[0]])
 
 
-def _stand(judge: Criterion, place: int | None) -> SearchState:
-    error, loss = judge.current("error"), judge.current("log_loss")
+def _ties_with_least(values: Floats) -> Mask:
+    least = values.min()
+    return np.asarray(values <= least + _TIE * (1.0 + abs(least)))
+
+
+def _state(evaluator: Criterion, place: int | None) -> SearchState:
+    error, loss = evaluator.current("error"), evaluator.current("log_loss")
     numbers = (error.mean, error.se, loss.mean, loss.se)
-    return SearchState(place, judge.chosen.copy(), *(float(one[0]) for one in numbers))
+    return SearchState(place, evaluator.chosen.copy(), *(float(values[0]) for values in numbers))
 
 
-_WHAT = "A selection of features"
 Choice = Literal["best", "one_se"]
-DIRECTIONS, CRITERIA, CHOICES = (
-    ("forward", "backward", "both"),
-    ("error", "log_loss"),
-    ("best", "one_se"),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A model of the path, and which feature came or went to make it."""
+    """A model on the path of a search, and the feature that was added or removed to get it."""
 
     number: int
     entered: str | None
     removed: str | None
     size: int
-    error: float  # share of held-out weight given to a wrong class
+    error: float  # weighted share of misclassified held-out rows
     error_se: float
     log_loss: float  # mean of -log posterior of the true class
     log_loss_se: float
@@ -178,29 +177,30 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection(PrintedResult):
-    """What `select_features` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `select_features`: the selected features and the path of the search."""
 
-    features: tuple[str, ...]  # d, that could be chosen
-    selected: tuple[str, ...]  # in the order of the columns
-    dependent: tuple[str, ...]  # could not enter: constant, or they follow from the last ones in
+    features: tuple[str, ...]  # names of the d candidate features
+    selected: tuple[str, ...]  # selected features, in the order of the columns
+    # features that could not enter: constant, or collinear with those selected last
+    dependent: tuple[str, ...]
     stages: tuple[Stage, ...]
-    chosen: int  # the number of the stage that was chosen
+    chosen: int  # number of the selected stage
     model: str
     direction: Direction
     criterion: CriterionName
     folds: int
-    choice: str  # why this stage
+    choice: str  # why this stage was selected
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """(d,) which columns are selected, or their places; as scikit-learn's selectors say it."""
+        """Return the selected columns as a mask, (d,), or as indices, as scikit-learn does."""
         support = np.isin(np.array(self.features, dtype=object), self.selected)
         return np.flatnonzero(support) if indices else support
 
     @property
     def text(self) -> str:
-        """A line for each model of the path, the chosen one starred."""
+        """One line for each model on the path, with a star for the selected one."""
         head = ["Step", "In", "Entered", "Removed", "Error", "(se)", "Log loss", "(se)", ""]
-        lines = laid_out(
+        lines = text_table(
             f"{self.direction.capitalize()} selection for {self.model} by held-out "
             f"{self.criterion.replace('_', ' ')}, {self.folds} folds",
             head,
@@ -213,7 +213,7 @@ class Selection(PrintedResult):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
+        """Return the result as a dictionary of plain numbers, lists and texts."""
         plain = {
             name: list(value) if isinstance(value := getattr(self, name), tuple) else value
             for name in (field.name for field in fields(self))
@@ -221,7 +221,7 @@ class Selection(PrintedResult):
         return plain | {"stages": [asdict(stage) for stage in self.stages]}
 
     def frame(self) -> Any:
-        """The path as a pandas frame, a model in each row."""
+        """Return the path as a pandas frame, with a row for each model."""
         return steps_frame(Stage, self.stages)
 
 
@@ -242,29 +242,35 @@ def select_features(
     seed: Any = 0,
     tolerance: float = 1e-8,
 ) -> Selection:
-    """Choose features for a classifier by its error or log loss on held-out rows.
+    """Select features for a classifier by its error or log loss on held-out rows.
 
     Parameters
     ----------
-    estimator
-        Any scikit-learn classifier. Candidates of LDA, QDA and RDA (shrunk by a given amount, not
-        toward 'scaled_identity') are not fitted; it is the same numbers in less time.
+    estimator : classifier
+        Any scikit-learn classifier. For LDA, QDA and RDA (with a given amount of shrinkage, not
+        toward 'scaled_identity') candidates are scored without fitting them, which gives the same
+        numbers faster.
     X, y, folds, groups, sample_weight, seed
         As in `cross_validate`; folds='loo' leaves out one row at a time.
-    direction
-        'forward', 'backward', or 'both': forward with steps back where they pay (floating).
-    criterion
-        'error' (of equal errors the least log loss decides, then the order of the columns) or
-        'log_loss'.
-    n_features
-        How many to choose; 'auto': as many as the `choice` among all models of the path says.
-    choice
-        Of 'auto'. 'best': least criterion, of equal ones the smallest model; 'one_se': the
-        smallest model within a standard error of that.
-    most
-        Where 'auto' stops looking on the way forward; None: when all features are in.
-    tolerance
-        Least share of its variance within classes that a feature must have of its own to enter.
+    direction : {'forward', 'backward', 'both'}
+        'both' searches forward, and steps back where that improves the model (floating search).
+    criterion : {'error', 'log_loss'}
+        Criterion to minimise. Models with equal errors are ranked by log loss, then by the order of
+        the columns.
+    n_features : int or 'auto'
+        Number of features to select. With 'auto', `choice` selects among all models on the path.
+    choice : {'best', 'one_se'}
+        How 'auto' selects. 'best': the model with the least criterion, and the smallest of several
+        such models. 'one_se': the smallest model within one standard error of the best.
+    most : int, optional
+        Largest number of features that 'auto' tries in a forward search; None: all.
+    tolerance : float
+        A feature can enter only if the selected features leave at least this share of its
+        within-class variance unexplained.
+
+    Returns
+    -------
+    Selection
 
     Examples
     --------
@@ -273,29 +279,29 @@ def select_features(
     >>> select_features(LDA(), rows, list("aaabbb"), 3).selected
     ('x0',)
     """
-    _check(direction, criterion, choice, tolerance)
+    _check_options(direction, criterion, choice, tolerance)
     if criterion == "log_loss" and not gives_posterior(estimator):
         name = not_probabilistic(estimator) or type(estimator).__name__
         raise PosteriorError.not_probabilities(name, "criterion='log_loss'")
     check_classifier(estimator)
-    table = as_table(X, y, weight=sample_weight, name=_WHAT)
+    table = as_table(X, y, weight=sample_weight, name="A selection of features")
     table = replace(table, features=dense(table.features[:]))
-    most = _checked_sizes(n_features, most, table.width)
+    most = _largest_size(n_features, most, table.width)
     with merge_warnings():
-        fold = _folds(folds, table, groups, seed, X)
-        judge = _judge(estimator, table, fold, tolerance)
+        fold = _assign_folds(folds, table, groups, seed, X)
+        evaluator = _fastest_criterion(estimator, table, fold, tolerance)
         least = 1 if n_features == "auto" else int(n_features)
-        stands = search_path(judge, criterion, direction, most=most, least=least)
+        path = search_path(evaluator, criterion, direction, most=most, least=least)
     names = np.array(table.schema.features, dtype=object)
-    dependent = tuple(names[judge.excluded() & ~judge.chosen])
-    if n_features != "auto" and n_features not in [stand.size for stand in stands]:
-        raise OptionError.too_many_features(int(n_features), stands[-1].size, dependent)
-    place, why = _chosen(stands, criterion, n_features, choice)
+    dependent = tuple(names[evaluator.excluded() & ~evaluator.chosen])
+    if n_features != "auto" and n_features not in [state.size for state in path]:
+        raise OptionError.too_many_features(int(n_features), path[-1].size, dependent)
+    place, why = _choose(path, criterion, n_features, choice)
     return Selection(
         table.schema.features,
-        tuple(names[stands[place].chosen]),
+        tuple(names[path[place].chosen]),
         dependent,
-        tuple(_stage(i, stand, names) for i, stand in enumerate(stands)),
+        tuple(_stage(i, state, names) for i, state in enumerate(path)),
         place,
         type(estimator).__name__,
         direction,
@@ -305,45 +311,47 @@ def select_features(
     )
 
 
-def _judge(estimator: Any, table: Table, fold: FoldNumbers, tolerance: float) -> Criterion:
-    """The quickest that gives the numbers of a refit."""
+def _fastest_criterion(
+    estimator: Any, table: Table, fold: FoldNumbers, tolerance: float
+) -> Criterion:
+    """Return the fastest criterion that gives the same numbers as fitting every candidate."""
     moments = read_moments(table, detail="diagonal")
     variance = moments.pooled / moments.weight.sum()
     constant = floor_variances(moments, variance) == 0.0
     family = None
     if hasattr(estimator, "log_density") and is_moment_based(estimator):
-        family = getattr(estimator, "family", None)  # a Gaussian density for each class
+        family = getattr(estimator, "family", None)
     if family is None or not is_block_wise(family):
         return RefitCriterion(estimator, table, fold, constant)
     if int(fold.max()) + 1 < len(table):
         return FoldSweep(estimator, table, fold, constant, tolerance=tolerance)
-    moving = variance > 4 * rounding_variance(moments.mean)  # a row less moves the means
-    if family.linear and family.shrinkage == 0.0 and (moving | constant).all():
+    # 4 times, since leaving a row out moves the means
+    clear = variance > 4 * rounding_variance(moments.mean)
+    if family.linear and family.shrinkage == 0.0 and (clear | constant).all():
         return LeaveOneOutSweep(estimator, table, fold, constant, tolerance=tolerance)
     return RefitCriterion(estimator, table, fold, constant)
 
 
-def _chosen(
-    stands: list[SearchState], criterion: CriterionName, n_features: int | str, choice: Choice
+def _choose(
+    path: list[SearchState], criterion: CriterionName, n_features: int | str, choice: Choice
 ) -> tuple[int, str]:
-    """The place of the model chosen, and why."""
-    values = np.array([stand.value(criterion) for stand in stands])
-    sizes = np.array([stand.size for stand in stands])
+    """Return the index of the selected model and the reason."""
+    values = np.array([state.value(criterion) for state in path])
+    sizes = np.array([state.size for state in path])
     if n_features != "auto":
-        wanted = np.flatnonzero(sizes == n_features)
-        return int(wanted[values[wanted].argmin()]), f"as many features as asked: {n_features}"
-    losses = np.array([stand.log_loss for stand in stands])
-    least = int(np.lexsort((losses, sizes, values))[0])
+        places = np.flatnonzero(sizes == n_features)
+        return int(places[values[places].argmin()]), f"as many features as asked: {n_features}"
+    losses = np.array([state.log_loss for state in path])
+    best = int(np.lexsort((losses, sizes, values))[0])
     if choice == "best":
-        return least, f"the least {criterion.replace('_', ' ')} of the path"
-    bound = values[least] + stands[least].se(criterion)
-    near = np.flatnonzero(values <= bound)
+        return best, f"the least {criterion.replace('_', ' ')} of the path"
+    near = np.flatnonzero(values <= values[best] + path[best].se(criterion))
     place = int(near[np.lexsort((values[near], sizes[near]))[0]])
-    return place, f"the smallest within a standard error of step {least}"
+    return place, f"the smallest within a standard error of step {best}"
 
 
-def _folds(folds: Any, table: Table, groups: Any, seed: Any, X: Any) -> FoldNumbers:
-    """The fold of each row; of one row each if that is asked."""
+def _assign_folds(folds: Any, table: Table, groups: Any, seed: Any, X: Any) -> FoldNumbers:
+    """Return the fold of each row; for 'loo' each row has a fold of its own."""
     labels, codes = table.schema.labels, table.codes
     if len(labels) < 2:
         raise LabelError.one_class(labels[0] if len(labels) else "none")
@@ -353,52 +361,45 @@ def _folds(folds: Any, table: Table, groups: Any, seed: Any, X: Any) -> FoldNumb
         folds = np.arange(len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     if int(fold.max()) + 1 == len(codes):
-        some = codes if table.weight is None else codes[table.weight > 0]
-        count = np.bincount(some, minlength=len(labels))
+        counted = codes if table.weight is None else codes[table.weight > 0]
+        count = np.bincount(counted, minlength=len(labels))
         for k in np.flatnonzero(count < 2):
             raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
-    warn_missing_classes(class_counts(codes, table.weight, labels, fold), labels)
+    warn_classes_in_one_fold(class_counts(codes, table.weight, labels, fold), labels)
     return fold
 
 
-def _check(direction: str, criterion: str, choice: str, tolerance: float) -> None:
-    for name, value, known in (
-        ("direction", direction, DIRECTIONS),
-        ("criterion", criterion, CRITERIA),
-        ("choice", choice, CHOICES),
+def _check_options(direction: str, criterion: str, choice: str, tolerance: float) -> None:
+    for name, value, allowed in (
+        ("direction", direction, ("forward", "backward", "both")),
+        ("criterion", criterion, ("error", "log_loss")),
+        ("choice", choice, ("best", "one_se")),
     ):
-        if value not in known:
-            raise OptionError.of(name, value, f"one of {', '.join(known)}")
-    if not 1e-12 <= tolerance < 1:  # less would let rounding in
+        if value not in allowed:
+            raise OptionError.of(name, value, f"one of {', '.join(allowed)}")
+    if not 1e-12 <= tolerance < 1:  # a smaller tolerance would admit rounding error
         raise OptionError.of("tolerance", tolerance, "from 1e-12 to less than 1")
 
 
-def _checked_sizes(n_features: Any, most: Any, width: int) -> int:
-    """How many features may be in at the same time."""
-    for name, value, none in (("n_features", n_features, "auto"), ("most", most, None)):
-        if value == none:
+def _largest_size(n_features: Any, most: Any, width: int) -> int:
+    """Return the largest number of features that the search may reach."""
+    for name, value, default in (("n_features", n_features, "auto"), ("most", most, None)):
+        if value == default:
             continue
         if not isinstance(value, int | np.integer) or not 1 <= value <= width:
-            allowed = f"{none!r} or a number of features, from 1 to {width}"
+            allowed = f"{default!r} or a number of features, from 1 to {width}"
             raise OptionError.of(name, value, allowed)
     if n_features != "auto":
         return int(n_features)
     return width if most is None else int(most)
 
 
-def _stage(place: int, stand: SearchState, names: npt.NDArray[Any]) -> Stage:
-    name = None if stand.place is None else str(names[stand.place])
-    came = stand.place is not None and bool(stand.chosen[stand.place])
-    return Stage(
-        place,
-        name if came else None,
-        None if came else name,
-        stand.size,
-        stand.error,
-        stand.error_se,
-        stand.log_loss,
-        stand.log_loss_se,
-    )
+def _stage(number: int, state: SearchState, names: npt.NDArray[Any]) -> Stage:
+    name = None if state.place is None else str(names[state.place])
+    added = state.place is not None and bool(state.chosen[state.place])
+    entered, removed = (name, None) if added else (None, name)
+    criteria = state.error, state.error_se, state.log_loss, state.log_loss_se
+    return Stage(number, entered, removed, state.size, *criteria)
 
 
 def _cells(stage: Stage, chosen: int) -> list[str]:

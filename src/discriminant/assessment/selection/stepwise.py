@@ -1,36 +1,35 @@
-"""Choose features step by step by Wilks' lambda, from the scatters alone (the rules of STEPDISC).
+"""Stepwise feature selection by Wilks' lambda from the scatter matrices (the rules of STEPDISC).
 
-At each step of `stepwise` the chosen feature of least partial F leaves if its p is above `stay`;
-otherwise the one outside of largest F enters if its p is at most `enter`. `forward` never removes,
-`backward` starts with all and never enters. A feature of which less than `tolerance` is left within
-classes, relative to its variance, cannot enter. How F follows from the scatters is in
-`assessment.sweeping`.
+At each step of `stepwise` the selected feature with the least partial F is removed if its p is
+above `stay`; otherwise the unselected feature with the largest F enters if its p is at most
+`enter`. 'forward' never removes; 'backward' starts with all features and never adds. A feature
+cannot enter if the selected features leave less than `tolerance` of its within-class variance
+unexplained.
 
-The p-values are those of single tests: of many features some meet them by chance, so judge what was
-chosen on other rows. Selection by held-out error is in `assessment.selection`.
+The p-values are those of single tests. Among many features some fall below the limits by chance, so
+validate the selection on other rows. Selection by held-out error is in `selection.select`.
 
-What each feature adds to those chosen: partial F of all features at once, by sweeping.
-
-With S the m chosen features, W the scatter within classes and A the rows sqrt(n_k) (mean_k - mean),
-so that A'A = B is the scatter of the means:
+Sweeping gives the partial F of all features at once. S are the m selected features, W is the
+scatter within classes, and A has the rows sqrt(n_k) (mean_k - mean), so that A'A = B is the scatter
+of the means:
 
     H_S      = I + A_S W_S^-1 A_S'                        lambda_S = 1 / |H_S|, Wilks
-    w_j, r_j = what of W_jj and A_j is left when j is regressed on S within classes
+    w_j, r_j = residuals of W_jj and A_j when j is regressed on S within classes
 
-    outside  H_(S+j) = H_S + r_j r_j' / w_j,   lambda_S / lambda_(S+j) = 1 + r_j' H_S^-1 r_j / w_j
-    chosen   H_(S-j) = H_S - c_j c_j' / o_j,   lambda_S / lambda_(S-j) = 1 - c_j' H_S^-1 c_j / o_j
+    others   H_(S+j) = H_S + r_j r_j' / w_j,   lambda_S / lambda_(S+j) = 1 + r_j' H_S^-1 r_j / w_j
+    selected H_(S-j) = H_S - c_j c_j' / o_j,   lambda_S / lambda_(S-j) = 1 - c_j' H_S^-1 c_j / o_j
              with c_j a column of A_S W_S^-1 and o_j on the diagonal of W_S^-1
 
     ratio_j = lambda with j / lambda without       partial R2 = 1 - ratio_j
-    F_j     = (1 / ratio_j - 1)(v - m') / q  on q = K - 1 and v - m', v = n - K, m' chosen besides j
+    F_j     = (1 / ratio_j - 1)(v - m') / q  on q = K - 1 and v - m', v = n - K, m' chosen but for j
 
-Sweeping W and A on a feature keeps all of these at hand, in d^2 operations a step:
+Sweeping W and A on a feature updates all of these, in d^2 operations a step:
 
     sweep on k:  W_ij - W_ik W_kj / W_kk,   W_ik / W_kk,   W_kk -> -1 / W_kk;   A as a row of W
 
-The scatter of all rows is not swept: where classes are far apart it hides what is within them. And
-since sqrt(n)'A = 0, A is turned to q rows (by a Householder reflection), or H would have an
-eigenvalue 1 that the rounding of large ones drowns.
+The total scatter is not swept: if classes are far apart, its rounding error exceeds the scatter
+within classes. Since sqrt(n)'A = 0, A is reduced to q rows by a Householder reflection; otherwise H
+would have an eigenvalue 1 that is lost in the rounding of the large ones.
 """
 
 from __future__ import annotations
@@ -66,46 +65,46 @@ from discriminant.table.blocks import Floats
 
 @dataclass(frozen=True, slots=True)
 class SelectionStep:
-    """One feature entered or removed, and where that leaves the model."""
+    """A step of the search: the feature that entered or was removed, and the model after it."""
 
     number: int
     entered: str | None
     removed: str | None
-    size: int  # features in the model after the step
+    size: int  # number of features in the model after the step
     partial_r2: float
     f: float
     df1: float
     df2: float
     p: float
-    wilks: float  # of the model; 1 without features
+    wilks: float  # Wilks' lambda of the model; 1 without features
     wilks_p: float
     ascc: float  # average squared canonical correlation: Pillai's trace / (K - 1)
     ascc_p: float
 
 
 class Search:
-    """Swept scatters, and which features they are swept on."""
+    """State of a stepwise search: the scatter matrices, swept on the selected features."""
 
     def __init__(self, standard: StandardisedScatter, tolerance: float) -> None:
         self.standard, self.tolerance = standard, tolerance
-        self.within = standard.within.copy()  # (d, d)
-        self.means = _short(standard)  # (g, d), A
-        self.spread = np.eye(len(self.means))  # (g, g), H
+        self.within = standard.within.copy()  # (d, d) swept scatter within classes, `W`
+        self.means = _reduced_means(standard)  # (g, d) swept class means, `A`
+        self.H = np.eye(len(self.means))  # (g, g) `H`
         self.chosen: npt.NDArray[np.bool_] = np.zeros(len(self.within), dtype=np.bool_)
 
     @property
     def q(self) -> int:
-        """Degrees of freedom between classes."""
+        """Degrees of freedom between classes, K - 1."""
         return len(self.standard.labels) - 1
 
     def start_full(self) -> None:
-        """All features at once: the scatter within classes must have an inverse."""
+        """Add all features; raise if the scatter within classes is singular."""
         self.standard.metric("Backward selection")
         for place in range(len(self.chosen)):
             self.toggle(place)
 
     def next_to_enter(self, enter: float) -> int | None:
-        """The feature outside of largest F, if it may enter."""
+        """Return the unselected feature with the largest F, or None if its p is above `enter`."""
         gain = np.where(self.chosen | self.dependent(), -1.0, self.gains())
         place = int(np.argmax(gain))
         if gain[place] < 0 or self.degrees(place) <= 0:
@@ -113,7 +112,7 @@ class Search:
         return place if self.test(place, gain[place])[1] <= enter else None
 
     def next_to_remove(self, stay: float) -> int | None:
-        """The chosen feature of least F, if it must leave."""
+        """Return the selected feature with the least F, or None if its p is at most `stay`."""
         if not self.chosen.any():
             return None
         gain = np.where(self.chosen, self.gains(), np.inf)
@@ -121,7 +120,7 @@ class Search:
         return place if self.test(place, gain[place])[1] > stay else None
 
     def step(self, place: int, number: int) -> SelectionStep:
-        """Enter or remove a feature."""
+        """Add a feature, or remove it if it is selected, and return a description of the model."""
         name, degrees = self.standard.features[place], self.degrees(place)
         gain = float(self.gains()[place])
         f, p = self.test(place, gain)
@@ -145,8 +144,8 @@ class Search:
         )
 
     def gains(self) -> Floats:
-        """(d,) 1 / ratio_j - 1: what F is made of."""
-        low, _ = cho_factor(self.spread, lower=True)
+        """Return `1 / ratio_j - 1` for all features j, (d,)."""
+        low, _ = cho_factor(self.H, lower=True)
         half = solve_triangular(low, self.means, lower=True)
         own = np.abs(np.diagonal(self.within))
         quotient = np.einsum("gd,gd->d", half, half) / np.where(own > 0, own, 1.0)
@@ -154,36 +153,39 @@ class Search:
         return np.asarray(np.where(self.chosen, inside / (1.0 - inside), quotient))
 
     def test(self, place: int, gain: float) -> tuple[float, float]:
-        """F of one feature, and its p."""
+        """Return F and p of one feature."""
         degrees = self.degrees(place)
         f = float(gain) * degrees / self.q
         return f, float(f_p_value(f, self.q, degrees))
 
     def degrees(self, place: int) -> float:
-        """Of freedom within classes, of the F of one feature."""
+        """Return the degrees of freedom within classes for the F of one feature."""
         return self.standard.degrees - int(self.chosen.sum()) + int(self.chosen[place])
 
     def dependent(self) -> npt.NDArray[np.bool_]:
-        """(d,) features outside that those chosen explain within classes."""
+        """Return a mask (d,) of unselected features that are collinear with the selected."""
         return np.asarray(~self.chosen & (np.diagonal(self.within) < self.tolerance))
 
     def toggle(self, place: int) -> None:
-        """Sweep on a feature, which enters, or leaves if it was chosen."""
+        """Sweep on a feature: it enters the model, or leaves it if it was selected."""
         pivot, line = self.within[place, place], self.means[:, place].copy()
         slope = self.within[place] / pivot
         back = bool(self.chosen[place])
-        self.spread += np.multiply.outer(line, line / pivot)
+        self.H += np.multiply.outer(line, line / pivot)
         self.means -= np.multiply.outer(line, slope)
         self.means[:, place] = line / (-pivot if back else pivot)
         sweep(self.within, place, back=back)
         self.chosen[place] = not back
 
     def tests(self) -> tuple[FTest, FTest]:
-        """Wilks and Pillai of the model; Pillai's trace is that of I - H^-1."""
+        """Return Wilks' and Pillai's tests of the model.
+
+        Pillai's trace is the trace of `I - H^-1`.
+        """
         m, v = int(self.chosen.sum()), self.standard.degrees
         if not m:
             return FTest("Wilks", 1.0, 0.0, 0.0, v, 1.0), FTest("Pillai", 0.0, 0.0, 0.0, v, 1.0)
-        low, _ = cho_factor(self.spread, lower=True)
+        low, _ = cho_factor(self.H, lower=True)
         half = solve_triangular(low, np.eye(len(low)), lower=True)
         trace = len(low) - float((half**2).sum())
         degrees = Degrees(m, self.q, v)
@@ -191,11 +193,11 @@ class Search:
 
 
 def sweep(scatter: Floats, place: int, *, back: bool = False) -> None:
-    """Sweep a symmetric matrix on one row and column, in place; `back` undoes it.
+    """Sweep a symmetric matrix on one row and column, in place; `back=True` reverses a sweep.
 
     >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> sweep(A, 0)
-    >>> A.tolist()  # -1/2, the slope 1/2, and what is left: 3 - 1/2
+    >>> A.tolist()  # -1/2, the slope 1/2, and the residual 3 - 1/2
     [[-0.5, 0.5], [0.5, 2.5]]
     """
     pivot, line = scatter[place, place], scatter[place].copy()
@@ -204,37 +206,43 @@ def sweep(scatter: Floats, place: int, *, back: bool = False) -> None:
     scatter[place, place] = -1.0 / pivot
 
 
-def _short(standard: StandardisedScatter) -> Floats:
-    """(g, d) A turned to rows that have the same products: g = q, or d if that is less."""
-    rows = np.sqrt(standard.weight / standard.degrees)[:, None] * standard.apart
+def _reduced_means(standard: StandardisedScatter) -> Floats:
+    """Return A reduced to g rows by a rotation, (g, d), so that A'A is unchanged.
+
+    g is the smaller of q and d.
+    """
+    rows = np.sqrt(standard.weight / standard.degrees)[:, None] * standard.deviations
     axis = np.sqrt(standard.weight / standard.rows)
     axis[0] += 1.0
-    turned = rows[1:] - np.multiply.outer(axis[1:], axis @ rows) / axis[0]  # |axis|^2 / 2 = axis_0
-    q, d = turned.shape
-    return np.asarray(turned if q <= d else np.linalg.qr(turned, mode="r"))
+    # since `|axis|^2 / 2 = axis_0`
+    rotated = rows[1:] - np.multiply.outer(axis[1:], axis @ rows) / axis[0]
+    q, d = rotated.shape
+    return np.asarray(rotated if q <= d else np.linalg.qr(rotated, mode="r"))
 
 
-_WHAT = "Stepwise selection"
+_NAME = "Stepwise selection"
 Method = Literal["stepwise", "forward", "backward"]
 METHODS = ("stepwise", "forward", "backward")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stepwise(PrintedResult):
-    """What `stepwise` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `stepwise`: the selected features and the steps of the search."""
 
-    features: tuple[str, ...]  # that could be chosen
-    selected: tuple[str, ...]  # in the order of the columns, for `moments.select`
-    dependent: tuple[str, ...]  # could not enter: within classes they follow from those selected
+    features: tuple[str, ...]  # names of the candidate features
+    # selected features, in the order of the columns, for `moments.select`
+    selected: tuple[str, ...]
+    # could not enter: collinear, within classes, with the selected features
+    dependent: tuple[str, ...]
     steps: tuple[SelectionStep, ...]
     method: Method
     enter: float
     stay: float
-    reason: str  # why there was no further step
+    reason: str  # why the search ended
 
     @property
     def text(self) -> str:
-        """Laid out as the summary of SAS's STEPDISC."""
+        """Table of the steps, as in the summary of SAS's STEPDISC."""
         head = ["Step", "In", "Entered", "Removed", "Partial R2", "F Value", "Pr > F"]
         head += ["Wilks' Lambda", "Pr < Lambda", "ASCC", "Pr > ASCC"]
         lines = text_table(
@@ -249,7 +257,7 @@ class Stepwise(PrintedResult):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
+        """Return the result as a dictionary of plain numbers, lists and texts."""
         return {
             "features": list(self.features),
             "selected": list(self.selected),
@@ -262,7 +270,7 @@ class Stepwise(PrintedResult):
         }
 
     def frame(self) -> Any:
-        """The steps as a pandas frame, a row each."""
+        """Return a pandas frame with a row for each step."""
         return steps_frame(SelectionStep, self.steps)
 
 
@@ -276,20 +284,25 @@ def stepwise(
     method: Method = "stepwise",
     tolerance: float = 1e-8,
 ) -> Stepwise:
-    """Choose features that tell classes apart, without reading a row again.
+    """Select features that separate the classes by partial F tests, without reading rows again.
 
     Parameters
     ----------
-    moments
-        Of detail 'pooled' or finer; or rows X, with their labels as `y`.
-    y
-        (N,) labels of rows; left out beside moments.
-    enter, stay
-        Largest p of the partial F with which a feature enters, and with which it stays.
-    method
-        'stepwise', 'forward' or 'backward'.
-    tolerance
-        Least share of its variance within classes that a feature must have of its own to enter.
+    moments : ClassMoments or rows
+        Moments of detail 'pooled' or finer; or rows X, with their labels as `y`.
+    y : array of shape (N,), optional
+        Labels of the rows; omit with moments.
+    enter, stay : float, default=0.15
+        Largest p-value of the partial F test at which a feature enters the model, and at which it
+        stays.
+    method : {'stepwise', 'forward', 'backward'}
+    tolerance : float
+        A feature can enter only if the selected features leave at least this share of its
+        within-class variance unexplained.
+
+    Returns
+    -------
+    Stepwise
 
     Examples
     --------
@@ -298,9 +311,10 @@ def stepwise(
     >>> stepwise(moments(rows, ["a", "a", "a", "b", "b", "b"])).selected
     ('x0',)
     """
-    _check(enter, stay, method, tolerance)
-    search = Search(standardise(moments_of(moments, y, _WHAT), _WHAT), tolerance)
-    with blas_context(len(search.chosen)):  # its threads would wait for each other at every step
+    _check_options(enter, stay, method, tolerance)
+    search = Search(standardise(moments_of(moments, y, _NAME), _NAME), tolerance)
+    # one thread: several would wait for each other at every step
+    with blas_context(len(search.chosen)):
         if method == "backward":
             search.start_full()
         steps, reason = _run(search, enter=enter, stay=stay, method=method)
@@ -320,23 +334,23 @@ def stepwise(
 def _run(
     search: Search, *, enter: float, stay: float, method: Method
 ) -> tuple[list[SelectionStep], str]:
-    """Step until nothing is left to do; the steps, and why that is so."""
+    """Take steps until none is possible; return the steps and the reason for the end."""
     steps: list[SelectionStep] = []
-    most = 2 * len(search.chosen)
-    while len(steps) < most:
+    max_steps = 2 * len(search.chosen)
+    while len(steps) < max_steps:
         place = search.next_to_remove(stay) if method != "forward" else None
         if place is None and method != "backward":
             place = search.next_to_enter(enter)
         if place is None:
-            return steps, _why_done(search, method)
+            return steps, _end_reason(search, method)
         if steps and steps[-1].removed == search.standard.features[place]:
             again = f"'{steps[-1].removed}', just removed, would enter again: enter > stay."
             return steps, again
         steps.append(search.step(place, len(steps) + 1))
-    return steps, f"Stopped after {most} steps, twice as many as there are features."
+    return steps, f"Stopped after {max_steps} steps, twice as many as there are features."
 
 
-def _why_done(search: Search, method: Method) -> str:
+def _end_reason(search: Search, method: Method) -> str:
     if method == "backward":
         return "Every feature that is left meets the significance to stay."
     if search.chosen.all():
@@ -346,13 +360,13 @@ def _why_done(search: Search, method: Method) -> str:
     return "No other feature meets the significance to enter."
 
 
-def _check(enter: float, stay: float, method: str, tolerance: float) -> None:
+def _check_options(enter: float, stay: float, method: str, tolerance: float) -> None:
     for name, value in (("enter", enter), ("stay", stay)):
         if not 0 <= value <= 1:
             raise OptionError.of(name, value, "a significance level, from 0 to 1")
     if method not in METHODS:
         raise OptionError.of("method", method, f"one of {', '.join(METHODS)}")
-    if not 1e-12 <= tolerance < 1:  # less would let rounding in
+    if not 1e-12 <= tolerance < 1:  # a smaller tolerance would admit rounding error
         raise OptionError.of("tolerance", tolerance, "from 1e-12 to less than 1")
 
 

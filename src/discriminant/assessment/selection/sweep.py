@@ -1,53 +1,49 @@
-"""Held-out losses of every model that is one feature away, without fitting any.
+"""Sweep operator for feature selection: held-out losses of Gaussian models without fitting them.
 
-For a fold, with the moments of the others swept on the chosen features (`assessment.swept_rows`)
-and s_k the scores of its rows now, feature j entering or leaving makes
+The losses of all models with one feature more or less are computed at once. For each fold, the
+moments of the other folds are swept on the selected features (`SweptRows`). Let s_k be the current
+scores of the fold's rows for class k. Adding or removing feature j changes s_k to
 
     one covariance    s_k + x_j a_jk - m_jk a_jk / 2,        a_jk = m_jk / C_jj
     one for each      s_k - (x_j - m_jk)^2 / (2 C_kjj) - log|C_kjj| / 2
 
-(of one covariance, what all classes share is left out), so all candidates of a step cost N d K
-operations. That holds of every member of the Gaussian family whose covariance of some features is
-a block of that of all: not where it is shrunk to a mean of variances, or by an amount worked out.
+(with one covariance, terms common to all classes are dropped), so all candidates of a step cost
+N d K operations. This holds for every Gaussian family in which the covariance of a subset of the
+features is a block of the full covariance. It does not hold if the covariance is shrunk toward a
+mean of variances, or by an estimated amount.
 
-Only differences to the score of the true class t_k = s_k - s_true count: a row is wrong where one
-is above zero, and its log loss is log(1 + sum_k exp t_k).
-
-Sums of the losses of many models, from how far the wrong classes are ahead of the true one.
+Losses depend only on differences to the score of the true class:
 
     t_k = score_k - score_true       wrong: some t_k > 0       log loss: log(1 + sum_k exp t_k)
 
-Of equal scores the first class is taken. Logs are taken of products of as many rows as cannot
-overflow: sum log z = log prod z.
+If scores are equal, the first class is predicted. Since sum log z = log prod z, one log is taken
+for the product over as many rows as cannot overflow.
 
-Rows swept along with a covariance: what every feature adds to the distance of every row.
-
-With S the chosen features, C a covariance, x a row and m a mean, about any origin, sweeping on a
-feature p makes
+Rows and means are swept along with a covariance. With S the selected features, C a covariance, x a
+row and m a mean, about any origin, sweeping on a feature p gives
 
     C_ij - C_ip C_pj / C_pp,   C_ip / C_pp,   C_pp -> -1 / C_pp         x and m as rows of C
 
-so that outside of S x_j is what is left of feature j when it is regressed on S, and within S it is
-the j-th number of C_S^-1 x. In both cases entering or leaving j changes a squared distance and a
+For a feature j outside S, x_j is then the residual of the regression of j on S; for j in S, it is
+the j-th component of C_S^-1 x. In both cases adding or removing j changes a squared distance and a
 log determinant by
 
     (x_j - m_j)^2 / C_jj         log |C_jj|                              C_jj < 0 within S
 
-One turn costs N d operations, a rank-one update by BLAS; a model is never solved for.
+One sweep costs N d operations, a rank-one update by BLAS; no system is ever solved.
 
-Leave-one-out losses of every LDA that is one feature away, without fitting any.
-
-Of a row of class c, with W the scatter within classes of all rows, leaving it out of the fit makes
-(see `assessment.leave_one_out`, whose `total`, `loss` and `stretch` these are)
+Leave-one-out for LDA: for a row of class c, with W the scatter within classes of all rows, leaving
+the row out of the fit gives (`total`, `loss` and `stretch` as in `resampling.leave_one_out`)
 
     score_k = -total (D_k + loss g_k^2 / left) / 2 + log prior_k        times stretch^2 for k = c
     D_k = (x - m_k)' W^-1 (x - m_k)    g_k = (x - m_k)' W^-1 (x - m_c)    left = 1 - loss D_c
 
-Sweeping rows along with W (`assessment.swept_rows`), feature j changes both by one product:
+With rows swept along with W, adding or removing feature j changes D_k and g_k by one product each:
 
     D_k + (x_j - m_jk)^2 / W_jj        g_k + (x_j - m_jk)(x_j - m_jc) / W_jj
 
-Where a row has a direction almost for itself (`left` below 1e-6), the candidate is fitted instead.
+If a row has almost all the scatter in some direction (`left` below 1e-6), the candidate model is
+fitted instead.
 """
 
 from __future__ import annotations
@@ -97,71 +93,83 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
-Sums = Callable[[Iterable[Floats], int, Floats | None], Floats]
-_RANGE = 600.0  # logs up to which a product of doubles is a double
-_SMALL = 80.0  # t up to which exp t is summed as it is
+LossSums = Callable[[Iterable[Floats], int, Floats | None], Floats]
+_MAX_LOG = 600.0  # limit for the log of a product of doubles
+_MAX_EXPONENT = 80.0  # largest t for which exp t is summed without scaling
 
 
-def error_sums(ahead: Iterable[Floats], code: int, weight: Floats | None) -> Floats:
-    """(m,) weight of the rows of class `code` gone wrong; of each other class (m, n)."""
+def error_sums(margins: Iterable[Floats], code: int, weight: Floats | None) -> Floats:
+    """Return the misclassified weight of rows of class `code` for each of m models, (m,).
+
+    `margins` yields `t_k` (m, n) for each other class k.
+    """
     wrong = None
-    for k, one in enumerate(ahead):
-        over = one >= 0.0 if k < code else one > 0.0
-        wrong = over if wrong is None else np.logical_or(wrong, over, out=wrong)
+    for k, t in enumerate(margins):
+        ahead = t >= 0.0 if k < code else t > 0.0
+        wrong = ahead if wrong is None else np.logical_or(wrong, ahead, out=wrong)
     assert wrong is not None
     if weight is None:
         return np.asarray(wrong.sum(axis=1, dtype=np.float64))
     return np.asarray(np.dot(wrong.astype(np.float64), weight))
 
 
-def log_loss_sums(ahead: Iterable[Floats], code: int, weight: Floats | None) -> Floats:
-    """(m,) log loss of the rows of class `code`; what is handed in is used up."""
-    each = list(ahead)
-    largest = max(0.0, *(float(one.max(initial=0.0)) for one in each))
-    top = None if largest < _SMALL else _largest(each)
+def log_loss_sums(margins: Iterable[Floats], code: int, weight: Floats | None) -> Floats:
+    """Return the summed log loss of rows of class `code` for each of m models, (m,).
+
+    Overwrites the margins.
+    """
+    all_t = list(margins)
+    largest = max(0.0, *(float(t.max(initial=0.0)) for t in all_t))
+    top = None if largest < _MAX_EXPONENT else _row_maximum(all_t)
     total = np.ones(1) if top is None else np.exp(-top)
-    for one in each:
+    for t in all_t:
         if top is not None:
-            one -= top
-        total = np.add(total, np.exp(one, out=one), out=one)
+            t -= top
+        total = np.add(total, np.exp(t, out=t), out=t)
     if weight is not None:
         sums = np.dot(np.log(total), weight)
         return np.asarray(sums if top is None else sums + np.dot(top, weight))
-    sums = _log_product(total, np.log(len(each) + 1) + (largest if top is None else 0.0))
+    sums = _log_product(total, np.log(len(all_t) + 1) + (largest if top is None else 0.0))
     return np.asarray(sums if top is None else sums + top.sum(axis=1))
 
 
-def _largest(ahead: list[Floats]) -> Floats:
-    """(m, n) the largest t_k, or zero, that of the true class."""
-    top = np.maximum(ahead[0], 0.0)
-    for one in ahead[1:]:
-        np.maximum(top, one, out=top)
+def _row_maximum(margins: list[Floats]) -> Floats:
+    """Return the largest `t_k` over all classes, (m, n).
+
+    It is at least 0, the value for the true class.
+    """
+    top = np.maximum(margins[0], 0.0)
+    for t in margins[1:]:
+        np.maximum(top, t, out=top)
     return top
 
 
 def _log_product(values: Floats, largest: float) -> Floats:
-    """(m,) sum of the logs of (m, n) numbers, each log from 0 to `largest`."""
-    many = 1
-    while values.shape[1] > 1 and (2 * many + 1) * largest < _RANGE:
+    """Return the sums over n of the logs of (m, n) numbers, (m,).
+
+    Each log lies between 0 and `largest`.
+    """
+    factors = 1
+    while values.shape[1] > 1 and (2 * factors + 1) * largest < _MAX_LOG:
         half, odd = divmod(values.shape[1], 2)
-        paired = values[:, :half] * values[:, half : 2 * half]
+        products = values[:, :half] * values[:, half : 2 * half]
         if odd:
-            paired[:, 0] *= values[:, -1]
-        values, many = paired, 2 * many + 1
+            products[:, 0] *= values[:, -1]
+        values, factors = products, 2 * factors + 1
     return np.asarray(np.log(values).sum(axis=1))
 
 
 class SweptRows:
-    """A covariance, some means and some rows, and which features they are swept on."""
+    """A covariance, means and rows, all swept on the same features."""
 
     def __init__(self, within: Floats, means: Floats, rows: Floats) -> None:
-        self.within = within  # (d, d)
-        self.means = means  # (g, d)
-        self.rows = rows  # (d, n), those of a feature side by side
-        self.first = np.diagonal(within).copy()  # (d,)
+        self.within = within  # (d, d) swept covariance
+        self.means = means  # (g, d) swept means
+        self.rows = rows  # (d, n) swept rows, contiguous by feature
+        self.variance = np.diagonal(within).copy()  # (d,) variances before any sweep
 
-    def turn(self, place: int, *, back: bool) -> None:
-        """Sweep on a feature, which enters, or goes `back` out."""
+    def sweep(self, place: int, *, back: bool) -> None:
+        """Sweep on a feature, which enters the model, or leaves it if `back` is True."""
         pivot = self.within[place, place]
         slope = self.within[place] / pivot
         line, mean = self.rows[place].copy(), self.means[:, place].copy()
@@ -171,12 +179,15 @@ class SweptRows:
         self.rows[place], self.means[:, place] = line / sign, mean / sign
         sweep(self.within, place, back=back)
 
-    def fill(self, features: tuple[str, ...], rows: float, classes: int) -> float:
-        """Sweep on all features at once; the log determinant. Names those that depend on others."""
-        d = len(self.first)
+    def sweep_all(self, features: tuple[str, ...], rows: float, classes: int) -> float:
+        """Sweep on all features at once and return the log determinant.
+
+        Raises if the covariance is singular, with the names of the collinear features.
+        """
+        d = len(self.variance)
         if rows - classes < d:
             raise InferenceError.too_wide(_BACKWARD, rows, classes, d)
-        sd = np.sqrt(self.first)
+        sd = np.sqrt(self.variance)
         invertible_metric(self.within / sd[:, None] / sd, features, _BACKWARD)
         low, _ = lapack.dpotrf(self.within, lower=True)
         inverse, _ = lapack.dpotri(low, lower=True)
@@ -185,26 +196,24 @@ class SweptRows:
         self.within = -inverse
         return 2.0 * float(np.log(np.diagonal(low)).sum())
 
-    def spent(self, tolerance: float) -> Mask:
-        """(d,) features of which less than `tolerance` is left; of those chosen nothing is said."""
-        return np.asarray(np.diagonal(self.within) < tolerance * self.first)
+    def explained(self, tolerance: float) -> Mask:
+        """Return a mask (d,): True where less than `tolerance` of a feature's variance is left."""
+        return np.asarray(np.diagonal(self.within) < tolerance * self.variance)
 
 
 _BACKWARD = "Backward selection"
-
-
-_TILE = 1 << 15  # numbers worked on at a time, so that they stay in the cache
+_TILE = 1 << 15  # numbers processed at a time, so that they stay in the cache
 
 
 def is_block_wise(family: GaussianFamily) -> bool:
-    """Whether the covariance of some features is a block of that of all."""
+    """Return whether the covariance of a subset of features is a block of the full covariance."""
     if isinstance(family.shrinkage, str):
         return False
     return family.shrinkage == 0.0 or family.target != "scaled_identity"
 
 
 class FoldSweep:
-    """A judge of Gaussian models by the rows of each fold."""
+    """Criterion of Gaussian models on held-out rows of each fold, by sweeping."""
 
     def __init__(
         self, estimator: Any, table: Table, fold: FoldNumbers, constant: Mask, *, tolerance: float
@@ -214,44 +223,44 @@ class FoldSweep:
         family, priors = estimator.family, fold_log_priors(estimator, table, fold)
         parts = fold_moments(table, fold, "pooled" if family.linear else "class")
         jobs = zip(rows_by_fold(fold), sums_without_each(parts), priors, strict=True)
-        every = [SweptFold(table, rows, train, family, prior) for rows, train, prior in jobs]
-        self.parts = [part for part in every if part.total > 0]
-        self.weight = np.array([part.total for part in self.parts])
+        folds = [SweptFold(table, rows, train, family, prior) for rows, train, prior in jobs]
+        self.folds = [fold for fold in folds if fold.total > 0]
+        self.weight = np.array([fold.total for fold in self.folds])
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """All at once, a fold on each core."""
-        sums = self._each(lambda part: part.sums(places, criterion))
+        """Evaluate all models with one feature more or less, with folds in parallel."""
+        sums = self._map_folds(lambda fold: fold.sums(places, criterion))
         return CriterionValues.of_folds(np.array(sums), self.weight)
 
     def current(self, criterion: CriterionName) -> CriterionValues:
-        """By the scores at hand."""
-        sums = [part.standing(criterion) for part in self.parts]
+        """Return the criterion of the current model from its scores."""
+        sums = [fold.current_sums(criterion) for fold in self.folds]
         return CriterionValues.of_folds(np.array(sums), self.weight)
 
     def excluded(self) -> Mask:
-        """Constant, or in some training part what is left of them is next to nothing."""
-        spent = np.any([part.spent(self.tolerance) for part in self.parts], axis=0)
-        return np.asarray(~self.chosen & (spent | self.constant))
+        """Return a mask of features that are constant, or collinear in some training set."""
+        explained = np.any([fold.explained(self.tolerance) for fold in self.folds], axis=0)
+        return np.asarray(~self.chosen & (explained | self.constant))
 
     def toggle(self, place: int) -> None:
         """Sweep every fold on the feature."""
         back = bool(self.chosen[place])
-        self._each(lambda part: part.turn(place, back=back))
+        self._map_folds(lambda fold: fold.sweep(place, back=back))
         self.chosen[place] = not back
 
     def include_all(self) -> None:
-        """All features that are not constant."""
-        for part in self.parts:
-            part.fill()
+        """Sweep every fold on all features that are not constant."""
+        for fold in self.folds:
+            fold.sweep_all()
         self.chosen |= ~self.constant
 
-    def _each(self, work: Callable[[SweptFold], Any]) -> list[Any]:
+    def _map_folds(self, work: Callable[[SweptFold], Any]) -> list[Any]:
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-            return list(pool.map(in_thread(work), self.parts))
+            return list(pool.map(in_thread(work), self.folds))
 
 
 class SweptFold:
-    """The rows of one fold, those of a class together, and the swept moments of all the others."""
+    """Rows of one fold, sorted by class, with the swept moments of the other folds."""
 
     def __init__(
         self,
@@ -269,64 +278,69 @@ class SweptFold:
         self.weight = None if table.weight is None else table.weight[rows]
         self.total = float(len(rows) if self.weight is None else self.weight.sum())
         self.ends = np.searchsorted(codes, np.arange(len(train.labels) + 1)).tolist()
-        self.scores = np.repeat(log_prior[present][:, None], len(rows), axis=1)  # (K, n)
+        # (K, n) current scores
+        self.scores = np.repeat(log_prior[present][:, None], len(rows), axis=1)
         self.features, self.trained = train.features, float(train.weight.sum())
         self.swept = sweep_rows(train, train.anchor.offsets(table.features[rows]), family)
 
     def sums(self, places: Places, criterion: CriterionName) -> Floats:
-        """(m,) losses of the rows, of the models one of the features away."""
-        found = np.zeros(len(places))
-        of = error_sums if criterion == "error" else log_loss_sums
+        """Sum the losses of the rows for each model with one feature added or removed, (m,)."""
+        sums = np.zeros(len(places))
+        sum_losses = error_sums if criterion == "error" else log_loss_sums
         for code, span in self._classes():
             size = max(1, _TILE // max(span.stop - span.start, 1))
             weight = None if self.weight is None else self.weight[span]
-            for lo in range(0, len(places), size):
-                some = places[lo : lo + size]
-                found[lo : lo + size] += of(self._ahead(some, span, code), code, weight)
-        return found
+            for start in range(0, len(places), size):
+                tile = slice(start, start + size)
+                sums[tile] += sum_losses(self._margins(places[tile], span, code), code, weight)
+        return sums
 
-    def standing(self, criterion: CriterionName) -> Floats:
-        """(1,) losses of the rows as they stand."""
-        found = np.zeros(1)
-        of: Sums = error_sums if criterion == "error" else log_loss_sums
+    def current_sums(self, criterion: CriterionName) -> Floats:
+        """Sum the losses of the rows for the current model, (1,)."""
+        sums = np.zeros(1)
+        sum_losses: LossSums = error_sums if criterion == "error" else log_loss_sums
         for code, span in self._classes():
             weight = None if self.weight is None else self.weight[span]
             scores = self.scores[:, span]
-            others = (scores[k] - scores[code] for k in range(len(scores)) if k != code)
-            found += of((one[None] for one in others), code, weight)
-        return found
+            margins = (scores[k] - scores[code] for k in range(len(scores)) if k != code)
+            sums += sum_losses((t[None] for t in margins), code, weight)
+        return sums
 
-    def spent(self, tolerance: float) -> Mask:
-        """(d,) features that the chosen ones explain within classes, or within some class."""
-        return np.asarray(np.any([one.spent(tolerance) for one in self.swept], axis=0))
+    def explained(self, tolerance: float) -> Mask:
+        """Return a mask (d,) of features that the selected ones explain within classes.
 
-    def turn(self, place: int, *, back: bool) -> None:
-        """Sweep on a feature and bring the scores up to date."""
+        With a covariance for each class, it is enough that they explain a feature within
+        one class.
+        """
+        return np.asarray(np.any([swept.explained(tolerance) for swept in self.swept], axis=0))
+
+    def sweep(self, place: int, *, back: bool) -> None:
+        """Sweep on a feature and update the scores."""
         for k in range(len(self.scores)):
             self.scores[k] += self._change(k, np.array([place]), slice(None))[0]
-        for one in self.swept:
-            one.turn(place, back=back)
+        for swept in self.swept:
+            swept.sweep(place, back=back)
 
-    def fill(self) -> None:
-        """Sweep on all features."""
+    def sweep_all(self) -> None:
+        """Sweep on all features and update the scores."""
         K = len(self.scores)
-        for i, one in enumerate(self.swept):
-            rows, means = one.rows, one.means
-            logdet = one.fill(self.features, self.trained, K)
+        for i, swept in enumerate(self.swept):
+            rows, means = swept.rows, swept.means
+            logdet = swept.sweep_all(self.features, self.trained, K)
             if len(self.swept) == 1:
-                self.scores += np.dot(means, one.rows)
-                self.scores -= 0.5 * np.einsum("kd,kd->k", means, one.means)[:, None]
+                self.scores += np.dot(means, swept.rows)
+                self.scores -= 0.5 * np.einsum("kd,kd->k", means, swept.means)[:, None]
             else:
-                away, solved = rows - means[0][:, None], one.rows - one.means[0][:, None]
-                self.scores[i] -= 0.5 * (np.einsum("dn,dn->n", away, solved) + logdet)
+                offsets, solved = rows - means[0][:, None], swept.rows - swept.means[0][:, None]
+                self.scores[i] -= 0.5 * (np.einsum("dn,dn->n", offsets, solved) + logdet)
 
     def _classes(self) -> Iterator[tuple[int, slice]]:
         for code, (lo, hi) in enumerate(pairwise(self.ends)):
             if hi > lo:
                 yield code, slice(lo, hi)
 
-    def _ahead(self, places: Places, span: slice, code: int) -> Iterator[Floats]:
-        """(m, n) how far each other class is ahead of the true one, class after class."""
+    def _margins(self, places: Places, span: slice, code: int) -> Iterator[Floats]:
+        """Yield the score of each other class minus that of the true class, (m, n)."""
         scores = self.scores[:, span]
         others = [k for k in range(len(scores)) if k != code]
         if len(self.swept) > 1:
@@ -338,74 +352,74 @@ class SweptFold:
         along = means / np.diagonal(self.swept[0].within)[places]
         fixed = 0.5 * means * along
         for k in others:
-            ahead = rows * (along[k] - along[code])[:, None]
-            ahead += scores[k] - scores[code]
-            ahead -= (fixed[k] - fixed[code])[:, None]
-            yield ahead
+            t = rows * (along[k] - along[code])[:, None]
+            t += scores[k] - scores[code]
+            t -= (fixed[k] - fixed[code])[:, None]
+            yield t
 
     def _change(self, k: int, places: Places, span: slice) -> Floats:
-        """(m, n) what the features change in the score of class k."""
-        one = self.swept[k if len(self.swept) > 1 else 0]
-        own = np.diagonal(one.within)[places][:, None]
+        """Return the change of the score of class k when a feature is added or removed, (m, n)."""
+        swept = self.swept[k if len(self.swept) > 1 else 0]
+        own = np.diagonal(swept.within)[places][:, None]
         if len(self.swept) == 1:
-            mean = one.means[k, places][:, None]
-            return np.asarray((one.rows[places, span] - 0.5 * mean) * (mean / own))
-        away = one.rows[places, span] - one.means[0, places][:, None]
-        return np.asarray(-0.5 * (away**2 / own + np.log(np.abs(own))))
+            mean = swept.means[k, places][:, None]
+            return np.asarray((swept.rows[places, span] - 0.5 * mean) * (mean / own))
+        offsets = swept.rows[places, span] - swept.means[0, places][:, None]
+        return np.asarray(-0.5 * (offsets**2 / own + np.log(np.abs(own))))
 
 
 def sweep_rows(train: ClassMoments, offsets: Floats, family: GaussianFamily) -> list[SweptRows]:
-    """One covariance with the means of all classes, or one for each with its own; none chosen.
+    """Return rows, not swept yet, with one covariance and all class means.
 
-    Columns are centred and in units of their spread within classes; one that is constant in this
-    training part counts for nothing.
+    If each class has a covariance of its own, return one such object for each class.
+
+    Columns are centred and divided by their standard deviation within classes; a column that is
+    constant in this training set is zero.
     """
     check_classes(train)
     centre = train.centre
     pooled = pooled_covariance(train, family.denominator)
-    spread = floor_variances(train, np.diagonal(pooled))
-    per_sd = np.divide(1.0, np.sqrt(spread), out=np.zeros_like(spread), where=spread > 0)
+    variance = floor_variances(train, np.diagonal(pooled))
+    per_sd = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
     rows, means = ((offsets - centre) * per_sd).T, (train.mean - centre) * per_sd
     if family.linear:
         amount = float(family.shrinkage)
-        both = shrink(pooled, amount, family.target, train.anchor.unit)
-        within = _inside(both, floor_variances(train, np.diagonal(both)), per_sd)
-        return [SweptRows(within, means, _own(rows))]
+        shrunk = shrink(pooled, amount, family.target, train.anchor.unit)
+        within = _standardise(shrunk, floor_variances(train, np.diagonal(shrunk)), per_sd)
+        return [SweptRows(within, means, np.array(rows, order="C"))]
     check_rows_for_family(train, family)
-    found = []
+    swept = []
     for k, covariance in enumerate(family_covariances(train, family)):
-        within = _inside(covariance, floor_variances(train, np.diagonal(covariance), k), per_sd)
-        found.append(SweptRows(within, means[k : k + 1].copy(), _own(rows)))
-    return found
+        floored = floor_variances(train, np.diagonal(covariance), k)
+        within = _standardise(covariance, floored, per_sd)
+        swept.append(SweptRows(within, means[k : k + 1].copy(), np.array(rows, order="C")))
+    return swept
 
 
-def _inside(covariance: Floats, variance: Floats, per_sd: Floats) -> Floats:
-    """The covariance in units of the spread, its diagonal floored, 1 where there is none."""
+def _standardise(covariance: Floats, variance: Floats, per_sd: Floats) -> Floats:
+    """Standardise a covariance and set its diagonal to the variances; to 1 for constant columns."""
     within = covariance * per_sd * per_sd[:, None]
     np.fill_diagonal(within, np.where(per_sd > 0, variance * per_sd**2, 1.0))
     return within
 
 
-def _own(rows: Floats) -> Floats:
-    return np.array(rows, order="C")
-
-
-_LEFT = 1e-6
+_MIN_LEFT = 1e-6  # least share of the scatter along a row that must come from the other rows
 
 
 class LeaveOneOutSweep:
-    """A judge of LDA by every row left out alone."""
+    """Criterion of LDA with each row left out, by sweeping."""
 
     def __init__(
         self, estimator: Any, table: Table, fold: FoldNumbers, constant: Mask, *, tolerance: float
     ) -> None:
         self.constant, self.tolerance = constant, tolerance
         self.chosen: Mask = np.zeros(table.width, dtype=np.bool_)
-        self.fitted = RefitCriterion(estimator, table, fold, constant)
-        self.fitted.chosen = self.chosen
+        self.refit = RefitCriterion(estimator, table, fold, constant)
+        self.refit.chosen = self.chosen
         table = table.take(np.argsort(table.codes, kind="stable"))
         self.weight = np.ones(len(table)) if table.weight is None else table.weight
-        self.log_prior = fold_log_priors(estimator, table, np.arange(len(table))).T.copy()  # (K, N)
+        # (K, N) log priors without each row
+        self.log_prior = fold_log_priors(estimator, table, np.arange(len(table))).T.copy()
         self.moments = read_moments(table, detail="pooled")
         self.without = LeaveOneOutTerms.of(self.moments, table, estimator.family)
         self.degrees = pooled_degrees(self.moments, estimator.family.denominator)
@@ -415,53 +429,54 @@ class LeaveOneOutSweep:
         self.distance, self.cross = np.zeros((2, K, len(table)))  # D and g, of W / degrees
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """All at once; those without digits one by one."""
+        """Evaluate models with one feature more or less; refit if too few digits remain."""
         sums = np.zeros((2, len(places)))
         size = max(1, _TILE // len(self.weight))
         with one_blas_thread(), np.errstate(divide="ignore", invalid="ignore"):
-            for lo in range(0, len(places), size):
-                sums[:, lo : lo + size] = self._sums(places[lo : lo + size], criterion)
-        found = self._found(sums)
-        for i in np.flatnonzero(~np.isfinite(found.mean)):
-            one = self.fitted.evaluate_changes(places[i : i + 1], criterion)
-            found.mean[i], found.se[i] = one.mean[0], one.se[0]
-        return found
+            for start in range(0, len(places), size):
+                tile = slice(start, start + size)
+                sums[:, tile] = self._sums(places[tile], criterion)
+        values = self._values(sums)
+        for i in np.flatnonzero(~np.isfinite(values.mean)):
+            refitted = self.refit.evaluate_changes(places[i : i + 1], criterion)
+            values.mean[i], values.se[i] = refitted.mean[0], refitted.se[0]
+        return values
 
     def current(self, criterion: CriterionName) -> CriterionValues:
-        """By the sums at hand."""
+        """Return the criterion of the current model from its distances."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self._found(self._sums(None, criterion))
-        return found if np.isfinite(found.mean[0]) else self.fitted.current(criterion)
+            values = self._values(self._sums(None, criterion))
+        return values if np.isfinite(values.mean[0]) else self.refit.current(criterion)
 
     def excluded(self) -> Mask:
-        """Constant, or of next to nothing left beside those chosen."""
-        return np.asarray(~self.chosen & (self.swept.spent(self.tolerance) | self.constant))
+        """Return a mask of features that are constant, or collinear with those selected."""
+        return np.asarray(~self.chosen & (self.swept.explained(self.tolerance) | self.constant))
 
     def toggle(self, place: int) -> None:
         """Sweep on the feature."""
-        away = self._away(np.array([place]), slice(None))
+        offsets = self._offsets(np.array([place]), slice(None))
         own = self.swept.within[place, place]
         for k, (lo, hi) in enumerate(pairwise(self.ends)):
-            self.cross[:, lo:hi] += away[:, 0, lo:hi] * away[k, 0, lo:hi] / own
-        self.distance += away[:, 0] ** 2 / own
-        self.swept.turn(place, back=bool(self.chosen[place]))
+            self.cross[:, lo:hi] += offsets[:, 0, lo:hi] * offsets[k, 0, lo:hi] / own
+        self.distance += offsets[:, 0] ** 2 / own
+        self.swept.sweep(place, back=bool(self.chosen[place]))
         self.chosen[place] ^= True
 
     def include_all(self) -> None:
         """Sweep on all features that are not constant."""
         rows, means = self.swept.rows, self.swept.means
-        self.swept.fill(self.moments.features, float(self.weight.sum()), len(means))
+        self.swept.sweep_all(self.moments.features, float(self.weight.sum()), len(means))
         for k, mean in enumerate(means):
-            away = rows - mean[:, None]
+            offsets = rows - mean[:, None]
             solved = self.swept.rows - self.swept.means[k][:, None]
-            self.distance[k] = np.einsum("dn,dn->n", away, solved)
+            self.distance[k] = np.einsum("dn,dn->n", offsets, solved)
             for c, (lo, hi) in enumerate(pairwise(self.ends)):
-                of_own = self.swept.rows[:, lo:hi] - self.swept.means[c][:, None]
-                self.cross[k, lo:hi] = np.einsum("dn,dn->n", away[:, lo:hi], of_own)
+                own = self.swept.rows[:, lo:hi] - self.swept.means[c][:, None]
+                self.cross[k, lo:hi] = np.einsum("dn,dn->n", offsets[:, lo:hi], own)
         self.chosen |= ~self.constant
 
-    def _found(self, sums: Floats) -> CriterionValues:
-        """From sums of losses and of their squares, each row a fold of its own."""
+    def _values(self, sums: Floats) -> CriterionValues:
+        """Return the criterion from sums of losses and of squared losses; each row is a fold."""
         n, total = int((self.weight > 0).sum()), self.weight.sum()
         mean = sums[0] / total
         return CriterionValues(
@@ -469,39 +484,39 @@ class LeaveOneOutSweep:
         )
 
     def _sums(self, places: Places | None, criterion: CriterionName) -> Floats:
-        """(2, m) sums over rows of losses and of their squares; NaN where digits are lost."""
+        """Sum losses and squared losses over the rows, (2, m); NaN if too few digits remain."""
         sums = np.zeros((2, 1))
         for code, (lo, hi) in enumerate(pairwise(self.ends)):
             scores = self._scores(places, slice(lo, hi), code)
-            losses = _losses(scores, code, criterion)
+            losses = _row_losses(scores, code, criterion)
             sums = sums + np.stack([losses, losses**2]) @ self.weight[lo:hi]
         return sums
 
     def _scores(self, places: Places | None, span: slice, code: int) -> Floats:
-        """(K, m, n) scores of rows of one class by the models of all other rows."""
+        """Return the scores of rows of one class, (K, m, n), by models fitted without the row."""
         distance, cross = self.distance[:, None, span], self.cross[:, None, span]
         if places is not None:
             own = np.diagonal(self.swept.within)[places][:, None]
-            away = self._away(places, span)
-            inner = away[code] / own
-            distance, cross = distance + away**2 / own, cross + away * inner
+            offsets = self._offsets(places, span)
+            inner = offsets[code] / own
+            distance, cross = distance + offsets**2 / own, cross + offsets * inner
         drop = self.without.loss[span] / self.degrees
         left = 1.0 - drop * distance[code]
-        scores = distance + (drop / np.where(left < _LEFT, np.nan, left)) * cross**2
+        scores = distance + (drop / np.where(left < _MIN_LEFT, np.nan, left)) * cross**2
         scores[code] *= self.without.stretch[span] ** 2
         scores *= -0.5 * self.without.total[span] / self.degrees
         scores += self.log_prior[:, None, span]
         return np.asarray(scores)
 
-    def _away(self, places: Places, span: slice) -> Floats:
-        """(K, m, n) swept rows less swept class means."""
+    def _offsets(self, places: Places, span: slice) -> Floats:
+        """Return swept rows minus swept class means, (K, m, n)."""
         return self.swept.rows[places, span] - self.swept.means[:, places, None]
 
 
-def _losses(scores: Floats, code: int, criterion: CriterionName) -> Floats:
-    """(m, n) loss of each row by each model; NaN where a score is."""
+def _row_losses(scores: Floats, code: int, criterion: CriterionName) -> Floats:
+    """Return the loss of each row for each model, (m, n); NaN where a score is NaN."""
     if criterion == "error":
-        lost = np.isnan(scores).any(axis=0)
-        return np.where(lost, np.nan, scores.argmax(axis=0) != code)
+        undefined = np.isnan(scores).any(axis=0)
+        return np.where(undefined, np.nan, scores.argmax(axis=0) != code)
     top = scores.max(axis=0)
     return np.asarray(np.log(np.exp(scores - top).sum(axis=0)) + top - scores[code])

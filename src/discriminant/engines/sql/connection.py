@@ -1,33 +1,31 @@
-"""Connections to databases: whose they are, what they may do, and what is set back afterwards.
+"""Connections to databases: read-only transactions, errors of drivers, and streams of rows.
 
-All that is done through one is read, in one snapshot where that can be had:
+Data are only read, from a single snapshot if the database supports it:
 
-    PostgreSQL   a transaction of our own, REPEATABLE READ and READ ONLY; if the user has one under
-                 way, a savepoint in it. Rolled back either way, so that settings made for our
-                 statements (no JIT, doubles to the last bit, rows in the order they lie in) are
-                 gone, and the user's go on
-    DuckDB       a transaction of our own that is rolled back, unless one is under way
-    SQLite       likewise; meanwhile it refuses to write
+    PostgreSQL   a transaction of our own, REPEATABLE READ and READ ONLY; within a transaction of
+                 the user, a savepoint. Both are rolled back, which also restores the settings of
+                 the session that we change (no JIT, doubles with all digits, rows in stored order)
+    DuckDB       a transaction of our own that is rolled back, unless the user has started one
+    SQLite       the same; writing is disabled meanwhile
 
-Nobody's transaction is ended but ours. A connection made from a URL is closed again.
+A transaction that the user has started is never ended. A connection opened from a URL is closed
+again.
 
-What a database says when it refuses, as something that can be acted on.
+Errors of a driver are translated to a `DatabaseError`, depending on their kind:
 
-    no such table      which there are, and the one that is nearest by its name
-    a query            what is wrong with it
-    a file             that it is damaged, or not what it was taken for
-    anything else      that it stopped: it may answer again later
+    no such table      lists the tables of the database, and suggests the closest name
+    invalid query      says what is wrong
+    damaged file       or a file of another kind
+    all others         the database stopped; the query may succeed later
 
-PostgreSQL numbers its faults, DuckDB has classes of them, SQLite has only words.
+PostgreSQL has error codes, DuckDB has exception classes, SQLite has only messages.
 
-Rows out of each database, some at a time, as they come over the wire.
+Rows are streamed in batches; only a few batches are in memory at a time:
 
     DuckDB       Arrow batches
-    PostgreSQL   COPY as CSV, in which it writes doubles to the last bit; the server sends each row
-                 as a message, so that the stream is cut between rows, and parsed by many threads
-    SQLite       tuples; it has no types of columns, only of cells
-
-Only a few batches are in memory at a time.
+    PostgreSQL   COPY as CSV, with all digits of doubles; the server sends each row as a message, so
+                 that the stream can be split between rows and parsed by many threads
+    SQLite       tuples; it has types of cells, not of columns
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from urllib.parse import quote
 
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import parse_address, redact, redact_exception, register, shown_address
-from discriminant.table.cells import CellKind, Cells, Frame, columns_from_arrow
+from discriminant.table.cells import CellKind, Frame, columns_from_arrow
 from discriminant.table.labels import closest_name
 from discriminant.table.sql_dialect import SqlDialect
 
@@ -54,12 +52,12 @@ _ABSENT = re.compile(
     r'|relation "(?P<postgres>.+)" does not exist',
     re.DOTALL,
 )
-_WRONG = re.compile(  # as SQLite says it
+_INVALID = re.compile(  # messages of SQLite for invalid queries
     "syntax error|no such (column|function)|unrecognized token|incomplete input|ambiguous column"
 )
 _DAMAGED = re.compile("malformed|not a database|corrupt|[Dd]eserializ")
-_CLASSES = ("ParserException", "BinderException", "CatalogException")
-_FORBIDDEN = "42501"
+_INVALID_CLASSES = {"ParserException", "BinderException", "CatalogException"}  # in DuckDB
+_FORBIDDEN = "42501"  # code of PostgreSQL; codes that start with 42 mean invalid queries
 _TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
     "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
@@ -71,57 +69,64 @@ _MAGIC = (("sqlite", 0, b"SQLite format 3\0"), ("duckdb", 8, b"DUCK"))
 
 
 def translate_error(
-    fault: BaseException, reason: str, *, name: str, database: SqlDialect
+    error: BaseException, reason: str, *, name: str, database: SqlDialect
 ) -> DatabaseError:
-    """The error for what a driver raised."""
-    code = str(getattr(fault, "sqlstate", None) or "")
+    """Return the DatabaseError for an error of the driver."""
+    code = str(getattr(error, "sqlstate", None) or "")
     if code == _FORBIDDEN:
         return DatabaseError.forbidden(name, database.title, reason)
     if _DAMAGED.search(reason):
         return DatabaseError.damaged(name, database.title, reason)
-    kinds = {one.__name__ for one in type(fault).__mro__}
-    if code.startswith("42") or kinds & set(_CLASSES) or _WRONG.search(reason):
+    classes = {base.__name__ for base in type(error).__mro__}
+    if code.startswith("42") or classes & _INVALID_CLASSES or _INVALID.search(reason):
         return DatabaseError.of_query(name, database.title, reason)
     return DatabaseError.of(name, database.title, reason)
 
 
-def absent_table(fault: BaseException) -> str | None:
-    """The table that a fault says is not there."""
-    found = _ABSENT.search(str(fault).partition("\n")[0])
-    return None if found is None else next(one for one in found.groups() if one is not None)
+def missing_table_name(error: BaseException) -> str | None:
+    """Return the name of the table that is missing according to an error, or None."""
+    match = _ABSENT.search(str(error).partition("\n")[0])
+    return None if match is None else next(name for name in match.groups() if name is not None)
 
 
 def no_such_table(
     absent: str, connection: Any, *, name: str, database: SqlDialect
 ) -> DatabaseError:
-    """The error that says which tables there are."""
+    """Return an error that lists the tables of the database."""
     absent = name if name.endswith(absent) else absent
     known = tables_of(connection, database)
     return DatabaseError.no_such_table(
-        name, database.title, absent, known, closest_name(absent.rpartition(".")[2], known)
+        name,
+        database.title,
+        absent,
+        known,
+        closest_name(absent.rpartition(".")[2], known),
+        query=len(absent.split()) > 1,
     )
 
 
 def tables_of(connection: Any, database: SqlDialect) -> list[str]:
-    """Names of tables and views; none where they cannot be had."""
-    with suppress(Exception):  # it is for a message only
+    """Return the names of tables and views, for messages.
+
+    If listing fails, return an empty list.
+    """
+    with suppress(Exception):
         cursor = connection if database.name == "duckdb" else connection.cursor()
-        found = cursor.execute(_TABLES[database.name]).fetchall()
-        return [str(next(iter(row.values() if isinstance(row, dict) else row))) for row in found]
+        rows = cursor.execute(_TABLES[database.name]).fetchall()
+        return [str(next(iter(row.values() if isinstance(row, dict) else row))) for row in rows]
     return []
 
 
 def kind_of_file(path: object) -> str | None:
-    """Which database a file is, by its first bytes; None if it is none, or not there."""
+    """Return the kind of a database file from its first bytes. For any other path return None."""
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
         return None
     try:
         with open(path, "rb") as file:
-            first = file.read(16)
+            header = file.read(16)
     except OSError:
         return None
-    found = (name for name, at, mark in _MAGIC if first[at : at + len(mark)] == mark)
-    return next(found, None)
+    return next((kind for kind, start, magic in _MAGIC if header[start:].startswith(magic)), None)
 
 
 DatabaseKind = Literal["duckdb", "postgres", "sqlite"]
@@ -137,20 +142,20 @@ _MODULES: dict[str, DatabaseKind] = {
     "sqlite3": "sqlite",
     "psycopg": "postgres",
 }
-_SETTINGS = (  # compiling so many products takes longer than they do
-    "jit = off",
+_SETTINGS = (  # settings of PostgreSQL
+    "jit = off",  # compiling many products takes longer than their computation
     "extra_float_digits = 3",
-    "synchronize_seqscans = off",  # a scan that joins another begins in the middle
-    "transaction_read_only = on",  # of a savepoint too
+    "synchronize_seqscans = off",  # otherwise a scan may start in the middle of a table
+    "transaction_read_only = on",  # applies within a savepoint as well
 )
 
 
 def kind_of(connection: Any) -> DatabaseKind:
-    """Which database a connection or a URL leads to."""
+    """Return the kind of database of a connection, a URL or a file."""
     if isinstance(connection, str | os.PathLike):
-        of_file = kind_of_file(connection)
-        if of_file is not None:
-            return cast(DatabaseKind, of_file)
+        file_kind = kind_of_file(connection)
+        if file_kind is not None:
+            return cast(DatabaseKind, file_kind)
         connection = os.fspath(connection)
         register(connection)
         scheme = connection.partition(":")[0].partition("+")[0].lower()
@@ -160,56 +165,54 @@ def kind_of(connection: Any) -> DatabaseKind:
         return URLS[scheme]
     name = type(connection).__name__
     for base in type(connection).__mro__:
-        found = _MODULES.get(base.__module__.partition(".")[0])
-        if found is not None and not name.startswith("Async"):
-            return found
+        kind = _MODULES.get(base.__module__.partition(".")[0])
+        if kind is not None and not name.startswith("Async"):
+            return kind
     raise DatabaseError.unknown_connection(name)
 
 
 @contextmanager
 def open_connection(connection: Any, name: str, database: SqlDialect) -> Iterator[Any]:
-    """The user's connection, or one of our own that is closed again; faults are named."""
-    given = not isinstance(connection, str)
+    """Open a read-only transaction on the user's connection, or on a new connection for a URL.
+
+    Errors of the driver are translated, and a new connection is closed.
+    """
+    new = isinstance(connection, str)
     try:
-        found = connection if given else _connect(connection)
-    except EngineError:
+        opened = _connect(connection) if new else connection
+    except (EngineError, DatabaseError):
         raise
-    except DatabaseError:
-        raise
-    except Exception as fault:
-        redact_exception(fault, address=connection)
-        raise _unreachable(connection, database, short_message(fault)) from fault
+    except Exception as error:
+        redact_exception(error, address=connection)
+        reason = short_message(error)
+        if database.name == "postgres":
+            raise DatabaseError.not_reached(database.title, reason) from error
+        raise DatabaseError.not_opened(path_of(connection), database.title, reason) from error
     try:
-        with _reading(found, database):
-            yield found
-    except driver_errors(database) as fault:
-        redact_exception(fault, address=connection, query=name)
-        absent = absent_table(fault)
-        if absent is not None:  # what is there can be asked for only now, after the rollback
-            raise no_such_table(absent, found, name=name, database=database) from fault
-        raise translate_error(fault, short_message(fault), name=name, database=database) from fault
+        with _read_transaction(opened, database):
+            yield opened
+    except driver_errors(database) as error:
+        redact_exception(error, address=connection, query=name)
+        absent = missing_table_name(error)
+        if absent is not None:  # tables can be listed after the rollback
+            raise no_such_table(absent, opened, name=name, database=database) from error
+        raise translate_error(error, short_message(error), name=name, database=database) from error
     finally:
-        if not given:
-            found.close()
+        if new:
+            opened.close()
 
 
-def _unreachable(connection: str, database: SqlDialect, reason: str) -> DatabaseError:
-    if database.name == "postgres":
-        return DatabaseError.not_reached(database.title, reason)
-    return DatabaseError.not_opened(path_of(connection), database.title, reason)
-
-
-def short_message(fault: BaseException) -> str:
-    """The first line of what a driver says."""
-    return redact(str(fault)).strip().split("\n")[0][:300].rstrip(".")
+def short_message(error: BaseException) -> str:
+    """Return the first line of a driver's error message, without passwords."""
+    return redact(str(error)).strip().split("\n")[0][:300].rstrip(".")
 
 
 def driver_errors(database: SqlDialect) -> tuple[type[BaseException], ...]:
-    """What the driver raises; of DuckDB also Arrow, which carries its answers."""
+    """Return the exceptions that a driver raises, including those of Arrow for DuckDB."""
     if database.name == "sqlite":
         import sqlite3
 
-        return (sqlite3.Error, sqlite3.Warning)  # which several statements were before Python 3.12
+        return (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, before 3.12
     library = import_module("duckdb" if database.name == "duckdb" else "psycopg")
     if database.name == "postgres":
         return (library.Error,)
@@ -219,8 +222,8 @@ def driver_errors(database: SqlDialect) -> tuple[type[BaseException], ...]:
 
 
 def tuple_cursor(connection: Any, database: SqlDialect) -> Any:
-    """Something that executes and fetches tuples, whatever rows the user likes."""
-    if database.name == "duckdb":  # a cursor of it would not see its temporary tables and views
+    """Return a cursor whose rows are tuples, whatever row factory the user has set."""
+    if database.name == "duckdb":  # a new cursor would not see temporary tables and views
         return connection
     cursor = connection.cursor()
     if database.name == "sqlite":
@@ -231,8 +234,8 @@ def tuple_cursor(connection: Any, database: SqlDialect) -> Any:
 
 
 @contextmanager
-def _reading(connection: Any, database: SqlDialect) -> Iterator[None]:
-    """A transaction that reads; it leaves no trace."""
+def _read_transaction(connection: Any, database: SqlDialect) -> Iterator[None]:
+    """Run a `with` block in a read-only transaction that is rolled back."""
     if database.name == "postgres":
         status = import_module("psycopg").pq.TransactionStatus.IDLE
         idle = connection.info.transaction_status == status
@@ -244,21 +247,19 @@ def _reading(connection: Any, database: SqlDialect) -> Iterator[None]:
                 cursor.execute(f"SET LOCAL {setting}")
             yield
         return
-    ours = _begun(connection, database)
+    started = _start_transaction(connection, database)
     try:
-        with _not_writing(connection, database):
+        with _query_only(connection, database):
             yield
     finally:
-        if ours:
-            with suppress(
-                *driver_errors(database)
-            ):  # the connection may be gone, and the work with it
+        if started:
+            with suppress(*driver_errors(database)):  # the connection may be lost
                 connection.execute("ROLLBACK")
 
 
 @contextmanager
-def _not_writing(connection: Any, database: SqlDialect) -> Iterator[None]:
-    """SQLite that refuses to write; whoever called a function of a query."""
+def _query_only(connection: Any, database: SqlDialect) -> Iterator[None]:
+    """Disable writing in SQLite within a `with` block, even by functions that a query calls."""
     if database.name != "sqlite":
         yield
         return
@@ -272,42 +273,35 @@ def _not_writing(connection: Any, database: SqlDialect) -> Iterator[None]:
             cursor.execute(f"PRAGMA query_only = {before}")
 
 
-def _begun(connection: Any, database: SqlDialect) -> bool:
-    """Begin a transaction, unless one is under way."""
+def _start_transaction(connection: Any, database: SqlDialect) -> bool:
+    """Start a transaction in SQLite or DuckDB. Return False if the user has already started one."""
     if database.name == "sqlite":
-        if connection.in_transaction:
-            return False
-        connection.execute("BEGIN")
-        return True
-    first, then = (_transaction(connection) for _ in range(2))
-    if first == then:  # to begin another would abort it
-        return False
-    connection.execute("BEGIN TRANSACTION")
-    return True
-
-
-def _transaction(connection: Any) -> int:
-    """The number of DuckDB's transaction: another for each statement, unless one is under way."""
-    return int(connection.execute("SELECT TXID_CURRENT()").fetchall()[0][0])
+        in_transaction = connection.in_transaction
+    else:  # outside a transaction, each statement has its own transaction id
+        first, second = (connection.execute("SELECT TXID_CURRENT()").fetchall() for _ in range(2))
+        in_transaction = first == second
+    if not in_transaction:
+        connection.execute("BEGIN TRANSACTION")
+    return not in_transaction
 
 
 def _connect(url: str) -> Any:
     kind = kind_of(url)
     if kind == "postgres":
-        if parse_address(url) is None:  # what is taken for a host would be looked up by its name
+        if parse_address(url) is None:  # part of a password might be taken for a host name
             raise DatabaseError.unclear_address(shown_address(url))
         return _library("psycopg").connect(f"postgresql:{url.partition(':')[2]}")
     path = path_of(url)
-    found = kind_of_file(path)
+    file_kind = kind_of_file(path)
     if path != ":memory:" and not os.path.exists(path):
         raise DatabaseError.no_file(path)
-    if found not in (None, kind):
-        raise DatabaseError.other_kind(path, str(found), kind)
+    if file_kind not in (None, kind):
+        raise DatabaseError.other_kind(path, str(file_kind), kind)
     if kind == "duckdb":
         return _library("duckdb").connect(
             path,
             read_only=path != ":memory:",
-            config={"autoinstall_known_extensions": "false"},  # nothing is fetched from a network
+            config={"autoinstall_known_extensions": "false"},  # prevents downloads
         )
     import sqlite3
 
@@ -315,7 +309,7 @@ def _connect(url: str) -> Any:
 
 
 def path_of(url: str) -> str:
-    """The file of a URL, or the path that it is."""
+    """Return the file path in a URL. A path is returned unchanged."""
     if "://" not in url:
         return url
     return url.partition(":///")[2] or ":memory:"
@@ -330,81 +324,80 @@ def _library(name: str) -> Any:
 
 _BATCH = 1 << 16  # rows
 _PIECE = 1 << 22  # bytes of CSV parsed together
-_CELLS = 1 << 20  # of SQLite, which are objects
-_DAY = 8.64e10  # microseconds
+_CELLS = 1 << 20  # most cells of a batch of SQLite, where cells are Python objects
+_DAY = 8.64e10  # microseconds per day
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Rows that have come out of a database."""
+    """Rows of a database as an Arrow table."""
 
-    rows: Any  # Arrow table
+    rows: Any  # Arrow table; in a CopyBatch, CSV text
     start: int
     count: int
 
     @property
     def name(self) -> str:
-        """Where they were."""
+        """Position of the rows, for messages."""
         return f"the rows from {self.start} on"
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Themselves."""
-        some = self.rows.select(list(columns))
-        yield Frame(columns_from_arrow(some, coded=columns), some.num_rows)
+        """Yield the rows as one frame."""
+        table = self.rows.select(list(columns))
+        yield Frame(columns_from_arrow(table, coded=columns), table.num_rows)
 
     def table(self) -> Any:
-        """Themselves, in Arrow."""
+        """Return the rows as an Arrow table."""
         return self.rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CopyBatch:
-    """Rows as PostgreSQL writes them."""
+class CopyBatch(Batch):
+    """Rows as CSV text written by PostgreSQL. Dates are in microseconds."""
 
-    text: bytes
     kinds: Mapping[str, CellKind]
-    whole: frozenset[str]  # columns of integers
-    start: int
-    count: int
-
-    @property
-    def name(self) -> str:
-        """Where they were."""
-        return f"the rows from {self.start} on"
+    integers: frozenset[str]  # columns of integers
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Themselves, parsed."""
-        table = self._parsed().select(list(columns))
-        found = columns_from_arrow(table, coded=columns)
-        cells = tuple(_dated(c) if self.kinds[c.name] == "date" else c for c in found)
+        """Yield the rows as one frame."""
+        table = self._parse().select(list(columns))
+        cells = tuple(
+            replace(column, kind="date", values=column.values / _DAY)
+            if self.kinds[column.name] == "date"
+            else column
+            for column in columns_from_arrow(table, coded=columns)
+        )
         yield Frame(cells, self.count)
 
     def table(self) -> Any:
-        """Themselves, in Arrow."""
+        """Return the rows as an Arrow table."""
         import pyarrow as pa
 
-        found = self._parsed()
+        table = self._parse()
         for j, (name, kind) in enumerate(self.kinds.items()):
             if kind == "date":
-                instants = found.column(j).cast(pa.int64()).cast(pa.timestamp("us"))
-                found = found.set_column(j, name, instants)
-        return found
+                timestamps = table.column(j).cast(pa.int64()).cast(pa.timestamp("us"))
+                table = table.set_column(j, name, timestamps)
+        return table
 
-    def _parsed(self) -> Any:
-        """An unquoted empty field is NULL, a quoted one an empty text."""
+    def _parse(self) -> Any:
+        """Parse the text to an Arrow table.
+
+        An unquoted empty field is NULL; a quoted empty field is an empty text.
+        """
         import pyarrow as pa
         from pyarrow import csv
 
-        text = pa.dictionary(pa.int32(), pa.string())
-        known = {"number": pa.float64(), "date": pa.float64(), "boolean": pa.bool_(), "text": text}
+        double, text = pa.float64(), pa.dictionary(pa.int32(), pa.string())
+        type_of = {"number": double, "date": double, "boolean": pa.bool_(), "text": text}
         types = {
-            name: pa.int64() if name in self.whole else known[kind]
+            name: pa.int64() if name in self.integers else type_of[kind]
             for name, kind in self.kinds.items()
         }
         return csv.read_csv(
-            io.BytesIO(self.text),
+            io.BytesIO(self.rows),
             read_options=csv.ReadOptions(
-                column_names=list(types), block_size=2 * len(self.text) + 1, use_threads=False
+                column_names=list(types), block_size=2 * len(self.rows) + 1, use_threads=False
             ),
             parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
             convert_options=csv.ConvertOptions(
@@ -418,12 +411,7 @@ class CopyBatch:
         )
 
 
-BatchStream: TypeAlias = Generator[Batch | CopyBatch, None, None]
-
-
-def _dated(cells: Cells) -> Cells:
-    """Microseconds as days."""
-    return replace(cells, kind="date", values=cells.values / _DAY)
+BatchStream: TypeAlias = Generator[Batch, None, None]
 
 
 def stream_rows(
@@ -432,85 +420,87 @@ def stream_rows(
     query: str,
     *,
     kinds: Mapping[str, CellKind],
-    whole: frozenset[str],
+    integers: frozenset[str],
 ) -> BatchStream:
-    """The rows of a query that selects these columns, in their order; to be closed if not all are
-    taken, for until then the connection is busy with them."""
+    """Yield the rows of a query in batches.
+
+    If the generator is not exhausted, it must be closed. Until then the connection is busy.
+    """
     if database.name == "duckdb":
-        return _from_duckdb(connection, query)
+        return _stream_duckdb(connection, query)
     if database.name == "postgres":
-        return _from_postgres(connection, query, kinds, whole)
-    return _from_sqlite(connection, query, kinds)
+        return _stream_postgres(connection, query, kinds, integers)
+    return _stream_sqlite(connection, query, kinds, database)
 
 
 def select_term(database: SqlDialect, name: str, kind: CellKind | None) -> str:
-    """How a column is asked for, so that it comes out as what it is."""
+    """Return the SQL term that selects a column with the type that batches expect."""
     term = database.identifier(name)
     if database.name == "duckdb" and kind == "text":
         return f"CAST({term} AS VARCHAR) AS {term}"
     if database.name != "postgres":
         return term
-    made = {
+    terms = {
         "text": f"CAST({term} AS TEXT)",
         "date": f"CAST(EXTRACT(EPOCH FROM {term}) * 1000000 AS DOUBLE PRECISION)",
     }
-    return f"{made.get(kind or '', term)} AS {term}"
+    return f"{terms.get(kind or '', term)} AS {term}"
 
 
-def _from_duckdb(connection: Any, query: str) -> BatchStream:
+def _stream_duckdb(connection: Any, query: str) -> BatchStream:
     import pyarrow as pa
 
-    found = connection.sql(query)
-    read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # before DuckDB 2
+    relation = connection.sql(query)
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # before 2.0
     start = 0
     with read(_BATCH) as batches:
-        for batch in batches:  # of at least 2,048 rows if there are as many
+        for batch in batches:  # all but the last have at least 2,048 rows
             for lo in range(0, batch.num_rows, _BATCH):
-                some = batch.slice(lo, _BATCH)
-                yield Batch(pa.Table.from_batches([some]), start + lo, some.num_rows)
+                piece = batch.slice(lo, _BATCH)
+                yield Batch(pa.Table.from_batches([piece]), start + lo, piece.num_rows)
             start += batch.num_rows
 
 
-def _from_postgres(
-    connection: Any, query: str, kinds: Mapping[str, CellKind], whole: frozenset[str]
+def _stream_postgres(
+    connection: Any, query: str, kinds: Mapping[str, CellKind], integers: frozenset[str]
 ) -> BatchStream:
-    waiting: list[bytes] = []
+    rows: list[bytes] = []
     size = start = 0
     with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT CSV)") as copy:
         for row in copy:
-            waiting.append(bytes(row))
+            rows.append(bytes(row))
             size += len(row)
-            if size >= _PIECE or len(waiting) >= _BATCH:
-                yield CopyBatch(b"".join(waiting), kinds, whole, start, len(waiting))
-                start, waiting, size = start + len(waiting), [], 0
-    if waiting:
-        yield CopyBatch(b"".join(waiting), kinds, whole, start, len(waiting))
+            if size >= _PIECE or len(rows) >= _BATCH:
+                yield CopyBatch(b"".join(rows), start, len(rows), kinds, integers)
+                start, rows, size = start + len(rows), [], 0
+    if rows:
+        yield CopyBatch(b"".join(rows), start, len(rows), kinds, integers)
 
 
-def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, CellKind]) -> BatchStream:
+def _stream_sqlite(
+    connection: Any, query: str, kinds: Mapping[str, CellKind], database: SqlDialect
+) -> BatchStream:
     import pyarrow as pa
 
-    from discriminant.table.sql_dialect import SQL_DIALECTS
-
-    cursor = tuple_cursor(connection, SQL_DIALECTS["sqlite"])
+    cursor = tuple_cursor(connection, database)
     cursor.execute(query)
     names = [column[0] for column in cursor.description]
-    start, most = 0, min(_BATCH, max(_CELLS // len(names), 64))
-    while rows := cursor.fetchmany(most):
-        columns = zip(*rows, strict=True)
-        made = {n: _sqlite_column(n, c, kinds) for n, c in zip(names, columns, strict=True)}
-        yield Batch(pa.table(made), start, len(rows))
+    start, size = 0, min(_BATCH, max(_CELLS // len(names), 64))
+    while rows := cursor.fetchmany(size):
+        columns = zip(names, zip(*rows, strict=True), strict=True)
+        table = pa.table({name: _sqlite_array(name, cells, kinds) for name, cells in columns})
+        yield Batch(table, start, len(rows))
         start += len(rows)
 
 
-def _sqlite_column(name: str, cells: Sequence[Any], known: Mapping[str, CellKind]) -> Any:
+def _sqlite_array(name: str, cells: Sequence[Any], kinds: Mapping[str, CellKind]) -> Any:
     import pyarrow as pa
 
-    if known.get(name) == "date":  # which are texts here
+    if kinds.get(name) == "date":  # SQLite stores dates as text
         return pa.array(cells, pa.string()).cast(pa.timestamp("us"))
-    kinds = {type(cell) for cell in cells} - {type(None)}
-    if kinds == {int, float}:
+    types = {type(cell) for cell in cells} - {type(None)}
+    if types == {int, float}:
         return pa.array(cells, pa.float64())
-    if len(kinds) > 1 or bytes in kinds:
-        raise DatabaseError.mixed(name, sorted(kind.__name__ for kind in kinds))
+    if len(types) > 1 or bytes in types:
+        raise DatabaseError.mixed(name, sorted(type_.__name__ for type_ in types))
     return pa.array(cells)

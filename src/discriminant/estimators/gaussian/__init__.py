@@ -1,1 +1,1 @@
-"""Estimators of Gaussian classes: LDA, QDA, RDA, nearest mean, Fisher."""
+"""Estimators with Gaussian classes: LDA, QDA, RDA, nearest mean and Fisher's discriminant."""

@@ -1,6 +1,7 @@
-"""LDA, QDA and NearestMean: Gaussian classes with a common covariance, or one covariance each.
+"""LDA, QDA and nearest mean: Gaussian classes with one common covariance or one covariance each.
 
-All are members of one family, which pools and shrinks the class covariances C_k:
+All belong to one family, which pools and shrinks the class covariances C_k. The covariance of class
+k is
 
     S_k = (1 - pooling) C_k + pooling [(1 - shrinkage) C + shrinkage target]
 
@@ -9,17 +10,16 @@ All are members of one family, which pools and shrinks the class covariances C_k
     NearestMean   pooling 1, shrinkage 1             nearest class mean
     RDA           anything between (`gaussian.rda`)
 
-The formulas are in `models.gaussian`. `DiscriminantProjection`, shared with `gaussian.fisher`,
-projects rows on discriminant directions.
+C is the pooled covariance. The formulas are in `models.gaussian`. The base class
+`DiscriminantProjection`, which `gaussian.fisher` uses too, projects rows on discriminant
+directions.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields
-from functools import lru_cache
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_scores
 from discriminant.errors import DiscriminantWarning, OptionError
-from discriminant.estimators.base import LinearMomentClassifier, MomentClassifier, Prior
+from discriminant.estimators.base import (
+    LinearMomentClassifier,
+    MomentClassifier,
+    Prior,
+    check_choice,
+)
 from discriminant.models.gaussian.covariance import (
     DENOMINATORS,
     TARGETS,
@@ -47,8 +52,8 @@ from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
 from discriminant.models.gaussian.wide import (
     family_metric,
     family_shrinkage,
-    fit_family,
     fit_fisher_rule,
+    fit_gaussian_family,
     is_wide,
 )
 from discriminant.models.rules import QuadraticRule, Rule
@@ -61,10 +66,28 @@ from discriminant.table.memory import Table
 class DiscriminantProjection(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearMomentClassifier
 ):
-    """A linear classifier that projects rows on discriminant directions."""
+    """Base class of linear classifiers that can project rows on discriminant directions.
+
+    Attributes
+    ----------
+    scalings_, centre_ : arrays of shape (d, r) and (d,)
+        `transform(X)` is `(X - centre_) @ scalings_`; its within-class covariance is the identity.
+    eigenvalues_, canonical_correlations_, explained_variance_ratio_ : arrays of shape (r,)
+        Three values for each direction: the ratio of between-class to within-class scatter, the
+        correlation with the classes, and that ratio as a share of the sum of all ratios.
+    """
+
+    shrinkage: Shrinkage
+    target: Target
+    denominator: Denominator
+
+    @property
+    def family(self) -> GaussianFamily:
+        """Covariance family with one common covariance, with its options validated."""
+        return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
 
     def directions(self) -> FisherRule:
-        """Return the rule in the discriminant space; defined by subclasses."""
+        """Return the rule in the space of the discriminant directions; defined by subclasses."""
         raise AttributeError("directions")
 
     def transform(self, X: Any) -> Floats:
@@ -84,29 +107,32 @@ class DiscriminantProjection(
 
     @property
     def scalings_(self) -> Floats:
-        """(d, r) directions in the user's units: `transform` is (X - centre_) @ scalings_."""
+        """Directions (d, r) in the user's units: `transform(X)` is `(X - centre_) @ scalings_`."""
         rule = self.directions()
         return np.asarray(rule.scalings / rule.anchor.unit[:, None])
 
     @property
     def centre_(self) -> Floats:
-        """(d,) prior-weighted mean of the class means."""
+        """Mean of the class means, weighted by the priors (d,)."""
         return self.directions().anchor.origin
 
     @property
     def eigenvalues_(self) -> Floats:
-        """(r,) ratio of between-class to within-class scatter along each direction."""
+        """Ratio of between-class to within-class scatter along each direction (r,)."""
         return self.directions().eigenvalues
 
     @property
     def canonical_correlations_(self) -> Floats:
-        """(r,) correlation of each direction with the classes, sqrt(e / (1 + e))."""
+        """Correlation of each direction with the classes (r,).
+
+        It is sqrt(e / (1 + e)), where e is the eigenvalue.
+        """
         eigenvalues = self.eigenvalues_
         return np.asarray(np.sqrt(eigenvalues / (1.0 + eigenvalues)))
 
     @property
     def explained_variance_ratio_(self) -> Floats:
-        """(r,) share of each direction in the sum of all eigenvalues."""
+        """Eigenvalue of each direction as a share of the sum of all eigenvalues (r,)."""
         return self.directions().share
 
     @property
@@ -119,18 +145,50 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class GaussianClassifier(MomentClassifier):
-    """A member of the Gaussian family, with densities, distances and samples."""
+    """Base class of classifiers with Gaussian classes: densities, distances and random samples.
+
+    Parameters
+    ----------
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors, in the order of the sorted labels. None: the class shares of the rows. Priors
+        do not affect the covariances.
+    shrinkage : float, 'auto' or 'oas', default 0.0
+        Shrinkage of the covariance toward `target`, from 0 (none) to 1. LDA with shrinkage 1 and
+        target 'diagonal' is diagonal LDA. 'auto': the optimal value estimated by the method of
+        Ledoit and Wolf; 'oas': the optimal value for Gaussian rows (oracle approximating
+        shrinkage).
+    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
+        Matrix toward which the covariance is shrunk: the diagonal matrix of the variances, the
+        identity times the mean variance, or the identity.
+    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
+        Denominator of a covariance. 'unbiased': n - K for the pooled covariance and n_k - 1 for
+        that of one class, as in R and SAS. 'ml': n, as in scikit-learn since 1.9. 'reliability':
+        the effective number of rows, for weights that are not counts.
+    """
 
     can_marginalise = True  # whether rows with missing features can be scored
 
+    def __init__(
+        self,
+        *,
+        prior: Prior | None = None,
+        shrinkage: Shrinkage = 0.0,
+        target: Target = "diagonal",
+        denominator: Denominator = "unbiased",
+    ) -> None:
+        self.prior = prior
+        self.shrinkage: Any = shrinkage
+        self.target = target
+        self.denominator = denominator
+
     @property
     def family(self) -> GaussianFamily:
-        """Formula of the covariances, with its options checked; defined by subclasses."""
+        """Covariance family, with its options validated; defined by subclasses."""
         raise AttributeError("family")
 
     @property
     def detail(self) -> Detail:
-        """Sums that the moments must contain for this member of the family."""
+        """Level of detail of the moments that a fit needs: which sums they contain."""
         family = self.family
         if family.shrinkage == "auto":
             return "fourth"
@@ -139,41 +197,46 @@ class GaussianClassifier(MomentClassifier):
         return "diagonal" if family.shrinkage == 1.0 else "pooled"
 
     def detail_for(self, rows: int, width: int) -> Detail:
-        """Detail to read: the rows themselves if there are fewer of them than features."""
-        return "rows" if self.detail != "diagonal" and is_wide(rows, width) else self.detail
+        """Return the level of detail to read: 'rows' if there are more features than rows."""
+        detail = self.detail
+        return "rows" if detail != "diagonal" and is_wide(rows, width) else detail
 
     def accepts(self, moments: ClassMoments | ClassRows) -> bool:
-        """Whether moments contain what a fit needs; pooled scatters include shared variances."""
-        return moments.holds(self.detail) or (self.detail == "diagonal" and moments.holds("pooled"))
+        """Return whether moments are enough for a fit. Pooled scatters include the variances."""
+        detail = self.detail
+        return moments.has(detail) or (detail == "diagonal" and moments.has("pooled"))
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
-        """Return the rule fitted to moments; nothing is stored."""
-        return fit_family(moments, family=self.family, prior=self.prior_from(moments))
+        """Return the rule fitted to moments, without changing the model."""
+        return fit_gaussian_family(moments, family=self.family, prior=self.prior_from(moments))
 
     @property
     def shrinkage_(self) -> Any:
-        """Shrinkage used: a number, or (K,) if it differs between classes.
+        """Shrinkage used: a number, or an array (K,) if it differs between classes.
 
-        Larger than the option if too few rows made more shrinkage necessary.
+        It exceeds the option `shrinkage` if there were too few rows for so little shrinkage.
         """
         return self._cached("shrinkage", self._compute_shrinkage)
 
     def _compute_shrinkage(self) -> Any:
-        asked, rule = family_shrinkage(self._present_moments, self._asked.family), self.rule_
+        shrinkage, rule = family_shrinkage(self._present_moments, self._asked.family), self.rule_
         linear = not isinstance(rule, QuadraticRule)
         metrics = rule.metrics if isinstance(rule, QuadraticRule) else (self._shared_metric(),)
         forced = np.array([metric.shrunk for metric in metrics])
         if not forced.any():
-            return asked
-        return float(forced[0]) if linear else np.maximum(forced, asked)
+            return shrinkage
+        return float(forced[0]) if linear else np.maximum(forced, shrinkage)
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
-        """(N, K) scores of each row by the rule fitted to all other rows, in closed form."""
+        """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
+
+        The scores have a closed form.
+        """
         return gaussian_left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
     @property
     def covariance_(self) -> Floats:
-        """(d, d) common covariance, or (K, d, d) covariance of each class, as the rule uses it."""
+        """Covariance that the rule uses: (d, d) if common to all classes, else (K, d, d)."""
         unit = self._present_moments.anchor.unit
         rule, square = self.rule_, unit[:, None] * unit
         if not isinstance(rule, QuadraticRule):
@@ -202,7 +265,7 @@ class GaussianClassifier(MomentClassifier):
         X : array, sparse matrix or data frame of shape (n, d)
             Rows.
         by_class : bool, default False
-            Return log p(x | class) of each class in place of log p(x).
+            Return log p(x | class) for each class instead of log p(x).
 
         Returns
         -------
@@ -211,21 +274,20 @@ class GaussianClassifier(MomentClassifier):
         rule = self._density()
         logdet = np.array([metric.logdet for metric in rule.metrics])
         units = float(np.log(self._present_moments.anchor.unit).sum())
-        inside = (
-            -0.5 * (self._score_rows(rule.distances, X) + logdet + self.n_features_in_ * _LOG_2PI)
-            - units
-        )
+        constants = self.n_features_in_ * _LOG_2PI
+        densities = -0.5 * (self._score_rows(rule.distances, X) + logdet + constants) - units
         if by_class:
-            return np.asarray(inside)
-        joint = inside + rule.log_prior
-        top = np.maximum(joint.max(axis=1), -_LARGEST)  # beyond float64 all are -inf
+            return np.asarray(densities)
+        joint = densities + rule.log_prior
+        # if every class density underflows, the log density is -inf
+        top = np.maximum(joint.max(axis=1), -_LARGEST)
         with np.errstate(divide="ignore"):
             return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
 
     def marginal_scores(self, X: Floats) -> Floats:
-        """(n, K) scores of rows with missing features (NaN), which are integrated out.
+        """Return scores (n, K) of rows with missing features (NaN), which are integrated out.
 
-        The model must hold moments, not rows (as it does if features outnumber rows).
+        The model must store moments. It stores rows instead if there are more features than rows.
         """
         return scores_with_missing(
             X, moments=self._present_moments, family=self._asked.family, prior=self.prior_
@@ -257,7 +319,7 @@ class GaussianClassifier(MomentClassifier):
         return rows, rule.labels[codes]
 
     def _density(self) -> QuadraticRule:
-        """The model as Gaussian densities, also if its scores are linear."""
+        """Return the model as Gaussian densities. A model with linear scores is converted."""
         rule = self.rule_
         if isinstance(rule, QuadraticRule):
             return rule
@@ -265,19 +327,18 @@ class GaussianClassifier(MomentClassifier):
         return quadratic_rule(self._present_moments, metrics=metrics, prior=self.prior_)
 
     def _shared_metric(self) -> Metric:
-        """Metric of the common covariance."""
-        metric = self._cached("metric", self._compute_metric)
-        assert isinstance(metric, Metric)
-        return metric
+        """Return the metric (factorised covariance) that all classes share."""
+        return cast(Metric, self._cached("metric", self._compute_metric))
 
     def _compute_metric(self) -> Metric:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DiscriminantWarning)  # raised by the fit already
+            # the fit has already issued these warnings
+            warnings.simplefilter("ignore", DiscriminantWarning)
             return family_metric(self._present_moments, self._asked.family)
 
 
 class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
-    """A member of the Gaussian family with linear scores."""
+    """Base class of Gaussian classifiers with one common covariance, so with linear scores."""
 
 
 class LDA(DiscriminantProjection, LinearGaussianClassifier):
@@ -285,45 +346,18 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
 
         score_k(x) = x' C^-1 m_k  -  m_k' C^-1 m_k / 2  +  log prior_k
 
-    One pass over the rows gives the class means m_k and C; cross-validation, leave-one-out, adding
-    and removing rows need no further pass. `transform` projects rows on the canonical directions.
+    The class means m_k and C are computed in one pass over the rows. Cross-validation,
+    leave-one-out, and adding or removing rows need no further pass over them. `transform` projects
+    rows on the canonical directions.
 
     Parameters
     ----------
-    prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows. Priors
-        enter the intercepts only, never the covariance.
-    shrinkage : float, 'auto' or 'oas', default 0.0
-        Shrinkage of the covariance toward `target`, from 0 (none) to 1; 1 with target 'diagonal' is
-        diagonal LDA. 'auto': the optimum by Ledoit and Wolf; 'oas': the optimum for Gaussian rows.
-    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
-        Shrinkage target: the variances, their mean, or the identity.
-    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
-        Denominator of the covariance: n - K (as R and SAS), n (as scikit-learn since 1.9), or the
-        effective number for weights that are not counts.
-
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    prior_ : array of shape (K,)
-        Class priors.
-    means_ : array of shape (K, d)
-        Class means.
     covariance_ : array of shape (d, d)
         Common covariance, after shrinkage.
-    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
-        Coefficients in the user's units.
     shrinkage_ : float
         Shrinkage used.
-    scalings_, centre_ : arrays of shape (d, r) and (d,)
-        `transform(X)` is (X - centre_) @ scalings_.
-    eigenvalues_, canonical_correlations_, explained_variance_ratio_ : arrays of shape (r,)
-        Of each canonical direction.
-    moments_ : ClassMoments
-        Moments of the fit; `partial_fit` and `forget` update them.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -339,69 +373,33 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
     ['low', 'high']
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Prior | None = None,
-        shrinkage: Shrinkage = 0.0,
-        target: Target = "diagonal",
-        denominator: Denominator = "unbiased",
-    ) -> None:
-        self.prior = prior
-        self.shrinkage = shrinkage
-        self.target = target
-        self.denominator = denominator
-
-    @property
-    def family(self) -> GaussianFamily:
-        """One covariance, shrunk."""
-        return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
-
     def directions(self) -> FisherRule:
-        """Return the rule along the canonical directions."""
-        rule = self._cached("directions", self._compute_directions)
-        assert isinstance(rule, FisherRule)
-        return rule
+        """Return the rule in the space of the canonical directions."""
+        return cast(FisherRule, self._cached("directions", self._fit_directions))
 
-    def _compute_directions(self) -> FisherRule:
+    def _fit_directions(self) -> FisherRule:
+        family, options = self._asked.family, ProjectionOptions()
         return fit_fisher_rule(
-            self._present_moments,
-            family=self._asked.family,
-            prior=self.prior_,
-            projection=ProjectionOptions(),
+            self._present_moments, family=family, prior=self.prior_, projection=options
         )
 
 
 class NearestMean(LinearGaussianClassifier):
     """Nearest class mean by Euclidean distance.
 
-    The corner of the Gaussian family: spherical classes with one common variance s^2,
+    It is a special case of the Gaussian family: spherical classes with one common variance s^2,
 
         score_k(x) = -|x - m_k|^2 / (2 s^2)  +  log prior_k
 
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors. None: equal priors, so that the nearest mean wins.
-    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
-        Denominator of the variance, as in `LDA`.
+        Class priors. None: equal priors, so that the class with the nearest mean is predicted.
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    prior_ : array of shape (K,)
-        Class priors.
-    means_ : array of shape (K, d)
-        Class means.
     covariance_ : array of shape (d, d)
         s^2 times the identity.
-    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
-        Coefficients in the user's units.
-    moments_ : ClassMoments
-        Moments of the fit; `partial_fit` and `forget` update them.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -422,11 +420,11 @@ class NearestMean(LinearGaussianClassifier):
 
     @property
     def family(self) -> GaussianFamily:
-        """One variance for all classes and features."""
+        """Covariance family with one variance for all classes and features."""
         return check_family(GaussianFamily(1.0, 1.0, "scaled_identity", self.denominator))
 
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
-        """(K,) class priors: `prior`, or equal ones."""
+        """Return the class priors (K,): the option `prior`, or equal priors if it is None."""
         K = len(moments.labels)
         return class_prior(moments, np.full(K, 1.0 / K) if self.prior is None else self.prior)
 
@@ -438,32 +436,16 @@ class QDA(GaussianClassifier):
 
     Parameters
     ----------
-    prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
     shrinkage : float, 'auto' or 'oas', default 0.0
-        Shrinkage of each class covariance toward its own target, as in `LDA`. With target
-        'identity' and denominator 'ml' it is scikit-learn's `reg_param`.
-    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
-        Shrinkage target.
-    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
-        Denominator of the covariances; 'unbiased' divides by n_k - 1.
+        Shrinkage of each class covariance toward a target of its own, as in `LDA`. With target
+        'identity' and denominator 'ml' it equals `reg_param` of scikit-learn.
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    prior_ : array of shape (K,)
-        Class priors.
-    means_ : array of shape (K, d)
-        Class means.
     covariance_ : array of shape (K, d, d)
         Class covariances, after shrinkage.
     shrinkage_ : float or array of shape (K,)
         Shrinkage used.
-    moments_ : ClassMoments
-        Moments of the fit; `partial_fit` and `forget` update them.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -477,53 +459,27 @@ class QDA(GaussianClassifier):
     ['a', 'b']
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Prior | None = None,
-        shrinkage: Shrinkage = 0.0,
-        target: Target = "diagonal",
-        denominator: Denominator = "unbiased",
-    ) -> None:
-        self.prior = prior
-        self.shrinkage = shrinkage
-        self.target = target
-        self.denominator = denominator
-
     @property
     def family(self) -> GaussianFamily:
-        """One covariance per class."""
+        """Covariance family with one covariance per class."""
         family = GaussianFamily(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
         return check_family(family)
 
 
 def check_family(family: GaussianFamily) -> GaussianFamily:
-    """Return the family, or raise OptionError for an invalid option; valid ones are remembered."""
-    options = tuple(getattr(family, field.name) for field in fields(family))
-    try:
-        _check_family(*options)
-    except TypeError:  # an option without a hash is invalid: the check itself says which
-        _check_family.__wrapped__(*options)
-    return family
+    """Return the covariance family; raise `OptionError` if one of its options is invalid."""
+    if not _is_share(family.pooling):
+        raise OptionError.of("pooling", family.pooling, "a number from 0 to 1")
+    estimated = isinstance(family.shrinkage, str) and family.shrinkage in ("auto", "oas")
+    if not estimated and not _is_share(family.shrinkage):
+        allowed = "a number from 0 to 1, 'auto' or 'oas' (0 for none)"
+        raise OptionError.of("shrinkage", family.shrinkage, allowed)
+    check_choice("target", family.target, TARGETS)
+    check_choice("denominator", family.denominator, DENOMINATORS)
+    check_choice("shrink", family.shrink, ("pooled", "mixed"))
+    check_choice("weighting", family.weighting, ("covariance", "friedman"))
+    return check_shrinkage(family)
 
 
-@lru_cache(maxsize=512, typed=True)
-def _check_family(*options: Any) -> None:
-    family = GaussianFamily(*options)
-    unit = "a number from 0 to 1"
-    for name in ("pooling", "shrinkage"):
-        value = getattr(family, name)
-        if name == "shrinkage" and isinstance(value, str) and value in ("auto", "oas"):
-            continue
-        if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
-            words = f"{unit}, 'auto' or 'oas' (0 for none)" if name == "shrinkage" else unit
-            raise OptionError.of(name, value, words)
-    for name, allowed in (
-        ("target", TARGETS),
-        ("denominator", DENOMINATORS),
-        ("shrink", ("pooled", "mixed")),
-        ("weighting", ("covariance", "friedman")),
-    ):
-        if getattr(family, name) not in allowed:
-            raise OptionError.of(name, getattr(family, name), f"one of {', '.join(allowed)}")
-    check_shrinkage(family)
+def _is_share(value: Any) -> bool:
+    return isinstance(value, Real) and 0.0 <= float(value) <= 1.0

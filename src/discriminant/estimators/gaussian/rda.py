@@ -1,6 +1,7 @@
-"""RDA: regularised discriminant analysis, between LDA and QDA, by any convention in use.
+"""Regularised discriminant analysis (RDA): between LDA and QDA, in every common parametrisation.
 
-The formula is in `gaussian.lda_qda`; `assessment.resampling.rda_grid` chooses hyperparameters.
+The formula is in `gaussian.lda_qda`. `assessment.resampling.rda_grid` computes the held-out losses
+by which hyperparameters are chosen.
 """
 
 from __future__ import annotations
@@ -10,13 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from discriminant.assessment.resampling.folds import fold_numbers
-from discriminant.assessment.resampling.rda_grid import (
-    STEPS,
-    Candidates,
-    Grid,
-    score_grid,
-)
-from discriminant.engines.dispatch import read_classes
+from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, score_grid
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import Prior
@@ -26,7 +21,7 @@ from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.stored_rows import ClassRows
 
-_SEED = 1  # of the folds of a partitioned table; differs from that of an outer cross-validation
+_SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
 
 
 class RDA(GaussianClassifier):
@@ -34,47 +29,35 @@ class RDA(GaussianClassifier):
 
         S_k = (1 - pooling) C_k + pooling [(1 - shrinkage) C + shrinkage target]
 
-    which is lecture 3's table with alpha = 1 - pooling and gamma = 1 - shrinkage.
+    C_k is the covariance of class k and C the pooled covariance. Lecture 3 writes alpha
+    for 1 - pooling, and gamma for 1 - shrinkage.
 
     Parameters
     ----------
     pooling : float or 'cv', default 0.5
-        Weight of the pooled covariance C against the class covariance C_k, from 0 to 1. 'cv': of
-        0, 0.1, ... 1 the one with the smallest held-out log loss; of equal ones the largest.
+        Weight of the pooled covariance C, from 0 to 1; the class covariance C_k has the rest. 'cv':
+        the value among 0, 0.1, ... 1 with the smallest held-out log loss; among ties the largest.
     shrinkage : float, 'auto', 'oas' or 'cv', default 0.0
-        Shrinkage toward `target`, as in `LDA`; 'cv' chooses as for `pooling`, both together.
-    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
-        Shrinkage target.
+        Shrinkage toward `target`, as in `LDA`. 'cv': chosen by cross-validation as for `pooling`;
+        if both are 'cv', they are chosen jointly.
     shrink : {'pooled', 'mixed'}, default 'pooled'
-        'pooled': shrink the pooled covariance, as above; 'mixed': shrink the mixture, as klaR does.
+        What is shrunk. 'pooled': the pooled covariance, as in the formula above. 'mixed': the
+        mixture of class and pooled covariance, as in klaR.
     weighting : {'covariance', 'friedman'}, default 'covariance'
-        'covariance' mixes covariances; 'friedman' mixes scatters and weights (Friedman 1989).
-    prior : array of shape (K,), dict by label or None, default None
-        Class priors. None: the class shares of the rows.
-    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
-        Denominator of the covariances, as in `LDA`.
+        What is mixed. 'covariance': the class and pooled covariances. 'friedman': the scatters,
+        and likewise the weights that they are divided by (Friedman 1989).
     folds : int, array of shape (n,) or splitter, default 10
-        Folds for 'cv', as in `cross_validate`.
+        Folds used to choose hyperparameters given as 'cv'; as in `cross_validate`.
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    prior_ : array of shape (K,)
-        Class priors.
-    means_ : array of shape (K, d)
-        Class means.
     covariance_ : array of shape (K, d, d), or (d, d) with pooling 1
         Covariances used by the rule.
     pooling_, shrinkage_ : float
-        Hyperparameters used; `shrinkage_` is (K,) if it differs between classes.
+        Hyperparameters used. `shrinkage_` is an array (K,) if it differs between classes.
     cv_ : Grid or None
-        With 'cv', held-out log loss and error of every candidate. The choice stays when rows are
-        added or removed; `fit` chooses again.
-    moments_ : ClassMoments
-        Moments of the fit; `partial_fit` and `forget` update them.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
+        Held-out log loss and error of every candidate, if a hyperparameter is 'cv'. `partial_fit`
+        and `forget` keep the chosen values; `fit` chooses again.
 
     See Also
     --------
@@ -118,12 +101,17 @@ class RDA(GaussianClassifier):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether an option is chosen on held-out rows."""
+        """Whether a hyperparameter is chosen on held-out rows."""
         return any(isinstance(v, str) and v == "cv" for v in (self.pooling, self.shrinkage))
 
     @property
+    def _conventions(self) -> tuple[Any, ...]:
+        """Return the options of the covariance family other than pooling and shrinkage."""
+        return self.target, self.denominator, self.shrink, self.weighting
+
+    @property
     def family(self) -> GaussianFamily:
-        """The mixture given by the options, or chosen by cross-validation."""
+        """Covariance family; its hyperparameters may be chosen by cross-validation."""
         pooling: Any = self.pooling
         shrinkage: Any = self.shrinkage
         if self.needs_rows:
@@ -134,22 +122,21 @@ class RDA(GaussianClassifier):
             p, s, _ = grid.best()
             pooling = float(grid.pooling[p]) if pooling == "cv" else pooling
             shrinkage = grid.shrinkage[s] if shrinkage == "cv" else shrinkage
-        options = (self.target, self.denominator, self.shrink, self.weighting)
-        return check_family(GaussianFamily(pooling, shrinkage, *options))
+        return check_family(GaussianFamily(pooling, shrinkage, *self._conventions))
 
     @property
     def pooling_(self) -> float:
-        """Pooling used."""
+        """Value of `pooling` that the rule uses."""
         self._check_is_fitted()
         return float(self._asked.family.pooling)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model; with 'cv', first score every candidate on held-out rows.
+        """Fit the model. Hyperparameters given as 'cv' are first chosen on held-out rows.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `LDA.fit`; 'cv' reads a partitioned table twice more.
+            As in `LDA.fit`. With 'cv', a partitioned table is read two more times.
 
         Returns
         -------
@@ -166,27 +153,25 @@ class RDA(GaussianClassifier):
         else:
             fold = fold_numbers(self.folds, table.codes)
             self.cv_ = score_grid(table, self._candidates(), fold)
-        moments = read_classes(table, self.detail_for(len(table), table.width))
-        return self._fit_from(moments, named=table.schema.named)
+        return self._fit_table(table)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
-        """Fit the model from moments; 'cv' needs rows and raises OptionError."""
-        self.cv_ = None  # an earlier choice belongs to other rows
+        """Fit the model from class moments. Raise `OptionError` with 'cv', which needs rows."""
+        self.cv_ = None  # hyperparameters chosen by an earlier fit are not valid for these moments
         return super().fit_moments(moments)
 
     def _candidates(self) -> Candidates:
         poolings, shrinkages = (
             STEPS if value == "cv" else (value,) for value in (self.pooling, self.shrinkage)
         )
-        options = (self.target, self.denominator, self.shrink, self.weighting)
         for pooling in poolings:
-            check_family(GaussianFamily(pooling, shrinkages[0], *options))
-        family = GaussianFamily(1.0, 0.0, *options)
+            check_family(GaussianFamily(pooling, shrinkages[0], *self._conventions))
+        family = GaussianFamily(1.0, 0.0, *self._conventions)
         return Candidates(family, np.array(poolings), tuple(shrinkages), (self.prior,))
 
     @classmethod
     def from_lecture(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:
-        """Lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma) diag C].
+        """Use those of lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma) diag C].
 
         Without `gamma`, S_k = alpha C_k + (1 - alpha) C.
         """
@@ -194,19 +179,25 @@ class RDA(GaussianClassifier):
 
     @classmethod
     def from_klar(cls, gamma: float, lambda_: float, **options: Any) -> RDA:
-        """R's klaR::rda: [(1 - lambda) C_k + lambda C], then gamma toward its mean variance."""
+        """Use the parameters of `klaR::rda`.
+
+        The mixture (1 - lambda) C_k + lambda C is shrunk by gamma toward its mean variance.
+        """
         return cls(
             pooling=lambda_, shrinkage=gamma, target="scaled_identity", shrink="mixed", **options
         )
 
     @classmethod
     def from_esl(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:
-        """ESL 4.13 and 4.14: alpha C_k + (1 - alpha) [gamma C + (1 - gamma) s^2 I]."""
+        """Use those of ESL 4.13, 4.14: alpha C_k + (1 - alpha) [gamma C + (1 - gamma) s^2 I]."""
         return cls(pooling=1 - alpha, shrinkage=1 - gamma, target="scaled_identity", **options)
 
     @classmethod
     def from_friedman(cls, lambda_: float, gamma: float, **options: Any) -> RDA:
-        """Friedman 1989: scatters mixed by lambda, then gamma toward the mean variance."""
+        """Use the parameters of Friedman (1989).
+
+        Scatters are mixed by lambda, then shrunk by gamma toward the mean variance.
+        """
         return cls(
             pooling=lambda_,
             shrinkage=gamma,
@@ -218,11 +209,11 @@ class RDA(GaussianClassifier):
 
     @classmethod
     def from_sklearn(cls, reg_param: float = 0.0, **options: Any) -> RDA:
-        """scikit-learn's QuadraticDiscriminantAnalysis: (1 - reg_param) C_k + reg_param I."""
+        """Use the parameter of scikit-learn's QDA: S_k = (1 - reg_param) C_k + reg_param I."""
         options = {"denominator": "ml", **options}
         return cls(pooling=0.0, shrinkage=reg_param, target="identity", shrink="mixed", **options)
 
     @classmethod
     def from_matlab(cls, gamma: float = 0.0, **options: Any) -> RDA:
-        """MATLAB's fitcdiscr with a linear type: (1 - Gamma) C + Gamma diag C."""
+        """Use the parameter of MATLAB's linear `fitcdiscr`: (1 - Gamma) C + Gamma diag C."""
         return cls(pooling=1.0, shrinkage=gamma, target="diagonal", **options)

@@ -1,1 +1,1 @@
-"""Estimators of linear models: least squares, logistic regression, GLM, perceptron, SVM."""
+"""Estimators of linear models: least squares, logistic regression, GLM, perceptron and SVM."""

@@ -1,10 +1,11 @@
-"""GLM and LogLinear: generalised linear models and log-linear regression.
+"""Generalised linear models (GLM) and log-linear regression.
 
-    g(E y) = x'w + b + offset        g the link, y of an exponential family
+    g(E y) = x'w + b + offset        g: link, y: from an exponential family
 
-The estimators validate responses, offsets and options, and choose how a table is fitted: by the
-products of its features, by the directions that its rows span if features outnumber rows, or by
-scaled columns alone for very many sparse features. The iterations are in `models.linear.glm`.
+The estimators validate responses, offsets and options, and choose the coordinates in which a table
+is fitted. Most tables are fitted with the products of their features. If there are more features
+than rows, they are fitted in the directions that the rows span; if there are very many sparse
+features, with scaled columns. The iterations are in `models.linear.glm`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sklearn.base import RegressorMixin
 
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
-from discriminant.engines.dispatch import anchor_of, fold, read_moments
+from discriminant.engines.dispatch import fold, read_moments
 from discriminant.errors import (
     BoundaryWarning,
     InferenceError,
@@ -33,9 +34,13 @@ from discriminant.errors import (
     TooFewRowsError,
     warn,
 )
-from discriminant.estimators.base import IterativeEstimator
+from discriminant.estimators.base import IterativeEstimator, check_choice
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.linear_regression import check_ridge, open_responses
+from discriminant.estimators.linear.linear_regression import (
+    check_ridge,
+    table_anchor,
+    validate_responses,
+)
 from discriminant.estimators.linear.logistic import (
     LikelihoodInference,
     is_large_sparse,
@@ -82,41 +87,47 @@ class Responses(NamedTuple):
     weight: Floats | None  # (n,)
 
     def mean(self, values: Floats) -> float:
-        """Weighted mean of one value per row; rows of weight zero are ignored."""
+        """Return the weighted mean of `values` (n,); rows of weight zero are ignored."""
         if self.weight is None:
             return float(values.mean())
         weighted = self.weight > 0
         return float(np.average(values[weighted], weights=self.weight[weighted]))
 
 
-def open_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Responses:
-    """Validate one response per row, in the range of the family, and the weights.
+def validate_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Responses:
+    """Validate responses and weights: one response per row, in the range of the family.
 
-    For a binomial family y may have two columns, successes and failures, as in R. Then the response
-    is the share of successes, and the weight is multiplied by the number of trials.
+    For the binomial family, y may have two columns, successes and failures, as in R. The response
+    is then the share of successes, and the weight is multiplied by the number of trials.
     """
     if family == "binomial":
         _reject_class_names(y, name)
-        counts = open_responses(y, name) if y is not None else None
+        counts = validate_responses(y, name) if y is not None else None
         if counts is not None and counts.ndim == 2 and counts.shape[1] == 2:
             return _shares_of_trials(counts, weight)
-    response = open_single_response(y, name)
-    _check_range(response, family)
+    response = validate_single_response(y, name)
+    if family in _RANGES:
+        allowed, within = _RANGES[family]
+        instead = "choose another family"
+        if family == "binomial":
+            instead = "pass two columns, successes and failures"
+        asking = f"family='{family}'"
+        _check_range(within(response), asking=asking, allowed=allowed, instead=instead)
     return Responses(response, check_weight(weight, len(response)))
 
 
-def open_single_response(y: Any, name: str) -> Floats:
-    """Validate one finite number per row."""
+def validate_single_response(y: Any, name: str) -> Floats:
+    """Return responses (n,) as floats; raise unless there is one finite number per row."""
     if y is None:
         raise ResponseError.absent(name)
-    response = open_responses(y, name)
+    response = validate_responses(y, name)
     if response.ndim == 2 and response.shape[1] > 1:
         raise ResponseError.of_columns(response.shape)
     return as_vector(response)
 
 
 def check_response_size(response: Floats, deviance: Deviance) -> None:
-    """Raise if squares of responses, or fourth powers for an inverse link, leave float64."""
+    """Raise if squares of responses overflow float64; with an inverse link, if fourth powers do."""
     if deviance.family not in ("gaussian", "gamma"):
         return
     kind = deviance.family, deviance.link
@@ -128,11 +139,11 @@ def check_response_size(response: Floats, deviance: Deviance) -> None:
 
 
 def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
-    """Mean of half the deviance from the best constant, or constant + offset."""
+    """Return half the mean deviance of the null model: a constant, plus any offset."""
     response, weight = responses
     if offset is None:
-        level = np.full(len(response), responses.mean(response))
-        return responses.mean(half_deviance(response, level, deviance.family))
+        constant = np.full(len(response), responses.mean(response))
+        return responses.mean(half_deviance(response, constant, deviance.family))
     offsets = np.broadcast_to(np.asarray(offset, dtype=np.float64), response.shape)
     columns = np.column_stack([response, offsets])
     table = as_table(np.zeros((len(response), 1)), responses=columns, weight=weight)
@@ -141,7 +152,7 @@ def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
 
 
 def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
-    """Problem of the responses of a table without its features."""
+    """Return the problem of fitting the responses of a table without features."""
     narrow = without_features(table)
     read = partial(fold, narrow)
     moments = read_moments(narrow, detail="pooled")
@@ -149,7 +160,7 @@ def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
 
 
 def without_features(table: Table) -> Table:
-    """The same rows, with one column of zeros in place of their features."""
+    """Return the same table with one column of zeros in place of its features."""
     schema = Schema(("none",), table.schema.labels)
     return Table(schema, np.zeros((len(table), 1)), table.codes, table.weight, table.responses)
 
@@ -166,72 +177,60 @@ def _reject_class_names(y: Any, name: str) -> None:
 
 
 def _shares_of_trials(counts: Floats, weight: Any) -> Responses:
-    wrong = np.flatnonzero((counts < 0).any(axis=1))
-    if len(wrong):
-        raise ResponseError.of_range(
-            int(wrong[0]),
-            len(wrong),
-            asking="a column of successes and one of failures",
-            allowed="two counts that are 0 or more",
-            instead="pass shares",
-        )
+    _check_range(
+        (counts >= 0).all(axis=1),
+        asking="a column of successes and one of failures",
+        allowed="two counts that are 0 or more",
+        instead="pass shares",
+    )
     trials = counts.sum(axis=1)
     share = np.divide(counts[:, 0], trials, out=np.zeros(len(trials)), where=trials > 0)
     given = check_weight(weight, len(trials))
     return Responses(share, trials if given is None else trials * given)
 
 
-def _check_range(response: Floats, family: str) -> None:
-    if family not in _RANGES:
-        return
-    allowed, within = _RANGES[family]
-    wrong = np.flatnonzero(~within(response))
+def _check_range(valid: Any, **facts: str) -> None:
+    """Raise `ResponseError` for the first row where `valid` is False."""
+    wrong = np.flatnonzero(~valid)
     if len(wrong):
-        both = "pass two columns, successes and failures"
-        raise ResponseError.of_range(
-            int(wrong[0]),
-            len(wrong),
-            asking=f"family='{family}'",
-            allowed=allowed,
-            instead=both if family == "binomial" else "choose another family",
-        )
+        raise ResponseError.of_range(int(wrong[0]), len(wrong), **facts)
 
 
-_MANY = 8192  # rows; with more, a sample is fitted first
+_SAMPLED = 8192  # with more rows, a sample is fitted first, for a starting point
 
 
 class GLMState(NamedTuple):
-    """Stored state of a fit: all that inference needs, without rows.
+    """Stored state of a fit: everything that inference needs, without the rows.
 
-    The names of the fields are part of the file format.
+    The field names must not change: they are part of the file format.
     """
 
     deviance: Deviance
     fit: GLMFit
-    anchor: Anchor  # of the features
+    anchor: Anchor  # origin and unit of each feature
     responses: SaturatedLikelihood
     told: Any  # (d,) whether the coefficient of each feature can be estimated
-    level: float  # subtracted from the response; part of the intercept
-    offset: bool  # whether there was one
+    level: float  # number subtracted from the response, and added to the intercept
+    offset: bool  # whether the fit had an offset
     ridge: float
 
 
 class _GLMTableFit(NamedTuple):
-    """A fit in the coordinates that suit the table."""
+    """Fit of a table in the coordinates in which it was computed."""
 
     fit: GLMFit
-    anchor: Anchor  # of the features, or directions
-    estimable: Any  # (d,) `told` of GLMState; None if there is no inference
-    directions: RowSpaceTable | None  # the map back to features
+    anchor: Anchor  # origin and unit of each feature, or of each direction
+    estimable: Any  # (d,) the field of `GLMState`; None if there is no inference
+    directions: RowSpaceTable | None  # map from directions back to features
 
 
 class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstimator):
-    """Common base of GLM and LogLinear: from rows to a problem, a fit and inference.
+    """Base class of GLM and LogLinear: fitting of a table, and inference.
 
     `rule_` is the linear score without the offset.
     """
 
-    coef_: Floats  # (d,) in the user's numbers
+    coef_: Floats  # (d,) in the user's units
     intercept_: float
     _kept: GLMState
 
@@ -244,13 +243,13 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
 
     @property
     def link_(self) -> str:
-        """Link function: what the score is of the mean."""
+        """Link function g: the score is g(mean)."""
         self._check_is_fitted()
         return self._kept.deviance.link
 
     @property
     def with_offset_(self) -> bool:
-        """Whether the model was fitted with an offset, which is not part of `rule_`."""
+        """Whether the model was fitted with an offset; `rule_` does not include the offset."""
         self._check_is_fitted()
         return self._kept.offset
 
@@ -261,23 +260,19 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         table, level = self._open_table(X, response, weight, offset, deviance)
         _reject_boundary(table, deviance.family)
         self._set_features(table.schema.features, table.schema.named)
-        result = self._fit_table(table, deviance)
+        fit, anchor, estimated, directions = self._fit_table(table, deviance)
         responses = fold(table, SaturatedLikelihoodReading(deviance.family))
-        self._kept = GLMState(
-            deviance,
-            result.fit,
-            result.anchor,
-            responses,
-            result.estimable,
-            level,
-            offset is not None,
-            float(self.ridge),
-        )
-        rule = _rule(self._kept)
-        self._set_fit(rule if result.directions is None else result.directions.to_features(rule))
+        given, ridge = offset is not None, float(self.ridge)
+        self._kept = GLMState(deviance, fit, anchor, responses, estimated, level, given, ridge)
+        coef, at_origin = fit.coordinates.coefficients(fit.theta)
+        rule = LinearRule(np.zeros(1), anchor, coef.T, at_origin + level)
+        self._set_fit(rule if directions is None else directions.to_features(rule))
 
     def _fit_table(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit in the coordinates that suit the table; if that fails to converge, by directions."""
+        """Fit by scaled columns or by products of features.
+
+        If scaled columns do not converge, fit again in the directions that the rows span.
+        """
         if not (self.ridge and is_large_sparse(table)):
             return self._fit_whitened(table, deviance)
         first = self._fit_scaled(table, deviance)
@@ -288,20 +283,20 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         return again._replace(fit=replace(again.fit, passes=passes))
 
     def _fit_whitened(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit by the products of the features, or of the directions that the rows span."""
+        """Fit with the products of the features, or in the directions that the rows span."""
         directions = None
         if is_wide(len(table), table.width):
-            anchor = self._anchor(table).select(np.arange(table.width))
-            directions = RowSpaceTable.of(table, anchor, centred=bool(self.intercept))
+            anchor = table_anchor(table, intercept=self.intercept).select(np.arange(table.width))
+            directions = RowSpaceTable.from_table(table, anchor, centred=bool(self.intercept))
             table = directions.table
         problem = self._problem(table, deviance, standardize=directions is None)
-        fit = fit_glm(problem, most=int(self.max_iter), progress=self.progress)
+        fit = fit_glm(problem, max_passes=int(self.max_iter), progress=self.progress)
         assert isinstance(fit.coordinates, Coordinates)
         known = estimable(fit.coordinates, problem.scale())
         return _GLMTableFit(fit, problem.features.anchor, known, directions)
 
     def _fit_scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit by scaled sparse columns, too many to form their products."""
+        """Fit with scaled columns, for sparse features that are too many to form their products."""
         problem = replace(
             null_problem(table, deviance),
             read=partial(fold, table),
@@ -313,7 +308,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
             read_column_sums(table),
             sample_rows(table),
             features=table.schema.features,
-            most=int(self.max_iter),
+            max_passes=int(self.max_iter),
             progress=self.progress,
         )
         return _GLMTableFit(fit, Anchor.zero(table.width), None, None)
@@ -321,38 +316,30 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
     def _open_table(
         self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
     ) -> tuple[Table, float]:
-        """Table with response and offset as columns, and the level subtracted from the response.
+        """Return a table with response and offset columns, and the level subtracted from responses.
 
-        For a Gaussian family with identity link the median is subtracted, so that a large mean
-        loses no digits.
+        For a Gaussian family with identity link the level is the median response, so that responses
+        with a large mean lose no digits; otherwise it is 0.
         """
         name = type(self).__name__
         centred = deviance == Deviance("gaussian", "identity") and bool(self.intercept)
         level = float(np.median(response)) if centred else 0.0
-        columns = (response - level)[:, None]
-        if offset is not None:
-            columns = np.column_stack([columns, open_offset(offset, len(response))])
-        table = as_table(X, responses=columns, weight=weight, name=name)
-        if len(columns) != len(table):
-            raise ShapeError.of_lengths("y", len(columns), len(table))
+        table = _response_table(X, response - level, weight, offset, name=name)
         if len(table) == 1:
             raise TooFewRowsError.of_regression(1, 2, name)
         if is_wide(len(table), table.width) and not self.ridge:
             raise TooFewRowsError.for_columns(len(table), table.width, name)
         return table, level
 
-    def _anchor(self, table: Table) -> Anchor:
-        anchor = anchor_of(table)
-        return anchor if self.intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
-
     def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> GLMProblem:
-        sample = sample_rows(table) if len(table) > _MANY else None
+        sample = sample_rows(table) if len(table) > _SAMPLED else None
         if sample is not None and 4 * len(sample) > len(table):
             sample = None
+        anchor = table_anchor(table, intercept=self.intercept)
         return GLMProblem(
             partial(fold, table),
             partial(fold, without_features(table)),
-            read_moments(table, detail="pooled", anchor=self._anchor(table)),
+            read_moments(table, detail="pooled", anchor=anchor),
             table.width,
             deviance,
             bool(self.intercept),
@@ -394,7 +381,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         X : array, sparse matrix or data frame of shape (n, d)
             Rows.
         offset : float or array of shape (n,), default None
-            Offset of these rows; required if the model was fitted with one.
+            Offset of each row; required if the model was fitted with an offset.
 
         Returns
         -------
@@ -403,7 +390,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         scores = self._rule_scores(X)[:, 0]
         if offset is None and self._kept.offset:
             raise OffsetError.absent()
-        return scores if offset is None else scores + open_offset(offset, len(scores))
+        return scores if offset is None else scores + validate_offset(offset, len(scores))
 
     def inference(self) -> Inference:
         """Return the estimates with their covariance, tests and information criteria."""
@@ -425,10 +412,10 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
             features=self._schema.features,
             likelihood=_likelihood(state, self.dispersion_),
             title=self._title(),
-            told=state.told,
+            identified=state.told,
             level=state.level,
             odds=state.deviance.link == "logit",
-            rates=self._rates(),
+            rates=self._has_rate_ratios(),
             passes=self.n_passes_,
             steps=self.n_iter_,
             converged=self.converged_,
@@ -438,26 +425,16 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         deviance = self._kept.deviance
         return f"{type(self).__name__}: {deviance.family}, link {deviance.link}"
 
-    def _rates(self) -> bool:
-        """Whether exp(coefficient) multiplies the prediction."""
+    def _has_rate_ratios(self) -> bool:
+        """Return whether coefficients are logs of rate ratios."""
         return self._kept.deviance.link == "log"
 
-    def _peak_of(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:
-        state = self._kept
-        names = self._schema if self._schema.named else None
-        columns = (response - state.level)[:, None]
-        if offset is not None:
-            columns = np.column_stack([columns, open_offset(offset, len(response))])
-        table = as_table(X, responses=columns, weight=weight, match=names)
-        if len(columns) != len(table):
-            raise ShapeError.of_lengths("y", len(columns), len(table))
-        if table.width != self.n_features_in_:
-            raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
+    def _peak(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:
+        state, names = self._kept, self._schema if self._schema.named else None
+        table = _response_table(X, response - state.level, weight, offset, match=names)
+        self._check_width(table.width)
         objective = state.fit.objective(
-            lambda reading: fold(table, reading),
-            table.schema.features,
-            state.anchor,
-            state.deviance,
+            partial(fold, table), table.schema.features, state.anchor, state.deviance
         )
         return Peak(RescaledObjective(objective, state.fit.unit), state.fit.theta, state.fit.unit)
 
@@ -465,8 +442,19 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
 _EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}
 
 
+def _response_table(X: Any, response: Floats, weight: Any, offset: Any, **options: Any) -> Table:
+    """Return a table with the response and the offset, if any, as response columns."""
+    columns = response[:, None]
+    if offset is not None:
+        columns = np.column_stack([columns, validate_offset(offset, len(response))])
+    table = as_table(X, responses=columns, weight=weight, **options)
+    if len(columns) != len(table):
+        raise ShapeError.of_lengths("y", len(columns), len(table))
+    return table
+
+
 def _reject_boundary(table: Table, family: str) -> None:
-    """Raise if all responses are at one end of the range of the mean: no finite score exists."""
+    """Raise if all responses are at one end of the range of the mean: scores are infinite."""
     assert table.responses is not None
     responses = table.responses[:, 0]
     if table.weight is not None:
@@ -476,8 +464,8 @@ def _reject_boundary(table: Table, family: str) -> None:
             raise ResponseError.of_one_value(edge, family)
 
 
-def open_offset(offset: Any, rows: int) -> Floats:
-    """(n,) finite offsets; a single number applies to all rows."""
+def validate_offset(offset: Any, rows: int) -> Floats:
+    """Return finite offsets (n,); a single number applies to all rows."""
     try:
         offsets = np.asarray(offset, dtype=np.float64)
     except (TypeError, ValueError):
@@ -493,19 +481,14 @@ def open_offset(offset: Any, rows: int) -> Floats:
     return offsets
 
 
-def _rule(state: GLMState) -> LinearRule:
-    coef, at_origin = state.fit.coordinates.coefficients(state.fit.theta)
-    return LinearRule(np.zeros(1), state.anchor, coef.T, at_origin + state.level)
-
-
 # --- after the fit --------------------------------------------------------------------------------
 
 
 def _dispersion(state: GLMState) -> float:
     if state.deviance.family not in FREE_DISPERSION:
         return 1.0
-    left = state.responses.rows - state.fit.coordinates.size
-    return state.fit.pearson / left if left > 0 else float("nan")
+    degrees = state.responses.rows - state.fit.coordinates.size
+    return state.fit.pearson / degrees if degrees > 0 else float("nan")
 
 
 def _likelihood(state: GLMState, dispersion: float) -> Likelihood:
@@ -531,28 +514,29 @@ class GLM(GeneralisedLinearModel):
 
         g(E y) = x'w + b + offset
 
-    Maximum likelihood by default; every iteration reads the rows once. With `ridge`, minimises
+    The fit is by maximum likelihood; every iteration reads the rows once. With `ridge` it minimises
 
-        mean of deviance / 2  +  ridge / 2 |w|^2        w of standardised features
+        mean of deviance / 2  +  ridge / 2 |w|^2        w: coefficients of standardised features
 
     Parameters
     ----------
     family : {'gaussian', 'binomial', 'poisson', 'gamma'}, default 'gaussian'
-        Distribution of the response. For 'binomial' y is a share and sample_weight the number of
-        trials, or y has two columns, successes and failures.
+        Distribution of the response. For 'binomial', either y is the share of successes and
+        `sample_weight` the number of trials, or y has two columns, successes and failures.
     link : str or None, default None
-        Link function g; None for the canonical one. gaussian: 'identity', 'log', 'inverse';
-        binomial: 'logit', 'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log', 'identity',
-        'sqrt'; gamma: 'inverse', 'log', 'identity'.
+        Link function g. None: the canonical link of the family. gaussian: 'identity', 'log',
+        'inverse'; binomial: 'logit', 'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log',
+        'identity', 'sqrt'; gamma: 'inverse', 'log', 'identity'.
     ridge : float, default 0.0
-        Penalty on the coefficients of standardised features (without an intercept, of features
-        with root mean square one); the intercept is not penalised. With a penalty there are no
+        Penalty on the coefficients of standardised features; without an intercept, features are
+        scaled to root mean square 1. The intercept is not penalised. A fit with a penalty has no
         standard errors.
     intercept : bool, default True
         Whether to fit an intercept.
     max_iter : int, default 200
-        Maximum number of passes of the iteration. The rows are read five more times: for their
-        moments, the null deviance, the start, the dispersion and the log likelihood.
+        Maximum number of iterations, each of which is a pass over the rows. The rows are read five
+        more times: for their moments, the null deviance, the starting point, the dispersion and the
+        log likelihood.
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
 
@@ -561,24 +545,23 @@ class GLM(GeneralisedLinearModel):
     coef_ : array of shape (d,)
         Coefficients in the user's units.
     intercept_ : float
-        Intercept for `coef_`; `predict` uses an origin near the rows instead.
+        Fitted score at x = 0. `predict` does not use it: for accuracy, it measures features from an
+        origin near the rows.
     deviance_, null_deviance_ : float
-        Deviance of the fit, and of a constant mean.
+        Deviance of the fit, and deviance of a model with a constant mean.
     dispersion_ : float
         Pearson's chi-squared over the residual degrees of freedom for gaussian and gamma, else 1.
     converged_ : bool
-        Whether the gradient vanished, or on the boundary of possible means holds rows there (with
-        a BoundaryWarning).
+        Whether the iteration converged: the gradient is zero, or, with a `BoundaryWarning`, the
+        maximum is at the boundary of the possible means.
     n_iter_, n_passes_ : int
-        Steps, and passes over the rows in all.
+        Number of steps, and total number of passes over the rows.
     loss_path_ : array
-        Loss of each step.
+        Loss after each step.
     rank_ : int
-        Number of parameters estimated: fewer than columns if these are linearly dependent.
+        Number of parameters that could be estimated. Linearly dependent columns reduce it.
     link_ : str
         Link function.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -610,7 +593,7 @@ class GLM(GeneralisedLinearModel):
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
-        """Poisson and gamma responses are not negative."""
+        """Return the tags: Poisson and gamma responses must not be negative."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.family in ("poisson", "gamma")
         return tags
@@ -627,32 +610,32 @@ class GLM(GeneralisedLinearModel):
         sample_weight : array of shape (n,), default None
             Weight of each row; for 'binomial' with shares, the number of trials.
         offset : float or array of shape (n,), default None
-            Known part of the score.
+            Term that is added to the score of each row and not estimated.
 
         Returns
         -------
         self
         """
         deviance = _deviance(self.family, self.link)
-        responses = self._open_responses(y, sample_weight, deviance)
+        responses = self._validate_responses(y, sample_weight, deviance)
         check_response_size(responses.response, deviance)
         self._fit(X, responses.response, responses.weight, offset, deviance)
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Floats:
-        """(n,) predicted means; arguments as in `predict_linear`."""
+        """Return predicted means (n,); the arguments are those of `predict_linear`."""
         self._check_is_fitted()
         return self._kept.deviance.mean(self.predict_linear(X, offset))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """D2, the share of the deviance of y that is explained: 1 is perfect, 0 a constant mean.
+        """Return D2, the explained share of deviance: 1 for a perfect fit, 0 for a constant mean.
 
-        For the gaussian family it is R2. With an offset, the null model is constant + offset.
-        Arguments as in `fit`.
+        For the gaussian family it is R2. With an offset, the null model is a constant plus the
+        offset. The arguments are those of `fit`.
         """
         self._check_is_fitted()
         deviance = self._kept.deviance
-        responses = self._open_responses(y, sample_weight, deviance)
+        responses = self._validate_responses(y, sample_weight, deviance)
         scores = self.predict_linear(X, offset)
         if len(responses.response) != len(scores):
             raise ShapeError.of_lengths("y", len(responses.response), len(scores))
@@ -662,19 +645,19 @@ class GLM(GeneralisedLinearModel):
             return float(residual == 0.0)
         return 1.0 - residual / null
 
-    def _open_responses(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
-        return open_glm_responses(y, weight, family=deviance.family, name=type(self).__name__)
+    def _validate_responses(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
+        return validate_glm_responses(y, weight, family=deviance.family, name=type(self).__name__)
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        responses = self._open_responses(y, weight, self._kept.deviance)
-        return self._peak_of(X, responses.response, responses.weight, offset)
+        responses = self._validate_responses(y, weight, self._kept.deviance)
+        return self._peak(X, responses.response, responses.weight, offset)
 
 
 class LogLinear(GeneralisedLinearModel):
     """Log-linear regression: ln y = x'w + b, by least squares on ln y.
 
-    Errors have the same variance on the scale of ln y, so that they multiply y. A GLM with a log
-    link models the log of the mean of y instead, and its errors add to y.
+    Errors have constant variance on the scale of ln y, so they multiply y. By contrast, a GLM with
+    a log link models the log of the mean of y, and its errors are added to y.
 
     Parameters
     ----------
@@ -683,24 +666,25 @@ class LogLinear(GeneralisedLinearModel):
     intercept : bool, default True
         Whether to fit an intercept.
     predicted : {'median', 'mean', 'smearing'}, default 'median'
-        What `predict` returns. 'median': exp(x'w + b), the median of y for symmetric errors.
-        'mean': exp(x'w + b + s^2/2), its mean for normal errors. 'smearing': exp(x'w + b) times
-        the mean of exp(residual), its mean for errors of any shape (Duan 1983).
+        What `predict` returns. 'median': exp(x'w + b), the median of y if the errors are symmetric.
+        'mean': exp(x'w + b + s^2/2), the mean of y if the errors are normal. 'smearing':
+        exp(x'w + b) times the mean of exp(residual), the mean of y for errors of any distribution
+        (Duan 1983).
 
     Attributes
     ----------
     coef_ : array of shape (d,)
-        Coefficients: an increase of one in a column multiplies y by exp(coef_).
+        Coefficients. If a column increases by 1, y is multiplied by the exponential of its
+        coefficient.
     intercept_ : float
         Intercept for `coef_`.
     deviance_, null_deviance_, dispersion_ : float
-        Sums of squares, and the variance s^2, of ln y; `summary()` is about ln y too.
+        Residual and total sum of squares of ln y, and the residual variance s^2. `summary()` refers
+        to ln y too.
     smearing_ : float
         Mean of exp(residual).
     converged_, n_iter_, n_passes_, loss_path_, rank_
         As in `GLM`.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -728,15 +712,18 @@ class LogLinear(GeneralisedLinearModel):
         self.predicted = predicted
 
     def __sklearn_tags__(self) -> Any:
-        """Responses must be positive."""
+        """Return the tags: responses must be positive."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to rows X and positive responses y; arguments as in `GLM.fit`."""
-        _correction(self.predicted)
-        logs = self._logs(y)
+        """Fit the model to rows X and positive responses y.
+
+        The arguments are those of `GLM.fit`.
+        """
+        _median_factor(self.predicted)
+        logs = self._log_response(y)
         self._fit(X, logs, sample_weight, None, Deviance("gaussian", "identity"))
         residual = np.exp(logs - self.predict_linear(X))
         weight = check_weight(sample_weight, len(residual))
@@ -744,56 +731,50 @@ class LogLinear(GeneralisedLinearModel):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """(n,) predicted responses: medians or means, as the option `predicted` says."""
-        factor = _correction(self.predicted)
+        """Return predicted responses (n,): medians or means, depending on `predicted`."""
+        factor = _median_factor(self.predicted)
         scores = self.predict_linear(X)
-        with np.errstate(over="ignore"):  # beyond float64 it is infinite
+        with np.errstate(over="ignore"):  # a prediction that overflows float64 is infinite
             return np.asarray(np.exp(scores) * factor(self))
 
     def _title(self) -> str:
         return "LogLinear: least squares on ln y (deviance, AIC and log likelihood are of ln y too)"
 
-    def _rates(self) -> bool:
+    def _has_rate_ratios(self) -> bool:
         return True
 
-    def _logs(self, y: Any) -> Floats:
-        response = open_single_response(y, type(self).__name__)
-        wrong = np.flatnonzero(response <= 0)
-        if len(wrong):
-            raise ResponseError.of_range(
-                int(wrong[0]),
-                len(wrong),
-                asking="its logarithm",
-                allowed="a number above 0",
-                instead="fit GLM('poisson'), which takes zeros",
-            )
+    def _log_response(self, y: Any) -> Floats:
+        response = validate_single_response(y, type(self).__name__)
+        _check_range(
+            response > 0,
+            asking="its logarithm",
+            allowed="a number above 0",
+            instead="fit GLM('poisson'), which allows zeros",
+        )
         return np.log(response)
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        return self._peak_of(X, self._logs(y), weight, offset)
+        return self._peak(X, self._log_response(y), weight, offset)
 
 
 # --- options --------------------------------------------------------------------------------------
 
 
 def _deviance(family: Any, link: Any) -> Deviance:
-    if not isinstance(family, str) or family not in LINKS:
-        raise OptionError.of("family", family, f"one of {', '.join(LINKS)}")
+    check_choice("family", family, LINKS)
     links = LINKS[family]
     if link is not None and link not in links:
-        raise OptionError.of(
-            "link", link, f"one of {', '.join(links)} for family='{family}', or None for {links[0]}"
-        )
+        allowed = f"one of {', '.join(links)} for family='{family}', or None for {links[0]}"
+        raise OptionError.of("link", link, allowed)
     return Deviance(family, links[0] if link is None else link)
 
 
-def _correction(predicted: Any) -> Callable[[Any], float]:
-    """Factor of the fitted median."""
+def _median_factor(predicted: Any) -> Callable[[Any], float]:
+    """Return a function that computes the factor by which the fitted median is multiplied."""
     factors: dict[str, Callable[[Any], float]] = {
         "median": lambda model: 1.0,
         "mean": lambda model: float(np.exp(0.5 * model.dispersion_)),
         "smearing": lambda model: model.smearing_,
     }
-    if not isinstance(predicted, str) or predicted not in factors:
-        raise OptionError.of("predicted", predicted, f"one of {', '.join(factors)}")
+    check_choice("predicted", predicted, factors)
     return factors[predicted]

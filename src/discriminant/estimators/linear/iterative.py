@@ -1,7 +1,8 @@
-"""Linear classifiers that read their rows repeatedly, and the coordinates in which they iterate.
+"""Linear classifiers fitted by iteration: their base class, and the coordinates for iterating.
 
-A class adds its options, `_check_options` and `_fit_table`, which ends in a `LinearRule` with one
-score per class, or for two classes a single score, second minus first.
+A subclass of `LinearClassifier` adds its options, `_check_options` and `_fit_table`. The latter
+sets a `LinearRule` with one score per class, or, with two classes, a single score, second minus
+first.
 
     RowSpaceTable   a table with more features than rows, in the few directions that the rows span
     ColumnUnits     origin and scale of each column, so that iterations do not depend on units
@@ -20,7 +21,13 @@ import numpy.typing as npt
 from discriminant.engines.dispatch import anchor_of, read_moments
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import ConstantColumnWarning, LabelError, OptionError, warn
-from discriminant.estimators.base import IterativeClassifier, class_totals, one_row_for_two
+from discriminant.estimators.base import (
+    IterativeClassifier,
+    as_sklearn_coefficients,
+    class_totals,
+    predicted_codes,
+    second_minus_first,
+)
 from discriminant.models.gaussian.wide import RowSpace
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -31,10 +38,16 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float]
 
 
 class LinearClassifier(IterativeClassifier):
-    """A classifier with linear scores, fitted by iteration."""
+    """Base class of classifiers with linear scores that are fitted by iteration.
+
+    Attributes
+    ----------
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients in the user's units.
+    """
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class with the highest score; of equal scores the first class.
+        """Predict the class with the highest score; ties go to the first class.
 
         Parameters
         ----------
@@ -46,41 +59,42 @@ class LinearClassifier(IterativeClassifier):
         array of shape (n,)
             Labels.
         """
-        scores = self._rule_scores(X)
-        if scores.shape[1] == 1:
-            return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        self._check_is_fitted()
+        codes = self._map_scores(self.rule_.scores, predicted_codes, X)
+        return np.asarray(self.classes_[codes])
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores of the classes; with two classes (n,), second minus first."""
+        """Return class scores (n, K); with two classes (n,), second minus first."""
         scores = self._rule_scores(X)
-        if scores.shape[1] > 2:
-            return scores
-        return np.asarray(scores[:, -1] - (scores[:, 0] if scores.shape[1] == 2 else 0.0))
+        return scores[:, 0] if scores.shape[1] == 1 else second_minus_first(scores)
 
     @property
     def coef_(self) -> Floats:
-        """(K, d) coefficients in the user's units; with two classes (1, d), second minus first."""
+        """Coefficients (K, d) in the user's units; with two classes (1, d), second minus first."""
         self._check_is_fitted()
-        return one_row_for_two(*self.rule_.slopes())[0]
+        return as_sklearn_coefficients(*self.rule_.slopes())[0]
 
     @property
     def intercept_(self) -> Floats:
-        """(K,) or (1,) intercepts for `coef_`; prediction uses an origin near the rows instead."""
+        """Intercepts (K,) for `coef_`; with two classes (1,), second minus first.
+
+        `predict` does not use them: for accuracy, it measures features from an origin near the
+        rows.
+        """
         self._check_is_fitted()
-        return one_row_for_two(*self.rule_.slopes())[1]
+        return as_sklearn_coefficients(*self.rule_.slopes())[1]
 
 
 def class_shares(table: AnyTable) -> Floats:
-    """(K,) share of each class in the total weight."""
+    """Return the share of each class in the total weight of the rows (K,)."""
     totals = class_totals(table)
     return np.asarray(totals / totals.sum())
 
 
 def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
-    """(K,) factors of the row weights by class, from the option `class_weight`; None for None.
+    """Return the factors (K,) of the row weights of each class; None if `class_weight` is None.
 
-    'balanced' gives all classes the same total weight and keeps the sum of the weights.
+    'balanced' gives all classes the same total weight, without changing the sum of all weights.
     """
     labels = table.schema.labels.tolist()
     if class_weight is None:
@@ -102,17 +116,17 @@ def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpaceTable:
-    """A table whose columns are the directions that its rows span, and the map back to features."""
+    """A table in the coordinates of the directions that its rows span, with the map to features."""
 
-    table: Table  # the same rows in coordinates of the directions
-    anchor: Anchor  # of the features
+    table: Table  # the rows; its columns are the directions
+    anchor: Anchor  # origin and unit of each feature
     space: RowSpace
 
     @classmethod
-    def of(
+    def from_table(
         cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
     ) -> RowSpaceTable:
-        """Find the directions of a table about an anchor of its features."""
+        """Return a table in the directions that the rows span about an anchor."""
         table.raise_bad_cell()
         offsets = anchor.offsets(table.features[:])
         space = RowSpace.from_rows(
@@ -124,36 +138,38 @@ class RowSpaceTable:
         return cls(narrow, anchor, space)
 
     def to_features(self, rule: LinearRule) -> LinearRule:
-        """Return the rule in the features that equals a rule in the directions."""
+        """Return the rule for the features that is equivalent to a rule for the directions."""
         slope, at_zero = rule.slopes()
         coef, intercept = self.space.coefficients(slope.T, at_zero)
         return LinearRule(rule.labels, self.anchor, coef.T, intercept)
 
 
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # a smaller relative deviation is rounding
+# a column with a smaller relative deviation is constant up to rounding
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnUnits:
-    """An anchor at the mean of the rows, or at zero, and the scale of each column about it."""
+    """Origin (the mean of the rows, or zero) and scale of each column."""
 
     anchor: Anchor
-    spread: Floats  # (d,) scale in units of the anchor; 0 for a constant column
+    spread: Floats  # (d,) scale of each column in units of the anchor; 0 for a constant column
 
     @property
     def inverse_spread(self) -> Floats:
-        """(d,) 1 / spread, and 0 where the spread is 0."""
+        """1 / spread (d,); 0 for a constant column, whose spread is 0."""
         spread = self.spread
         return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def column_units(table: Table, *, at_zero: bool = False) -> ColumnUnits:
-    """Mean and standard deviation of each column; checks that all cells are finite.
+    """Return origin and scale of each column: mean and standard deviation, for dense rows.
 
-    Sparse rows keep the origin 0, so that zeros stay zeros, and are scaled by the largest absolute
-    value in the column, as by scikit-learn's MaxAbsScaler. With `at_zero` dense rows have the
-    origin 0 too and are scaled by their root mean square, so that a column of ones is not constant.
-    Constant dense columns raise a warning; a sparse column is often empty.
+    For sparse rows the origin is 0, so that zeros stay zeros, and the scale is the largest absolute
+    value of the column, as in scikit-learn's `MaxAbsScaler`. With `at_zero`, the origin of dense
+    rows is 0 too, and the scale is the root mean square, so that a column of ones does not count as
+    constant. Constant columns of dense rows cause a warning; sparse columns do not, because they
+    are often empty. Raises if a cell is not finite.
     """
     if is_sparse(table.features):
         return _sparse_units(table)
@@ -168,8 +184,8 @@ def column_units(table: Table, *, at_zero: bool = False) -> ColumnUnits:
 def _dense_units(table: Table, *, at_zero: bool) -> ColumnUnits:
     single_class = Schema(table.schema.features, np.zeros(1), table.schema.named)
     codes = np.zeros(len(table), dtype=np.uint8)
-    whole = Table(single_class, table.features, codes, table.weight)
-    moments = read_moments(whole, detail="diagonal")
+    pooled = Table(single_class, table.features, codes, table.weight)
+    moments = read_moments(pooled, detail="diagonal")
     spread = np.sqrt(moments.scatter[0] / moments.weight[0])
     anchor, _ = moments.anchor.shift(moments.mean[0])
     if at_zero:

@@ -1,10 +1,10 @@
-"""LinearRegression: least-squares regression of one or several numeric responses.
+"""Linear regression of one or several numeric responses, by least squares.
 
     minimise  sum of weight (y - x'w - b)^2  +  ridge |w|^2
 
-Moments answer first. If columns are nearly collinear and the rows are available, the rows are read
-again: for a triangular factor, which does not square the condition number, and for the residuals,
-which correct the fit. The solver is `models.linear.least_squares`.
+The fit is first computed from moments. If columns are nearly collinear and the rows are available,
+these are read again: once for their triangular factor, whose condition number is not squared, and
+then for the residuals, which correct the fit. The solver is `models.linear.least_squares`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
 )
-from discriminant.estimators.base import RowEstimator
+from discriminant.estimators.base import RowEstimator, check_choice
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.least_squares import (
     LeastSquaresProblem,
@@ -42,12 +42,16 @@ from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table, as_table
 
 PRECISIONS = ("auto", "standard", "high")
-_ENOUGH = 10.0  # correct digits from moments that one correction by residuals completes
-_CORRECTIONS = 3  # maximum number of corrections by residuals
+NEEDS_ROWS = "'auto' or 'standard' where there are no rows"
+STORED_MOMENTS = "'auto' or 'standard': only the moments of earlier rows are stored"
+KEEPS_ROWS = "'auto' or 'standard' to remove rows: a triangular factor cannot be reduced"
+# if moments give this many correct digits, one correction by residuals is enough
+_ENOUGH_DIGITS = 10.0
+_CORRECTIONS = 3  # largest number of corrections by residuals
 
 
 class RegressionFit(NamedTuple):
-    """Stored fit; the names of the fields are part of the file format."""
+    """Stored fit. The field names must not change: they are part of the file format."""
 
     rule: LinearRule
     slope: Floats  # (m, d)
@@ -58,34 +62,33 @@ class RegressionFit(NamedTuple):
 class LinearRegression(RegressorMixin, RowEstimator):
     """Least-squares regression of one or several numeric responses.
 
-    Minimises  sum of weight (y - x'w - b)^2 + ridge |w|^2.  If columns are linearly dependent the
-    shortest w is used, with a warning that names them.
+    Minimises  sum of weight (y - x'w - b)^2 + ridge |w|^2.  If columns are linearly dependent, the
+    solution with the smallest norm is used, with a warning that names the columns.
 
     Parameters
     ----------
     ridge : float, default 0.0
-        Penalty on the sum (not the mean) of squares, as alpha of scikit-learn's Ridge; the
-        intercept is not penalised.
+        Penalty, relative to the sum (not the mean) of squared residuals, as `alpha` of
+        scikit-learn's `Ridge`. The intercept is not penalised.
     fit_intercept : bool, default True
         Whether to fit an intercept.
     precision : {'auto', 'standard', 'high'}, default 'auto'
-        'standard': from moments, one pass. 'high': from the triangular factor of the rows,
-        corrected by residuals in twice the precision; `partial_fit` then stores the factor.
-        'auto': moments and one correction, or 'high' if the columns are nearly collinear and the
-        rows are available.
+        'standard': fit from moments, in one pass. 'high': fit from the triangular factor of the
+        rows, and correct the result by residuals in twice the precision; `partial_fit` then stores
+        the factor. 'auto': fit from moments with one correction, or as 'high' if the columns are
+        nearly collinear and the rows are available.
 
     Attributes
     ----------
     coef_ : array of shape (d,), or (m, d) for m responses
         Coefficients in the user's units.
     intercept_ : float, or array of shape (m,)
-        Fitted value at x = 0; `predict` uses an origin near the rows instead.
+        Fitted value at x = 0. `predict` does not use it: for accuracy, it measures features from an
+        origin near the rows.
     rank_ : int
         Rank of the standardised columns.
     moments_ : ClassMoments or None
-        Moments of the features and responses; None if features outnumber rows.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
+        Moments of the features and responses; None if there are more features than rows.
 
     See Also
     --------
@@ -111,7 +114,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         self.precision = precision
 
     def __sklearn_tags__(self) -> Any:
-        """Several responses are supported."""
+        """Return the tags: several responses are supported."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
@@ -134,30 +137,29 @@ class LinearRegression(RegressorMixin, RowEstimator):
         -------
         self
         """
-        table, flat = self._open(X, y, sample_weight)
-        anchor = self._anchor(table)
+        table, flat = self._open_table(X, y, sample_weight)
+        anchor = table_anchor(table, intercept=self.fit_intercept)
         if is_wide(len(table), table.width):
             self._set_state(None, table.schema.features, flat)
-            self._set_fit(self._wide(table, anchor))
+            self._set_fit(self._wide_problem(table, anchor))
             return self
         moments = read_moments(table, detail="pooled", anchor=anchor)
         self._set_state(moments, table.schema.features, flat)
-        if self.precision == "standard":
-            self._set_fit(self._problem())
-        else:
-            self._set_fit(*self._refine(table, self._problem()))
+        problem = self._problem()
+        fit = (problem, None) if self.precision == "standard" else self._refine(table, problem)
+        self._set_fit(*fit)
         return self
 
     def fit_moments(self, moments: ClassMoments, responses: int | None = None) -> Self:
-        """Fit the model from moments of the features and, as last columns, the responses.
+        """Fit the model from moments of a table whose last columns are the responses.
 
         Parameters
         ----------
         moments : ClassMoments
-            Moments; those of several classes are used as one table.
+            Moments of features and responses. If they are by class, the classes are merged.
         responses : int or None, default None
-            Number of responses. None: the columns that `fit` named 'response 0' and so on, or else
-            the last column. Required for moments of several classes.
+            Number of responses. None: the number of columns named 'response 0' and so on, as `fit`
+            names them, or 1 if there are none. It is required if the moments are by class.
 
         Returns
         -------
@@ -166,69 +168,72 @@ class LinearRegression(RegressorMixin, RowEstimator):
         if moments.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(type(self).__name__, "pooled", "diagonal")
         if self.precision == "high":
-            raise OptionError.of(
-                "precision", "high", "'auto' or 'standard' where there are no rows"
-            )
+            raise OptionError.of("precision", "high", NEEDS_ROWS)
         if responses is None and len(moments.labels) > 1:
             allowed = f"given for moments of {len(moments.labels)} classes: how many last columns"
             raise OptionError.of("responses", None, allowed)
         count = _named_responses(moments.features) if responses is None else responses
         if not 0 < count < len(moments.features):
-            most = len(moments.features) - 1
-            raise OptionError.of("responses", count, f"from 1 to {most}, the columns less one")
+            largest = len(moments.features) - 1
+            raise OptionError.of("responses", count, f"from 1 to {largest}, the columns less one")
         self._check_options()
         self._set_state(moments, moments.features[:-count], count == 1)
         self._set_fit(self._problem())
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add rows to the fit, which is computed when it is next used; arguments as in `fit`."""
-        table, flat = self._open(X, y, sample_weight, more=True)
+        """Add rows to the fit, which is updated when it is next used.
+
+        The arguments are those of `fit`.
+        """
+        table, flat = self._open_table(X, y, sample_weight, more=True)
         self._check_has_moments()
-        held = getattr(self, "moments_", None)
-        if held is not None:
+        earlier = getattr(self, "moments_", None)
+        if earlier is not None:
             self._check_same_shape(table)
-        more = read_moments(table, detail="pooled", anchor=self._anchor(table))
-        factor = self._factor_with(table, more)
-        self._set_state(more if held is None else held + more, table.schema.features, flat, factor)
+        moments = self._read_moments(table)
+        factor = self._factor_with(table, moments)
+        moments = moments if earlier is None else earlier + moments
+        self._set_state(moments, table.schema.features, flat, factor)
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Remove rows from the fit, as if they had never been included; arguments as in `fit`."""
+        """Remove rows from the fit, as if they had never been included.
+
+        The arguments are those of `fit`.
+        """
         self._check_is_fitted()
         self._check_has_moments()
         if self._factor is not None:
-            allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
-            raise OptionError.of("precision", self.precision, allowed)
-        table, flat = self._open(X, y, sample_weight, more=True)
+            raise OptionError.of("precision", self.precision, KEEPS_ROWS)
+        table, flat = self._open_table(X, y, sample_weight, more=True)
         self._check_same_shape(table)
         assert self.moments_ is not None
-        gone = read_moments(table, detail="pooled", anchor=self._anchor(table))
-        self._set_state(self.moments_ - gone, table.schema.features, flat)
+        moments = self.moments_ - self._read_moments(table)
+        self._set_state(moments, table.schema.features, flat)
         return self
 
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Floats:
-        """(n,) or (n, m) predicted responses of rows X."""
-        rule = self._current_fit().rule
-        found = self._score_rows(rule.values, X)
-        return found[:, 0] if self._flat else found
+        """Return the predicted responses of rows X: (n,), or (n, m) for m responses."""
+        values = self._score_rows(self.rule_.values, X)
+        return values[:, 0] if self._flat else values
 
     @property
     def rule_(self) -> LinearRule:
-        """Fitted linear rule with one score per response."""
+        """Fitted linear rule, with one score per response."""
         return self._current_fit().rule
 
     @property
     def coef_(self) -> Floats:
-        """(d,) or (m, d) coefficients in the user's units."""
+        """Coefficients in the user's units: (d,), or (m, d) for m responses."""
         slope = self._current_fit().slope
         return slope[0] if self._flat else slope
 
     @property
     def intercept_(self) -> Any:
-        """Fitted value at x = 0."""
+        """Fitted value at x = 0: a number, or (m,) for m responses."""
         at_zero = self._current_fit().at_zero
         return float(at_zero[0]) if self._flat else at_zero
 
@@ -240,19 +245,21 @@ class LinearRegression(RegressorMixin, RowEstimator):
     # --- inside -----------------------------------------------------------------------------------
 
     def _check_has_moments(self) -> None:
-        """Raise if the fit stored no moments, because features outnumber rows."""
+        """Raise if the fit stored no moments, because there are more features than rows."""
         if getattr(self, "moments_", self) is None:
             raise MomentsMismatchError.not_stored(self.n_features_in_)
 
     def _check_options(self) -> None:
         check_ridge(self.ridge)
-        if self.precision not in PRECISIONS:
-            raise OptionError.of("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
+        check_choice("precision", self.precision, PRECISIONS)
 
-    def _open(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
-        """Validate rows and responses; with `more`, match the column names of earlier rows."""
+    def _open_table(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
+        """Validate rows and responses and return them as a table.
+
+        With `more`, columns are matched by name with those of the rows fitted before.
+        """
         self._check_options()
-        responses = open_responses(y, type(self).__name__)
+        responses = validate_responses(y, type(self).__name__)
         flat = responses.ndim == 1
         columns = responses[:, None] if flat else responses
         match = self._schema if more and hasattr(self, "_schema") else None
@@ -261,13 +268,12 @@ class LinearRegression(RegressorMixin, RowEstimator):
             raise ShapeError.of_lengths("y", len(columns), len(table))
         return table, flat
 
-    def _anchor(self, table: Table) -> Anchor:
-        anchor = anchor_of(table)
-        return anchor if self.fit_intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
+    def _read_moments(self, table: Table) -> ClassMoments:
+        anchor = table_anchor(table, intercept=self.fit_intercept)
+        return read_moments(table, detail="pooled", anchor=anchor)
 
     def _check_same_shape(self, table: Table) -> None:
-        if table.width != self.n_features_in_:
-            raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
+        self._check_width(table.width)
         assert self.moments_ is not None and table.responses is not None
         fitted = len(self.moments_.features) - self.n_features_in_
         if table.responses.shape[1] != fitted:
@@ -298,32 +304,30 @@ class LinearRegression(RegressorMixin, RowEstimator):
         return self._fitted
 
     def _problem(self) -> LeastSquaresProblem:
-        """Problem from the moments, or from the factor if one is stored."""
+        """Return the least-squares problem, from the stored factor or else from the moments."""
         assert self.moments_ is not None
         count = len(self.moments_.features) - self.n_features_in_
         if self._factor is not None:
-            return self._from_factor(self._factor, count)
-        return problem_from_moments(
-            self.moments_, responses=count, ridge=self.ridge, intercept=bool(self.fit_intercept)
-        )
+            return problem_from_factor(self._factor, responses=count, **self._penalty())
+        return problem_from_moments(self.moments_, responses=count, **self._penalty())
 
-    def _from_factor(self, factor: ScatterFactor, responses: int) -> LeastSquaresProblem:
-        return problem_from_factor(
-            factor, responses=responses, ridge=self.ridge, intercept=bool(self.fit_intercept)
-        )
+    def _penalty(self) -> dict[str, Any]:
+        return {"ridge": self.ridge, "intercept": bool(self.fit_intercept)}
 
-    def _factor_with(self, table: Table, more: ClassMoments) -> ScatterFactor | None:
-        """Factor of the earlier rows and these; only for high precision."""
+    def _factor_with(self, table: Table, moments: ClassMoments) -> ScatterFactor | None:
+        """Return the factor of the rows fitted before and of this table.
+
+        Return None unless the precision is 'high'.
+        """
         if self.precision != "high":
             return None
-        kept = getattr(self, "_factor", None)
-        if kept is None and hasattr(self, "moments_"):
-            allowed = "'auto' or 'standard': of the rows before only moments are kept"
-            raise OptionError.of("precision", "high", allowed)
-        part = fold(table, ScatterFactorReading(more.features, more.anchor))
-        return part if kept is None else kept + part
+        earlier = getattr(self, "_factor", None)
+        if earlier is None and hasattr(self, "moments_"):
+            raise OptionError.of("precision", "high", STORED_MOMENTS)
+        factor = fold(table, ScatterFactorReading(moments.features, moments.anchor))
+        return factor if earlier is None else earlier + factor
 
-    def _wide(self, table: Table, anchor: Anchor) -> LeastSquaresProblem:
+    def _wide_problem(self, table: Table, anchor: Anchor) -> LeastSquaresProblem:
         assert table.responses is not None
         places = np.arange(len(anchor.unit))
         offsets = (
@@ -331,29 +335,25 @@ class LinearRegression(RegressorMixin, RowEstimator):
             anchor.select(places[table.width :]).offsets(table.responses),
         )
         return problem_from_rows(
-            table.schema.features,
-            anchor,
-            offsets,
-            weight=table.weight,
-            ridge=self.ridge,
-            intercept=bool(self.fit_intercept),
+            table.schema.features, anchor, offsets, weight=table.weight, **self._penalty()
         )
 
     def _refine(
         self, table: Table, problem: LeastSquaresProblem
     ) -> tuple[LeastSquaresProblem, LinearFit]:
-        """Read the rows again: for a factor if moments are too inexact, and for residuals."""
+        """Read the rows again: for a factor if the moments are too inexact, and for residuals."""
         assert self.moments_ is not None
-        exact = self.precision == "high" or problem.solver.digits < _ENOUGH
+        exact = self.precision == "high" or problem.solver.digits < _ENOUGH_DIGITS
         if exact:
             factor = fold(table, ScatterFactorReading(self.moments_.features, self.moments_.anchor))
             self._factor = factor if self.precision == "high" else None
-            problem = self._from_factor(factor, len(self.moments_.features) - table.width)
+            count = len(self.moments_.features) - table.width
+            problem = problem_from_factor(factor, responses=count, **self._penalty())
         return problem, _correct_by_residuals(table, problem, exact=exact)
 
 
 def _named_responses(columns: tuple[str, ...]) -> int:
-    """Number of last columns that are named as `fit` names responses; at least one.
+    """Return the number of columns at the end that are named as `fit` names responses; at least 1.
 
     >>> _named_responses(("response time", "response 0", "response 1"))
     2
@@ -366,7 +366,7 @@ def _named_responses(columns: tuple[str, ...]) -> int:
 
 
 def _correct_by_residuals(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> LinearFit:
-    """Correct the fit by its residuals until that changes or improves nothing."""
+    """Correct the fit by its residuals until a correction no longer changes or improves it."""
     line, last = problem.solve(), 0.5
     for _ in range(_CORRECTIONS if exact else 1):
         reading = ResidualReading(
@@ -376,13 +376,22 @@ def _correct_by_residuals(table: Table, problem: LeastSquaresProblem, *, exact: 
         if not change < last:
             break
         line, last = better, change / 2
-        if change * 10.0 ** (1.0 - problem.solver.digits) < 1e-17:  # what is still to be corrected
+        if change * 10.0 ** (1.0 - problem.solver.digits) < 1e-17:  # size of another correction
             break
     return line
 
 
-def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
-    """Validate responses: finite numbers of shape (n,) or (n, m)."""
+def table_anchor(table: Table, *, intercept: bool) -> Anchor:
+    """Return the anchor of a table: origin and unit of each column.
+
+    Without an intercept, the origin is zero.
+    """
+    anchor = anchor_of(table)
+    return anchor if intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
+
+
+def validate_responses(y: Any, name: str) -> npt.NDArray[Any]:
+    """Return responses of shape (n,) or (n, m) as floats; raise unless all are finite numbers."""
     if y is None:
         raise LabelError.absent(name)
     values = np.asarray(y)
@@ -397,14 +406,13 @@ def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
     wrong = np.argwhere(~np.isfinite(numbers))
     if len(wrong):
         row, *column = (int(i) for i in wrong[0])
-        what = (
-            ResponseError.missing if np.isnan(numbers[tuple(wrong[0])]) else ResponseError.infinite
-        )
-        raise what(row, column[0] if column else 0)
+        missing = np.isnan(numbers[tuple(wrong[0])])
+        error = ResponseError.missing if missing else ResponseError.infinite
+        raise error(row, column[0] if column else 0)
     return numbers
 
 
 def check_ridge(ridge: Any) -> None:
-    """Raise OptionError unless ridge is a finite number, 0 or more."""
+    """Raise `OptionError` unless `ridge` is a finite number of at least 0."""
     if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
-        raise OptionError.of("ridge", ridge, "a number that is not negative")
+        raise OptionError.of("ridge", ridge, "a number, 0 or more")

@@ -1,16 +1,15 @@
 """Logistic regression by maximum likelihood, with penalties, separation checks and inference.
 
-The rows are read once for their moments and then once for each iteration. The answer does not
-depend on the solver, on the units of the columns or on their origin. A table is fitted in the
-coordinates that suit it:
+The rows are read once for their moments and then once for each iteration. The solution does not
+depend on the solver, nor on the units and origin of the columns. The coordinates in which a table
+is fitted depend on its shape and on the penalty:
 
     tall      whitened coordinates from the products of the features
     wide      the directions that the rows span, for more features than rows
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-`LikelihoodInference`, shared with `linear.glm`, adds standard errors and tests to a model
-fitted by likelihood.
+The base class `LikelihoodInference`, which `linear.glm` uses too, adds standard errors and tests.
 """
 
 from __future__ import annotations
@@ -24,10 +23,15 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.profile_likelihood import DroppedFeature, Peak, drop_each, profile
+from discriminant.assessment.inference.profile_likelihood import (
+    DroppedFeature,
+    Peak,
+    drop_each,
+    profile,
+)
 from discriminant.assessment.inference.summary import CoefficientSummary
 from discriminant.assessment.inference.wald import ClassFit, Inference, inference_state
-from discriminant.engines.dispatch import anchor_of, fold, read_moments
+from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, table_in_memory
 from discriminant.errors import (
@@ -36,11 +40,17 @@ from discriminant.errors import (
     NotConvergedWarning,
     OptionError,
     SeparationWarning,
-    ShapeError,
     merge_warnings,
     warn,
 )
-from discriminant.estimators.base import Prior, as_partitioned, class_totals
+from discriminant.estimators.base import (
+    Prior,
+    check_choice,
+    class_totals,
+    partitioned_or_none,
+    predicted_codes,
+    second_minus_first,
+)
 from discriminant.estimators.linear.iterative import (
     ClassWeight,
     LinearClassifier,
@@ -48,6 +58,7 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
+from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.elastic_net import ColumnScales, fit_elastic_net
@@ -59,12 +70,11 @@ from discriminant.models.linear.logistic import (
     Solver,
     fit_logistic,
     fit_logistic_scaled,
-    penalty_scale,
+    penalty_factors,
 )
 from discriminant.models.linear.optimise import GRADIENT, PenalisedLoss
 from discriminant.models.linear.separation import Separation, detect_separation
 from discriminant.models.rules import LinearRule
-from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
@@ -74,17 +84,18 @@ from discriminant.table.blocks import Block, Floats, Labels, is_sparse
 from discriminant.table.memory import Table, as_table
 
 METHODS = ("wald", "profile")
-_SAME_DEVIANCE = 1e-6  # relative difference between deviances of the same rows
-_FLAT = 1e-5  # a steeper gradient is not at the maximum of the likelihood
-_LARGE = 1500  # features of sparse rows beyond which their products are not formed
-_LONG = 5_000_000  # numbers in a table that is not read again only to confirm convergence
+_DEVIANCE_TOLERANCE = 1e-6  # relative difference between deviances of the same rows
+_MAX_GRADIENT = 1e-5  # a steeper gradient is not at the maximum of the likelihood
+_MAX_PRODUCTS = 1500  # features of sparse rows beyond which their products are not formed
+_LONG_TABLE = 5_000_000  # numbers in a table that is not read again only to confirm convergence
+_MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
 
 class LikelihoodInference:
-    """Standard errors, intervals and tests of the coefficients of a model fitted by likelihood.
+    """Base class: standard errors, intervals and tests for models fitted by maximum likelihood.
 
-    A subclass defines `inference`, from state stored by its fit, and `_likelihood_peak`.
+    A subclass defines `inference`, which uses state stored by its fit, and `_likelihood_peak`.
     """
 
     def inference(self) -> Inference:
@@ -92,7 +103,7 @@ class LikelihoodInference:
         raise NotImplementedError
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        """The likelihood of the rows of the fit, opened again, at its maximum."""
+        """Return the likelihood at its maximum; the caller passes the rows of the fit again."""
         raise NotImplementedError
 
     def summary(self, level: float = 0.95) -> CoefficientSummary:
@@ -127,22 +138,21 @@ class LikelihoodInference:
         level : float, default 0.95
             Confidence level.
         method : {'wald', 'profile'}, default 'wald'
-            'wald': estimate -+ quantile times standard error. 'profile': where the profile
-            likelihood has fallen by the quantile of its chi-squared distribution; this refits the
-            model many times.
+            'wald': the estimate plus and minus a normal quantile times the standard error.
+            'profile': the values that a likelihood ratio test does not reject, with all other
+            coefficients re-estimated for each value. This refits the model many times.
         X, y, sample_weight, offset
-            The rows of the fit, for 'profile': a model stores no rows.
+            The rows of the fit, needed for 'profile' because a model does not store them.
         progress : callable, default None
-            Called after each end of a profile interval with the number done and the total.
+            Called after each end point of a profile interval, with the number done and the total.
 
         Returns
         -------
         array of shape (p, 2)
-            In the order of `summary()`, the intercept first.
+            Lower and upper end points, in the order of `summary()` with the intercept first.
         """
         _check_level(level)
-        if method not in METHODS:
-            raise OptionError.of("method", method, f"one of {', '.join(METHODS)}")
+        check_choice("method", method, METHODS)
         inference = self.inference()
         if method == "wald":
             return inference.wald(level)
@@ -156,7 +166,7 @@ class LikelihoodInference:
         sample_weight: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> list[DroppedFeature]:
-        """Test each feature by the likelihood ratio of a fit without it.
+        """Test each feature by a likelihood ratio test against the model without that feature.
 
         Parameters
         ----------
@@ -173,16 +183,16 @@ class LikelihoodInference:
         return drop_each(peak, inference)
 
     def _reopen_likelihood(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        """The likelihood of rows given again; raise InferenceError if they are not those fitted."""
+        """Return the likelihood of the rows of the fit; raise `InferenceError` for other rows."""
         if X is None or y is None:
             raise InferenceError.needs_rows(what)
         peak = self._likelihood_peak(X, y, weight, offset)
         deviance, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
-        if not abs(deviance - fitted) <= _SAME_DEVIANCE * max(abs(fitted), 1e-6):
+        if not abs(deviance - fitted) <= _DEVIANCE_TOLERANCE * max(abs(fitted), 1e-6):
             raise InferenceError.other_deviance(deviance, fitted)
-        if peak.point.max_gradient > _FLAT and self.inference().converged:
+        if peak.point.max_gradient > _MAX_GRADIENT and self.inference().converged:
             raise InferenceError.other_gradient(peak.point.max_gradient)
-        if peak.point.max_gradient > _FLAT:
+        if peak.point.max_gradient > _MAX_GRADIENT:
             raise InferenceError.not_converged(what, peak.point.max_gradient)
         return peak
 
@@ -201,34 +211,36 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
         mean of -log P(class|x)  +  ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)
 
-    the intercepts not penalised. Separated classes, for which no finite maximum exists, are
-    detected and reported (`separation_`).
+    The intercepts are not penalised. For separated classes no finite maximum of the likelihood
+    exists; they are detected and reported (`separation_`).
 
     Parameters
     ----------
     link : {'logit', 'probit', 'cloglog', 'cauchit'}, default 'logit'
-        Link function; other links than 'logit' only for two classes.
+        Link function. All but 'logit' require two classes.
     ridge : float, default 0.0
-        Strength of the penalty; 0 is maximum likelihood.
+        Strength of the penalty. With 0 the fit is by maximum likelihood.
     l1_ratio : float, default 0.0
-        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); between them the
-        elastic net. With a share above 0, some coefficients are exactly zero.
+        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); values in between are
+        the elastic net. If it is above 0, some coefficients may be exactly zero.
     standardize : bool, default True
-        Whether the penalty applies to the coefficients of columns with variance one.
+        True: penalise the coefficients of standardised columns. False: those of the columns as they
+        are.
     intercept : bool, default True
         Whether to fit intercepts.
     class_weight : None, 'balanced' or dict by label, default None
-        Cost of misclassifying a row of each class. Rows are fitted with these weights and
-        `predict` uses them. The intercepts are corrected afterwards (King & Zeng 2001), so that
-        probabilities are those of the sampled population: `predict` then need not return the most
-        probable class. With intercept=False, probabilities are those of the weighted rows.
+        Cost of misclassifying a row of each class. The fit weights the rows by these costs, and
+        `predict` minimises the expected cost. The intercepts are corrected after the fit (King &
+        Zeng 2001), so that probabilities are those of the unweighted rows; the predicted class is
+        then not always the most probable one. With intercept=False, probabilities are those of the
+        weighted rows.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for prediction, in place of the class shares of the rows.
+        Class priors for prediction. None: the class shares of the rows.
     bias_reduction : {None, 'jeffreys'}, default None
-        'jeffreys': Firth's penalty, which is finite for separated classes and less biased for few
-        rows.
+        'jeffreys': Firth's penalty. The estimates are finite even for separated classes, and less
+        biased if there are few rows.
     solver : {'auto', 'newton', 'lbfgs', 'gradient'}, default 'auto'
-        Optimiser; all give the same answer.
+        Optimiser. All of them reach the same solution.
     max_iter : int, default 1000
         Maximum number of passes over the rows.
     progress : callable or None, default None
@@ -236,28 +248,25 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
     coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
-        Coefficients in the user's units. One row is the score of `classes_[1]`; of more classes
-        the rows sum to zero.
+        Coefficients in the user's units. With two classes they are those of the log odds of
+        `classes_[1]` (for the logit link); with more classes they sum to zero over the classes.
     prior_ : array of shape (K,)
-        Class priors of the posteriors: the class shares of the rows, or `prior`.
+        Class priors that the posteriors assume: `prior`, or the class shares of the rows.
     separation_ : {'none', 'quasi', 'complete'} or None
-        Whether the classes are separated; None if a penalty makes the question irrelevant.
+        Whether the classes are separated. None if it was not tested, because a penalty keeps the
+        coefficients finite.
     separation_found_ : Separation or None
         Which columns separate which classes, if any do.
     converged_ : bool
-        Whether the gradient is at most 1e-8 in standardised columns, the Newton decrement at most
-        1e-10, and no class separated.
+        Whether the gradient for standardised columns is at most 1e-8, the Newton decrement is at
+        most 1e-10, and no classes are separated.
     n_passes_, n_iter_ : int
-        Passes over the rows during the iteration.
+        Number of passes over the rows during the iteration.
     loss_path_ : array of shape (passes,)
         Penalised mean loss at each pass.
     link_ : str
         Link function of the fit.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -282,7 +291,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
     link_: LinkName
     separation_: str | None
     separation_found_: Separation | None
-    _kept: ClassFit | None  # for `inference`, if that is meaningful
+    _kept: ClassFit | None  # state for `inference`; None if there is no valid inference
     _partitions = True
 
     def __init__(
@@ -313,7 +322,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
-        """Without an intercept the boundary passes through the origin and may fit badly."""
+        """Return the tags: without an intercept, accuracy may be poor."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags
@@ -354,7 +363,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
             self._set_rule(table, self._with_prior(result.rule))
 
     def _set_report(self, result: TableFit, options: LogisticOptions, *, weighted: bool) -> None:
-        """Set the attributes on the iteration and on separation, and warn."""
+        """Set the attributes about convergence and separation, and warn if necessary."""
         end, separation = result.fit.descent, result.separation
         self.link_ = options.link
         self.separation_ = None if separation is None else separation.kind
@@ -368,15 +377,15 @@ class Logistic(LikelihoodInference, LinearClassifier):
         if separation:
             warn(SeparationWarning.of(separation.kind, separation.columns, separation.classes))
         elif not end.converged:
+            remedy = ["drop columns that nearly depend on others"] if self.bias_reduction else []
             facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
-            if self.bias_reduction:
-                drop = "drop columns that nearly depend on others"
-                warn(NotConvergedWarning.of_gradient(*facts, drop))
-            else:
-                warn(NotConvergedWarning.of_gradient(*facts))
+            warn(NotConvergedWarning.of_gradient(*facts, *remedy))
 
     def _prior_correction(self, share: Floats, labels: Labels) -> Floats:
-        """(K,) added to log posteriors: undoes class weights and replaces the priors."""
+        """Return terms (K,) to add to log posteriors, and set `prior_`.
+
+        They undo the effect of class weights and replace the class shares by `prior`.
+        """
         self.prior_ = share
         if self.prior is None:
             return -self._log_cost
@@ -384,30 +393,33 @@ class Logistic(LikelihoodInference, LinearClassifier):
         return np.asarray(np.log(self.prior_) - np.log(share) - self._log_cost)
 
     def _with_prior(self, rule: LinearRule) -> LinearRule:
-        """With the logit link, priors are intercepts."""
+        """Return the rule with the prior correction added to the intercepts; logit link only."""
         if self.link_ != "logit" or not self._tilt.any():
             return rule
         tilt = self._tilt if len(rule.intercept) > 1 else self._tilt[1:] - self._tilt[:1]
         return replace(rule, intercept=rule.intercept + tilt)
 
-    # --- for export: posteriors follow from `rule_` and these two --------------------------------
+    # --- for export: posteriors are computed from `rule_` and the next two properties -------------
 
     @property
     def cost_lift_(self) -> Floats:
-        """(K,) log costs of an error, added to log posteriors by `predict` only."""
+        """Log costs of misclassification (K,), which only `predict` adds to the log posteriors."""
         self._check_is_fitted()
         return self._log_cost
 
     @property
     def prior_lift_(self) -> Floats:
-        """(K,) added to log posteriors for priors and weights; with the logit part of `rule_`."""
+        """Terms (K,) that are added to log posteriors for priors and class weights.
+
+        With the logit link, `rule_` already includes them.
+        """
         self._check_is_fitted()
         return self._tilt
 
     # --- prediction -----------------------------------------------------------------------------
 
     def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row, or the least costly by `class_weight`.
+        """Predict the most probable class of each row; with `class_weight`, that of least cost.
 
         Parameters
         ----------
@@ -421,35 +433,52 @@ class Logistic(LikelihoodInference, LinearClassifier):
         array of shape (n,)
             Labels.
         """
+        if prior is None and self._fast and not self._log_cost.any():
+            return super().predict(X)
         scores = self._log_scores(X, prior) + self._log_cost
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        return np.asarray(self.classes_[predicted_codes(scores)])
 
     def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """(n, K) log posterior probabilities, exact in the tails; arguments as in `predict`."""
+        """Return log posteriors (n, K), accurate for very small probabilities too.
+
+        The arguments are those of `predict`.
+        """
         return log_posterior(self._log_scores(X, prior))
 
     def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """(n, K) posterior probabilities of the classes; arguments as in `predict`."""
+        """Return posterior probabilities (n, K).
+
+        The arguments are those of `predict`.
+        """
+        if prior is None and self._fast:
+            return self._map_scores(self.rule_.scores, posterior, X)
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores as `predict` compares them; with two classes (n,), second minus first.
+        """Return the scores (n, K) that `predict` compares; with two classes, second minus first.
 
-        With `class_weight` they are the logs of `predict_proba` plus the logs of the weights.
+        With `class_weight`, scores are the logs of `predict_proba` plus the logs of the class
+        weights.
         """
-        scores = self._log_scores(X, None) + self._log_cost
-        return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
+        return second_minus_first(self._log_scores(X, None) + self._log_cost)
+
+    @property
+    def _fast(self) -> bool:
+        """Whether the posterior is the softmax of the scores of `rule_`."""
+        self._check_is_fitted()
+        return self.link_ == "logit"
 
     def _log_scores(self, X: Any, prior: Prior | None) -> Floats:
-        """(n, K) log posteriors up to a constant of each row."""
+        """Return log posteriors (n, K) up to a constant for each row."""
         scores = self._rule_scores(X)
         if self.link_ != "logit":
-            with np.errstate(over="ignore", invalid="ignore"):  # tails beyond float64 are -inf
+            # logs of tail probabilities that underflow are -inf
+            with np.errstate(over="ignore", invalid="ignore"):
                 sides = LINK_TAILS[self.link_](scores[:, 0])
             scores = np.column_stack([sides.log_zero, sides.log_one]) + self._tilt
         elif scores.shape[1] == 1:
             odds = scores[:, 0]
-            infinite = odds == np.inf  # the larger score must be finite
+            infinite = odds == np.inf  # the score of one of the two classes must be finite
             first, second = np.where(infinite, -np.inf, 0.0), np.where(infinite, 0.0, odds)
             scores = np.column_stack([first, second])
         if prior is None:
@@ -472,34 +501,30 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         assert self._kept is not None
-        state = self._kept
-        names = self._schema if self._schema.named else None
-        table: AnyTable = as_partitioned(X, y, weight) or as_table(
+        state, names = self._kept, self._schema if self._schema.named else None
+        table: AnyTable = partitioned_or_none(X, y, weight) or as_table(
             X, y, weight=weight, labels=self.classes_, name="Logistic", match=names
         )
-        if table.width != self.n_features_in_:
-            raise ShapeError.of_width(table.width, self.n_features_in_, "Logistic")
+        self._check_width(table.width)
         K = len(self.classes_)
         loss = SoftmaxLoss(K) if K > 2 else BinaryLoss(self.link_)
         read = partial(fold, table)
-        objective = PenalisedLoss(read, state.features, state.anchor, loss, state.coordinates, None)
-        if self.bias_reduction is None:
-            return Peak(objective, state.theta)
-        return Peak(JeffreysLoss(objective, state.coordinates), state.theta)
+        objective: Any = PenalisedLoss(
+            read, state.features, state.anchor, loss, state.coordinates, None
+        )
+        if self.bias_reduction is not None:
+            objective = JeffreysLoss(objective, state.coordinates)
+        return Peak(objective, state.theta)
 
     # --- options --------------------------------------------------------------------------------
 
     def _check_options(self) -> None:
-        if self.link not in LINK_TAILS:
-            raise OptionError.of("link", self.link, f"one of {', '.join(LINK_TAILS)}")
-        ridge: Any = self.ridge
-        if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
-            raise OptionError.of("ridge", ridge, "a number, 0 or more")
+        check_choice("link", self.link, LINK_TAILS)
+        check_ridge(self.ridge)
         l1_ratio: Any = self.l1_ratio
         if not (isinstance(l1_ratio, Real) and 0.0 <= float(l1_ratio) <= 1.0):
             raise OptionError.of("l1_ratio", l1_ratio, "a number from 0 to 1")
-        if self.solver not in SOLVERS:
-            raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
+        check_choice("solver", self.solver, SOLVERS)
         if self.bias_reduction not in (None, "jeffreys"):
             raise OptionError.of("bias_reduction", self.bias_reduction, "None or 'jeffreys'")
         if self.bias_reduction and self.solver != "auto":
@@ -529,13 +554,13 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
 
 def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: bool) -> str:
-    """Why there is no inference, and what to do about it."""
+    """Return why there is no inference and what to do, as text."""
     if options.ridge:
         return f"ridge={options.ridge:g} biases the estimates. Fit with ridge=0."
     if result.separation:
         return (
             f"the classes are separated ({result.separation.kind}), so that no estimate is finite. "
-            'Estimates with bias_reduction="jeffreys" are.'
+            'Use bias_reduction="jeffreys" to get finite estimates.'
         )
     if weighted:
         return (
@@ -563,7 +588,7 @@ def _reweight(table: AnyTable, factors: Floats) -> AnyTable:
     return replace(table, weight=weight if table.weight is None else weight * table.weight)
 
 
-# --- fitting in the coordinates that suit the table ----------------------------------------------
+# --- fitting in coordinates that depend on the shape of the table ---------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -571,17 +596,18 @@ class TableFit:
     """Fit of a logistic model to a table."""
 
     fit: LogisticFit
-    rule: LinearRule  # K scores, or one for two classes
-    separation: Separation | None = None  # None if it was not tested
-    inference: ClassFit | None = None  # state for inference, if that is meaningful
+    rule: LinearRule  # K scores; with two classes a single one
+    separation: Separation | None = None  # None if separation was not tested
+    inference: ClassFit | None = None  # None if there is no valid inference
     wide: bool = False  # whether there are more features than rows
 
 
 def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
-    """Fit a table in the coordinates that suit it."""
-    lightest = _smallest_weight(table)
+    """Fit a table in coordinates that depend on its shape and on the penalty."""
     options = replace(
-        options, skip_confirmation=len(table) * table.width > _LONG, min_row_weight=lightest
+        options,
+        skip_confirmation=len(table) * table.width > _LONG_TABLE,
+        min_row_weight=_smallest_weight(table),
     )
     if options.ridge and options.l1_ratio:
         return _fit_net(table, options)
@@ -599,36 +625,33 @@ def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
     rule = fit.rule(table.schema.labels)
     if options.ridge:
         return TableFit(fit, rule)
-    separated = None
+    separation = None
     if not options.jeffreys:
-        separated = _test_separation(fit, read, moments, intercept=options.intercept)
-    state = None if separated else inference_state(fit, read, moments, options.link)
-    return TableFit(fit, rule, separated, state)
+        separation = _test_separation(fit, read, moments, intercept=options.intercept)
+    state = None if separation else inference_state(fit, read, moments, options.link)
+    return TableFit(fit, rule, separation, state)
 
 
 def _fit_wide(table: Table, options: LogisticOptions) -> TableFit:
-    """Fit in the directions that the rows span, in which columns are standardised already."""
-    anchor = anchor_of(table)
-    if not options.intercept:
-        anchor = Anchor(np.zeros_like(anchor.origin), anchor.unit)
-    directions = RowSpaceTable.of(
+    """Fit in the directions that the rows span, with standardised columns."""
+    anchor = table_anchor(table, intercept=options.intercept)
+    directions = RowSpaceTable.from_table(
         table, anchor, centred=options.intercept, standardize=options.standardize
     )
     result = _fit_tall(directions.table, replace(options, standardize=False))
-    separated = result.separation
-    if separated:
-        separated = replace(separated, columns=table.schema.features, direction=None)
-    return TableFit(result.fit, directions.to_features(result.rule), separated, wide=True)
+    separation = result.separation
+    if separation:
+        separation = replace(separation, columns=table.schema.features, direction=None)
+    return TableFit(result.fit, directions.to_features(result.rule), separation, wide=True)
 
 
 def _fit_sparse(table: Table, options: LogisticOptions) -> TableFit:
     if not options.ridge or options.jeffreys:
-        raise OptionError.of(
-            "ridge",
-            options.ridge,
+        allowed = (
             f"more than 0 for sparse rows of {table.width} features (1/{len(table)}, one over "
-            "the rows, is what liblinear calls C=1), without bias_reduction",
+            "the rows, is what liblinear calls C=1), without bias_reduction"
         )
+        raise OptionError.of("ridge", options.ridge, allowed)
     if options.solver not in ("auto", "lbfgs"):
         allowed = f"'auto' or 'lbfgs' for sparse rows of {table.width} features"
         raise OptionError.of("solver", options.solver, allowed)
@@ -645,10 +668,8 @@ def _fit_sparse(table: Table, options: LogisticOptions) -> TableFit:
 
 def _fit_net(table: AnyTable, options: LogisticOptions) -> TableFit:
     if isinstance(table, Table) and is_large_sparse(table):
-        features = table.schema.features
-        columns = ColumnScales.of_sums(
-            read_column_sums(table), features=features, weight=class_totals(table)
-        )
+        sums, features = read_column_sums(table), table.schema.features
+        columns = ColumnScales.of_sums(sums, features=features, weight=class_totals(table))
     else:
         moments = read_moments(table, detail="diagonal")
         columns = ColumnScales.of_moments(moments, intercept=options.intercept)
@@ -657,42 +678,44 @@ def _fit_net(table: AnyTable, options: LogisticOptions) -> TableFit:
 
 
 def is_large_sparse(table: AnyTable) -> bool:
-    """Whether rows are sparse, with too many columns to form their products."""
+    """Return whether rows are sparse and have too many columns to form products of features."""
     if isinstance(table, PartitionedTable):
         return False
-    return is_sparse(table.features) and table.width > _LARGE
+    return is_sparse(table.features) and table.width > _MAX_PRODUCTS
 
 
 def _test_separation(
     fit: LogisticFit, read: Pass, moments: ClassMoments, *, intercept: bool
 ) -> Separation:
-    """Separation of the classes: none if overlap is proved, else by a linear programme."""
+    """Test whether classes are separated.
+
+    This solves a linear programme, unless the classes provably overlap.
+    """
     if fit.overlap:
         return Separation("none", None, (), (), 0)
-    coef, level = fit.coordinates.coefficients(fit.descent.theta)
-    if coef.shape[1] == 1:
-        coef, level = np.hstack([-coef, coef]), np.hstack([-level, level])
-    spread = penalty_scale(moments.at(fit.anchor), standardize=True, intercept=intercept)
+    start = np.vstack(fit.coordinates.coefficients(fit.descent.theta))
+    if start.shape[1] == 1:
+        start = np.hstack([-start, start])
     return detect_separation(
         read,
         anchor=fit.anchor,
         features=moments.features,
         labels=moments.labels,
-        spread=spread,
-        start=np.vstack([coef, level]),
+        spread=penalty_factors(moments.at(fit.anchor), standardize=True, intercept=intercept),
+        start=start,
         intercept=intercept,
     )
 
 
 def read_column_sums(table: Table) -> ColumnSums:
-    """Read column sums in two passes: for the means, and about them."""
+    """Read the means and the sums about them of each column, in two passes."""
     features = table.schema.features
     first: ColumnSums = fold(table, ColumnSumsReading(features, np.zeros(table.width)))
     return fold(table, ColumnSumsReading(features, first.mean))
 
 
 def _smallest_weight(table: AnyTable) -> float:
-    """The smallest positive weight of a row."""
+    """Return the smallest positive weight of a row."""
     if isinstance(table, PartitionedTable):
         return table.min_weight
     if table.weight is None:
@@ -701,12 +724,13 @@ def _smallest_weight(table: AnyTable) -> float:
 
 
 def sample_rows(table: AnyTable) -> Block:
-    """Quasi-random sample of rows with positive weight, without replacement."""
+    """Draw a quasi-random sample of rows with positive weight, without replacement."""
     if isinstance(table, PartitionedTable):
         table = table.sample
     weighted = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if weighted is None else len(weighted)
-    count = min(rows, int(np.clip(_SAMPLE // table.numbers_per_row, 2048, 32768)))
+    largest = int(np.clip(_SAMPLE // table.numbers_per_row, _MIN_SAMPLE, 32768))
+    count = min(rows, largest, max(_MIN_SAMPLE, rows // 5))
     if count == len(table):
         return table.block(0, count)
     places = np.arange(count) + np.random.default_rng(0).random(count)

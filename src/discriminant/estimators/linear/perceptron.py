@@ -1,4 +1,4 @@
-"""Perceptron: a linear classifier that moves its boundary only for misclassified rows.
+"""Perceptron: a linear classifier that updates its weights only for misclassified rows.
 
     row by row   w_true += x,  w_winner -= x        for a row that is wrong or on the boundary
     batch        w      += sum over wrong rows      gradient descent on the perceptron criterion J_p
@@ -18,10 +18,8 @@ from sklearn.utils import check_random_state
 
 from discriminant.engines.dispatch import fold
 from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, warn
-from discriminant.estimators.linear.iterative import (
-    LinearClassifier,
-    column_units,
-)
+from discriminant.estimators.base import check_choice
+from discriminant.estimators.linear.iterative import LinearClassifier, column_units
 from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_batch, train_online
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
@@ -31,71 +29,70 @@ from discriminant.table.memory import Table
 
 KEEPS = {"pocket": "pocket rule", "last": "last rule", "average": "average rule"}
 UPDATES = ("row", "batch")
-_SPARSE_ROWS = 1 << 14  # rows in a block
-_QUICK = 100_000  # numbers in the linear programme that decides whether a boundary exists
+_SPARSE_ROWS = 1 << 14  # number of rows in a block
+# largest size, in numbers, of a linear programme that decides whether a boundary exists
+_QUICK = 100_000
 
 
 class Perceptron(LinearClassifier):
     """Rosenblatt's perceptron for two or more classes.
 
-    Rows are visited one by one; a row that is misclassified, or on the boundary, is added to the
-    weights of its class and subtracted from those of the predicted class. This ends if and only if
-    a linear boundary classifies every row correctly, after at most R^2 / gamma^2 updates
-    (`bound_`). Otherwise the best rule met (the pocket) is kept, with a warning that gives the
-    number of misclassified rows: NotSeparatedWarning if no linear boundary exists,
-    NotConvergedWarning if one exists or if that is unknown; more passes may then find it.
+    Rows are visited one by one. A row that is misclassified, or on the boundary, is added to the
+    weights of its class and subtracted from those of the predicted class. If a linear boundary
+    classifies every row correctly, the updates end after at most R^2 / gamma^2 of them (`bound_`).
+    Otherwise they never end, and the model keeps the best rule that occurred (the pocket), with a
+    warning that gives the number of misclassified rows. It is a `NotSeparatedWarning` if no
+    separating boundary exists. It is a `NotConvergedWarning` if one exists or if that is unknown;
+    more passes may then find it.
 
     The model has no probabilities and accepts no sample weights.
 
     Parameters
     ----------
     update : {'row', 'batch'}, default 'row'
-        'row' updates after each misclassified row; 'batch' steps along the sum of all
-        misclassified rows, down the perceptron criterion.
+        'row': update after each misclassified row. 'batch': update by the sum of all misclassified
+        rows, which is gradient descent on the perceptron criterion.
     keep : {'pocket', 'last', 'average'}, default 'pocket'
-        Rule to keep with update='row'. 'pocket': one without mistakes, else the one met with the
-        fewest; 'last': the final weights; 'average': the mean of the weights over all rows
-        visited, often better on new rows. A batch keeps the best step.
+        Rule to keep with update='row'. 'pocket': the rule with the fewest mistakes that occurred.
+        'last': the final weights. 'average': the mean of the weights over all rows visited, which
+        often predicts new rows better. With update='batch', the best step is always kept.
     max_passes : int or None, default None
-        Maximum number of passes over the rows. None: 1000; for large tables as many as read two
-        million rows, and more while passes improve.
+        Maximum number of passes over the rows. None: 1000. For large tables it is as many passes as
+        read two million rows in total, and more as long as passes improve the rule.
     standardize : bool, default True
-        Centre and scale the columns (sparse ones are scaled by their largest entry), so that units
-        do not matter. False uses the numbers as they are, as textbooks do.
+        True: centre and scale the columns, so that units do not matter. Sparse columns are not
+        centred, and are divided by their largest absolute value. False: use the numbers as they
+        are, as in textbooks.
     intercept : bool, default True
-        Whether the boundary may lie off the origin.
+        Whether to fit an intercept; without one, the boundary passes through the origin.
     shuffle : bool, default False
         Visit the rows in a new random order in every pass.
     random_state : int, RandomState, Generator or None, default None
         Seed for `shuffle`.
     prove : bool, default True
-        For small tables, decide by a linear programme whether any boundary separates the classes
-        if none was found; this may take longer than the passes.
+        Whether to solve a linear programme, for small tables, if no separating boundary was found.
+        It decides whether one exists, and may take longer than the passes.
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
-        Coefficients in the user's units.
     n_updates_ : int
-        Updates made.
+        Number of updates.
     n_passes_, n_iter_ : int
-        Passes over the rows, the last perhaps incomplete.
+        Number of passes over the rows, including an incomplete last one.
     converged_ : bool
-        Whether the iteration ended and the rule kept classifies every row correctly.
+        Whether the updates ended and the rule that was kept classifies every row correctly.
     separable_ : bool or None
         Whether a linear boundary can classify every row correctly; None if that is unknown.
     n_wrong_ : int
-        Rows misclassified by the rule, or on its boundary.
+        Number of rows that the rule misclassifies or that are on its boundary.
     margin_, radius_, bound_ : float
-        gamma, the smallest lead of a row over the length of the weights; R, the longest row; and
-        R^2 / gamma^2. All in the coordinates of the iteration, with a 1 for the intercept; for
-        more than two classes of Kesler's long vectors. `bound_` is infinite if a row is wrong.
+        `margin_` is gamma, the smallest difference between the score of a row's class and the best
+        other score, divided by the norm of the weights. `radius_` is R, the largest norm of a row.
+        `bound_` is R^2 / gamma^2; it is infinite if a row is misclassified. All refer to the
+        coordinates of the iteration, with a constant column of ones for the intercept, and for more
+        than two classes to Kesler's construction.
     path_ : array of shape (passes,)
-        Updates in each pass; for 'batch' misclassified rows before each step.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
+        Number of updates in each pass; with 'batch', number of misclassified rows before each step.
 
     See Also
     --------
@@ -131,12 +128,12 @@ class Perceptron(LinearClassifier):
         self.prove = prove
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model: pass over the rows until all are correct or the passes are used up.
+        """Fit the model: pass over the rows until all are correct, or `max_passes` is reached.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows; those of a partitioned table (`discriminant.rows`) must fit into memory.
+            Rows. A partitioned table (`discriminant.rows`) must fit into memory.
         y : array of shape (n,)
             Class labels.
 
@@ -153,7 +150,7 @@ class Perceptron(LinearClassifier):
         if self.standardize:
             scale = units.inverse_spread
         coordinates = RowScaling(anchor.origin, scale / anchor.unit, float(self.intercept))
-        result = self._search(table, coordinates)
+        result = self._train(table, coordinates)
         weights = result.weights
         slope, intercept = weights.slope * scale, weights.intercept.copy()
         self._set_rule(table, LinearRule(table.schema.labels, anchor, slope, intercept))
@@ -161,20 +158,20 @@ class Perceptron(LinearClassifier):
 
     @property
     def n_iter_(self) -> int:
-        """Passes over the rows, by scikit-learn's name."""
+        """Number of passes over the rows, under scikit-learn's name."""
         return self.n_passes_
 
-    def _search(self, table: Table, stand: RowScaling) -> PerceptronFit:
+    def _train(self, table: Table, scaling: RowScaling) -> PerceptronFit:
         classes = len(table.schema.labels)
 
-        def judge(weights: LinearWeights, fully: bool) -> Mistakes:
-            return _judge(table, MistakesReading(weights, stand, fully))
+        def count_mistakes(weights: LinearWeights, fully: bool) -> Mistakes:
+            return _read_mistakes(table, MistakesReading(weights, scaling, fully))
 
         if self.update == "batch":
             return train_batch(
                 classes=classes,
                 width=table.width,
-                judge=judge,
+                evaluate=count_mistakes,
                 rows=len(table),
                 max_passes=self.max_passes,
             )
@@ -182,15 +179,15 @@ class Perceptron(LinearClassifier):
             table.features,
             table.codes,
             classes=classes,
-            stand=stand,
-            judge=judge,
+            scaling=scaling,
+            evaluate=count_mistakes,
             keep=self.keep,
             max_passes=self.max_passes,
             rng=_generator(self.random_state) if self.shuffle else None,
         )
 
     def _set_report(self, table: Table, result: PerceptronFit) -> None:
-        """Set the attributes on the iteration, and warn if rows are misclassified."""
+        """Set the attributes about the iteration, and warn if rows are misclassified."""
         mistakes, multiclass = result.mistakes, len(table.schema.labels) > 2
         self.n_updates_ = result.updates
         self.n_passes_ = max(len(result.path), 1)
@@ -216,7 +213,10 @@ class Perceptron(LinearClassifier):
                 warn(NotConvergedWarning.of_perceptron(*counts, weights=rule, separable=separable))
 
     def _separable(self, table: Table, result: PerceptronFit) -> bool | None:
-        """Whether a linear boundary exists; None if deciding that would take long."""
+        """Return whether a separating linear boundary exists.
+
+        Return None if `prove` is False, or if the linear programme would take too long.
+        """
         if result.balanced:
             return False
         schema = table.schema
@@ -235,18 +235,16 @@ class Perceptron(LinearClassifier):
         return separating.kind == "complete"
 
     def _check_options(self) -> None:
-        if self.update not in UPDATES:
-            raise OptionError.of("update", self.update, "'row' or 'batch'")
-        if self.keep not in KEEPS:
-            raise OptionError.of("keep", self.keep, "'pocket', 'last' or 'average'")
-        most: Any = self.max_passes
-        if most is not None and not (isinstance(most, Integral) and int(most) >= 1):
-            raise OptionError.of("max_passes", most, "a whole number of 1 or more, or None")
+        check_choice("update", self.update, UPDATES)
+        check_choice("keep", self.keep, KEEPS)
+        limit: Any = self.max_passes
+        if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
+            raise OptionError.of("max_passes", limit, "a whole number of 1 or more, or None")
         self._require_bool("standardize", "intercept", "shuffle", "prove")
 
 
-def _judge(table: Table, reading: MistakesReading) -> Mistakes:
-    """Mistakes on all rows; sparse rows are read in larger blocks than dense ones."""
+def _read_mistakes(table: Table, reading: MistakesReading) -> Mistakes:
+    """Count the misclassified rows; sparse rows are read in larger blocks than dense ones."""
     if not is_sparse(table.features):
         return fold(table, reading)
     if not reading.detailed:
@@ -256,7 +254,7 @@ def _judge(table: Table, reading: MistakesReading) -> Mistakes:
 
 
 def _generator(seed: Any) -> np.random.Generator:
-    """Return a Generator from any seed that scikit-learn accepts."""
+    """Return a NumPy `Generator` from any seed that scikit-learn accepts."""
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(check_random_state(seed).randint(np.iinfo(np.int32).max))

@@ -1,7 +1,8 @@
-"""SVM: linear support vector machine for two classes, or one class against the rest.
+"""Linear support vector machine (SVM) for two classes, or for each class against the rest.
 
-The solvers are in `models.linear.svm`: Newton steps (squared hinge) and an interior-point path
-(hinge) on sums of products of the rows, and coordinate descent on the dual problem.
+The solvers are in `models.linear.svm`. Two of them work on sums of products of the rows: Newton
+steps for the squared hinge, and an interior-point method for the hinge. The third is coordinate
+descent on the dual problem.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy import sparse
 from discriminant.engines.dispatch import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.errors import NotConvergedWarning, OptionError, warn
+from discriminant.estimators.base import check_choice
 from discriminant.estimators.linear.iterative import (
     ClassWeight,
     ColumnUnits,
@@ -33,14 +35,15 @@ from discriminant.table.memory import Table
 
 LOSSES = ("squared_hinge", "hinge")
 SOLVERS = ("auto", "primal", "dual")
-_WIDE = 500  # features; with more, and fewer rows than features, products take too much room
-_QUICK = 2e9  # multiplications up to which sparse rows are handled by the primal solvers
+# with more features than this and fewer rows than features, products need too much memory
+_WIDE = 500
+_QUICK = 2e9  # sparse rows that need at most this many multiplications use the primal solvers
 
 
 class _BinaryFit(NamedTuple):
-    """Fit of one class against the others."""
+    """Fit of one class against all others."""
 
-    weights: Floats  # (d + 1,) the last is the intercept
+    weights: Floats  # (d + 1,) weights, then the intercept
     steps: int
     gap: float
 
@@ -52,48 +55,42 @@ class SVM(LinearClassifier):
 
         loss = max(0, 1 - m)^2  or  max(0, 1 - m)        m = +-(x.w + b)
 
-    More than two classes are fitted one against the rest, and the highest score decides. The model
-    has no probabilities.
+    With more than two classes, each is fitted against all others, and the class with the highest
+    score is predicted. The model has no probabilities.
 
     Parameters
     ----------
     loss : {'squared_hinge', 'hinge'}, default 'squared_hinge'
         Loss of a row.
     ridge : float or None, default None
-        Penalty. None: 1 / sum of weights, which is C = 1 in scikit-learn and liblinear; in general
-        C = 1 / (ridge x sum of weights).
+        Penalty. It corresponds to C = 1 / (ridge x sum of weights) in scikit-learn and liblinear.
+        None: 1 / sum of weights, which is C = 1.
     standardize : bool, default False
-        Penalise the coefficients of standardised columns (sparse columns: divided by their largest
-        entry), so that units do not matter.
+        True: penalise the coefficients of standardised columns, so that units do not matter. Sparse
+        columns are divided by their largest absolute value instead.
     intercept : bool, default True
         Whether to fit an intercept.
     class_weight : None, 'balanced' or dict by label, default None
-        Factors of the row weights by class.
+        Factor by which the row weights of each class are multiplied.
     solver : {'auto', 'primal', 'dual'}, default 'auto'
-        'primal': a few passes over the rows, for more rows than features. 'dual': coordinate
-        descent, for sparse rows and for more features than rows (dense rows are copied). All
-        solvers give the same answer.
+        'primal': a few passes over the rows; suits tables with more rows than features. 'dual':
+        coordinate descent; suits sparse rows, and tables with more features than rows (dense rows
+        are copied). All solvers reach the same solution.
     tolerance : float, default 1e-8
-        Relative distance to the minimum of the objective.
+        Largest relative distance from the minimum of the objective at which the fit stops.
     max_steps : int, default 1000
-        Maximum number of steps, or sweeps over the rows.
+        Maximum number of primal steps, or of dual sweeps over the rows.
     random_state : int or None, default None
         Seed of the order of the rows for 'dual'.
 
     Attributes
     ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
-        Coefficients in the user's units.
     converged_ : bool
-        Whether every class is within `tolerance`.
+        Whether the fit of every class is within `tolerance`.
     gap_ : array of shape (K,), or (1,) for two classes
-        Upper bound of the relative distance to the minimum, from the dual problem.
+        Upper bound on the relative distance of each fit from its minimum: the duality gap.
     n_iter_ : int
-        Steps or sweeps of the class that took most.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
+        Number of steps or sweeps of the class that needed the most.
 
     See Also
     --------
@@ -136,7 +133,7 @@ class SVM(LinearClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows; those of a partitioned table (`discriminant.rows`) must fit into memory.
+            Rows. A partitioned table (`discriminant.rows`) must fit into memory.
         y : array of shape (n,)
             Class labels.
         sample_weight : array of shape (n,), default None
@@ -160,7 +157,7 @@ class SVM(LinearClassifier):
         penalty = units.spread**2 if self.standardize else units.anchor.unit**-2.0
         targets = [1] if len(labels) == 2 else range(len(labels))
         signs = [np.where(table.codes == k, 1.0, -1.0) for k in targets]
-        if self._dual(table):
+        if self._uses_dual(table):
             fits = self._fit_dual(table, units, cost, penalty, signs)
         else:
             fits = [self._fit_primal(table, units, cost, penalty, sign) for sign in signs]
@@ -169,7 +166,7 @@ class SVM(LinearClassifier):
         self._set_rule(table, rule)
         self._set_report(fits, labels[list(targets)])
 
-    def _dual(self, table: Table) -> bool:
+    def _uses_dual(self, table: Table) -> bool:
         if self.solver != "auto":
             return self.solver == "dual"
         rows, width = table.features.shape
@@ -180,7 +177,7 @@ class SVM(LinearClassifier):
     def _fit_primal(
         self, table: Table, units: ColumnUnits, cost: Floats, penalty: Floats, sign: Floats
     ) -> _BinaryFit:
-        """Solve the primal problem from products of rows, which the engine sums."""
+        """Solve the primal problem from sums of products of the rows."""
         anchor, labels = units.anchor, table.schema.labels
 
         def scores(weights: Floats) -> Floats:
@@ -198,7 +195,7 @@ class SVM(LinearClassifier):
     def _fit_dual(
         self, table: Table, units: ColumnUnits, cost: Floats, penalty: Floats, signs: list[Floats]
     ) -> list[_BinaryFit]:
-        """Solve the dual problem by coordinate descent, several classes in parallel."""
+        """Solve the dual problem by coordinate descent, for several classes in parallel."""
         rows = _sparse_offsets(table, units)
 
         def fit_one(sign: Floats) -> _BinaryFit:
@@ -232,10 +229,8 @@ class SVM(LinearClassifier):
                 return
 
     def _check_options(self) -> None:
-        if self.loss not in LOSSES:
-            raise OptionError.of("loss", self.loss, "'squared_hinge' or 'hinge'")
-        if self.solver not in SOLVERS:
-            raise OptionError.of("solver", self.solver, "'auto', 'primal' or 'dual'")
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("solver", self.solver, SOLVERS)
         for name in ("ridge", "tolerance", "max_steps"):
             value = getattr(self, name)
             if value is None and name == "ridge":
@@ -246,7 +241,7 @@ class SVM(LinearClassifier):
 
 
 def _sparse_offsets(table: Table, units: ColumnUnits) -> Any:
-    """Rows in units of the anchor, as a sparse matrix."""
+    """Return the rows relative to the anchor and in its units, as a sparse matrix."""
     anchor = units.anchor
     if not is_sparse(table.features):
         return as_compiled_csr(sparse.csr_array(anchor.offsets(table.features[:])))

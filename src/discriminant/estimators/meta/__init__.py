@@ -1,1 +1,1 @@
-"""Estimators around any classifier: decisions, encodings, codes, resampling, fusion."""
+"""Meta-estimators: classifiers that wrap others, for decisions, encoding, resampling and fusion."""

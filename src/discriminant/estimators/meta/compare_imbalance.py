@@ -1,10 +1,10 @@
-"""Compare strategies for rare classes on the same folds and by the same measures.
+"""Comparison of strategies for imbalanced classes, on the same folds and by the same measures.
 
 Rows are reweighted, resampled and synthesised within the training set of each fold only. The
-held-out predictions of a strategy give an `Assessment`, and AUC and average precision beside it.
-These two, log loss, Brier score and calibration measure the probabilities; F1, balanced error and
-cost measure the decisions. So a strategy that only moves the threshold cannot change the former,
-and one that distorts the probabilities shows it in log loss, Brier score and calibration.
+held-out predictions of each strategy are assessed by two groups of measures. AUC, average
+precision, log loss, Brier score and calibration measure the probabilities; F1, balanced error and
+cost measure the decisions. So a strategy that only moves the threshold does not change the first
+group, and one that distorts the probabilities is worse in log loss, Brier score and calibration.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from discriminant.errors import (
     NoPosteriorWarning,
     OptionError,
     ResamplingError,
+    StrategyNotEvaluatedWarning,
     TooFewRowsError,
-    WayLeftOutWarning,
     WeightError,
     merge_warnings,
     warn,
@@ -49,7 +49,8 @@ from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import import_pandas
 
-PLAIN, THRESHOLD = "plain", "threshold moved"  # the latter on posteriors of the former's fit
+# the same fit, with its own threshold and with a moved one
+PLAIN, THRESHOLD = "plain", "threshold moved"
 MEASURES = (
     "auc",
     "average_precision",
@@ -61,31 +62,32 @@ MEASURES = (
     "calibration_error",
 )
 _HEAD = ("AUC", "AP", "F1", "bal. error", "cost", "log loss", "Brier", "calibration")
-_TOO_FEW = (ResamplingError, TooFewRowsError, WeightError)  # of a class, in a training part
+# errors of a fit to a fold with too few rows of a class
+_TOO_FEW = (ResamplingError, TooFewRowsError, WeightError)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImbalanceComparison(PrintedResult):
     """Result of `compare_imbalance`: print it, or call `frame()` or `to_dict()`."""
 
-    strategies: tuple[str, ...]  # S
-    values: Floats  # (S, 8) in the order of MEASURES; NaN where there is none
-    assessments: dict[str, Assessment]  # of the strategies that could be fitted
-    labels: Labels  # (K,)
-    rows: tuple[int, ...]  # (K,) of each class
-    positive: Any  # the class that F1, AUC, AP and calibration are of; None: of all classes
+    strategies: tuple[str, ...]  # S names
+    values: Floats  # (S, 8) columns in the order of MEASURES; NaN if not available
+    assessments: dict[str, Assessment]  # only strategies that could be fitted
+    labels: Labels  # (K,) class labels
+    rows: tuple[int, ...]  # (K,) number of rows
+    positive: Any  # class for F1, AUC, AP and calibration; None: means over all classes
     folds: int
 
     @property
     def text(self) -> str:
-        """Table with a line for each strategy."""
+        """Comparison as a text table with one line per strategy."""
         counts = ", ".join(
             f"{n:,} of '{label}'" for n, label in zip(self.rows, self.labels, strict=True)
         )
-        of = "means over classes" if self.positive is None else f"of '{self.positive}'"
-        title = f"{counts}; {self.folds} folds; AUC, AP and F1 {of}"
+        scope = "means over classes" if self.positive is None else f"of '{self.positive}'"
+        title = f"{counts}; {self.folds} folds; AUC, AP and F1 {scope}"
         lines = zip(self.strategies, self.values.tolist(), strict=True)
-        cells = [[way, *(_cell(value) for value in line)] for way, line in lines]
+        cells = [[name, *(_cell(value) for value in line)] for name, line in lines]
         return "\n".join(text_table(title, ["", *_HEAD], cells))
 
     @property
@@ -94,13 +96,10 @@ class ImbalanceComparison(PrintedResult):
         return self.strategies
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
-        measured = {
-            way: dict(zip(MEASURES, line, strict=True))
-            for way, line in zip(self.strategies, self.values.tolist(), strict=True)
-        }
+        """Return the comparison as a dict of plain numbers, lists and texts."""
+        lines = zip(self.strategies, self.values.tolist(), strict=True)
         return {
-            "ways": measured,
+            "ways": {name: dict(zip(MEASURES, line, strict=True)) for name, line in lines},
             "labels": self.labels.tolist(),
             "rows": list(self.rows),
             "positive": self.positive,
@@ -108,9 +107,9 @@ class ImbalanceComparison(PrintedResult):
         }
 
     def frame(self) -> Any:
-        """The table as a pandas frame."""
-        frames = import_pandas()
-        return frames.DataFrame(self.values, index=list(self.strategies), columns=list(MEASURES))
+        """Return the comparison as a pandas data frame."""
+        pandas = import_pandas()
+        return pandas.DataFrame(self.values, index=list(self.strategies), columns=list(MEASURES))
 
 
 def _cell(value: float) -> str:
@@ -121,12 +120,12 @@ def _cell(value: float) -> str:
 class _StrategyPredictions:
     """Held-out predictions of one strategy."""
 
-    decided: Codes  # (N,)
-    ranking: Floats | None  # (N, K) larger for likelier classes, where a model ranks rows
-    log_posterior: Floats | None  # (N, K) of a model with probabilities
+    decided: Codes  # (N,) predicted class codes
+    ranking: Floats | None  # (N, K) larger for likelier classes; None if the model cannot rank rows
+    log_posterior: Floats | None  # (N, K) None if the model has no probabilities
 
     @classmethod
-    def of(cls, scores: HeldOutScores, *, probabilistic: bool) -> _StrategyPredictions:
+    def from_scores(cls, scores: HeldOutScores, *, probabilistic: bool) -> _StrategyPredictions:
         predictions = scores.predictions
         assert predictions is not None
         logs = predictions.log_posterior if probabilistic else None
@@ -148,42 +147,50 @@ def compare_imbalance(
     seed: Any = 0,
     ways: Mapping[str, Any] | None = None,
 ) -> ImbalanceComparison:
-    """Held-out measures of a classifier, plain and with each treatment of rare classes.
+    """Compare strategies for rare classes, and the plain classifier, on held-out rows.
 
     Parameters
     ----------
-    estimator
+    estimator : classifier
         Any classifier.
-    X, y
-        Rows and labels.
-    positive
-        The class that F1, AUC, average precision and calibration are of; None: of two classes the
-        rarer, of more the mean over the classes (AUC: of one against the rest; calibration: of
-        the most probable class).
-    cost
-        What decisions cost where each class is true, as in `Decision`; actions must be classes.
-        The moved threshold then is that of the least expected cost. None: an error costs 1, and
-        the threshold of each class is its share in the training rows, y/(1-y) > m+/m-.
+    X : array, sparse matrix or data frame of shape (n, d)
+        Rows.
+    y : array of shape (n,)
+        Class labels.
+    positive : label, optional
+        Class for which F1, AUC, average precision and calibration are computed. None: with two
+        classes the rarer one; with more classes they are averaged over the classes. AUC then
+        compares each class with all others, and calibration is that of the most probable class.
+    cost : dict, array of shape (K, K) or data frame, optional
+        Cost of each decision for each true class, as in `Decision`; actions must be classes. The
+        moved threshold then minimises the expected cost. None: an error costs 1, and the moved
+        threshold of each class is its share p of the training rows. With two classes, the positive
+        class is predicted if its odds exceed p/(1-p).
     strategies : dict of str to classifier, optional
-        Strategies to compare with the plain fit and its moved threshold. None:
-        `imbalance_strategies(estimator)`; `imbalance_strategies(estimator) | {...}` adds to them.
+        Strategies to compare with the plain fit and with its moved threshold. None: those of
+        `imbalance_strategies(estimator)`. To add strategies, pass
+        `imbalance_strategies(estimator) | {...}`.
     folds, groups, seed
-        As in `cross_validate`; the seed is also that of the resampling.
+        As in `cross_validate`. The seed is used for resampling too.
     ways
         Deprecated name of `strategies`.
 
+    Returns
+    -------
+    ImbalanceComparison
+
     Notes
     -----
-    A strategy for which a fold leaves too few rows is not measured, and a warning says so. Without
-    probabilities AUC and average precision are those of `decision_function`.
+    A strategy is skipped with a warning if a fold has too few rows for it. For a classifier without
+    probabilities, AUC and average precision are computed from `decision_function`.
 
     Examples
     --------
     >>> from discriminant import LDA
     >>> rng = np.random.default_rng(0)
     >>> rows = np.vstack([rng.normal(0, 1, (190, 2)), rng.normal(1.5, 1, (10, 2))])
-    >>> found = compare_imbalance(LDA(), rows, [0] * 190 + [1] * 10, folds=5)
-    >>> error = found.frame()["balanced_error"]
+    >>> comparison = compare_imbalance(LDA(), rows, [0] * 190 + [1] * 10, folds=5)
+    >>> error = comparison.frame()["balanced_error"]
     >>> bool(error["reweighted"] < error["plain"])
     True
     """
@@ -191,7 +198,7 @@ def compare_imbalance(
         raise OptionError.of("estimator", estimator, "a classifier, such as LDA()")
     X = as_indexable(X)
     labels, codes = encode_classes(X, y)
-    one = _positive(labels, codes, positive)
+    code = _positive_code(labels, codes, positive)
     costs = Costs.zero_one(labels) if cost is None else Costs.of(cost, labels)
     if costs.actions != tuple(labels.tolist()):
         raise OptionError.of("cost", list(costs.actions), "of actions that are classes")
@@ -204,20 +211,17 @@ def compare_imbalance(
     models = {PLAIN: estimator, **_check_strategies(strategies)}
     with merge_warnings():
         folded = MemoryFolds.of_rows(X, labels, codes, None, fold)
-        predictions = _held_out(models, folded, cost)
-    assessments = {
-        name: Assessment.from_decisions(
-            codes, one.decided, labels=labels, log_posterior=one.log_posterior
-        )
-        for name, one in predictions.items()
-        if one is not None
-    }
+        predictions = _predict_held_out(models, folded, cost)
+    assessments: dict[str, Assessment] = {}
     values = np.full((len(predictions), len(MEASURES)), np.nan)
     for s, (name, held_out) in enumerate(predictions.items()):
         if held_out is not None:
+            assessments[name] = Assessment.from_decisions(
+                codes, held_out.decided, labels=labels, log_posterior=held_out.log_posterior
+            )
             values[s] = [
-                *_ranking_measures(held_out.ranking, codes, one),
-                *_measured(assessments[name], one, costs),
+                *_ranking_measures(held_out.ranking, codes, code),
+                *_decision_measures(assessments[name], code, costs),
             ]
     return ImbalanceComparison(
         tuple(predictions),
@@ -225,13 +229,13 @@ def compare_imbalance(
         assessments,
         labels,
         tuple(np.bincount(codes).tolist()),
-        None if one is None else labels[one : one + 1].tolist()[0],
+        None if code is None else labels.tolist()[code],
         int(fold.max()) + 1,
     )
 
 
 def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
-    """Return the usual strategies for rare classes: deprecated name of `imbalance_strategies`."""
+    """Return `imbalance_strategies(estimator, seed)`. This name is deprecated."""
     warnings.warn(
         "imbalance_ways is deprecated: use imbalance_strategies.", FutureWarning, stacklevel=2
     )
@@ -239,18 +243,18 @@ def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
 
 
 def imbalance_strategies(estimator: Any, seed: Any = 0) -> dict[str, Any]:
-    """Return the usual strategies for rare classes, each around the classifier, by name.
+    """Return the usual strategies for rare classes: a dict of wrapped classifiers by name.
 
     >>> from discriminant import LDA
     >>> list(imbalance_strategies(LDA()))
     ['reweighted', 'under-sampled', 'over-sampled', 'SMOTE', 'EasyEnsemble']
     """
-    found: dict[str, Any] = {}
+    strategies: dict[str, Any] = {}
     if has_fit_parameter(estimator, "sample_weight"):
-        found["reweighted"] = Reweighted(estimator)
+        strategies["reweighted"] = Reweighted(estimator)
     for name, method in (("under-sampled", "under"), ("over-sampled", "over"), ("SMOTE", "smote")):
-        found[name] = Resampled(estimator, method, random_state=seed)
-    return found | {"EasyEnsemble": EasyEnsemble(estimator, random_state=seed)}
+        strategies[name] = Resampled(estimator, method, random_state=seed)
+    return strategies | {"EasyEnsemble": EasyEnsemble(estimator, random_state=seed)}
 
 
 def _check_strategies(strategies: Any) -> dict[str, Any]:
@@ -258,7 +262,7 @@ def _check_strategies(strategies: Any) -> dict[str, Any]:
         raise OptionError.of("strategies", strategies, "{name: classifier}")
     reserved = [name for name in strategies if name in (PLAIN, THRESHOLD)]
     if reserved:
-        allowed = f"of other names: '{PLAIN}' and '{THRESHOLD}' are always there"
+        allowed = f"other names: '{PLAIN}' and '{THRESHOLD}' are always compared"
         raise OptionError.of("strategies", reserved, allowed)
     return dict(strategies)
 
@@ -266,7 +270,7 @@ def _check_strategies(strategies: Any) -> dict[str, Any]:
 def _ranking_measures(
     ranking: Floats | None, codes: Codes, positive: int | None
 ) -> tuple[float, float]:
-    """AUC and average precision of one class, or their means over all classes."""
+    """Return AUC and average precision of the positive class, or their means over all classes."""
     if ranking is None or np.isnan(ranking).any():
         return np.nan, np.nan
     classes = range(ranking.shape[1]) if positive is None else [positive]
@@ -276,21 +280,21 @@ def _ranking_measures(
     return float(np.mean(areas)), float(np.mean(precisions))
 
 
-def _measured(found: Assessment, positive: int | None, costs: Costs) -> list[float]:
-    """The other measures, in their order."""
-    one = None if positive is None else found.labels[positive : positive + 1].tolist()[0]
-    likely = bool(found.scored.weight.any())
+def _decision_measures(assessment: Assessment, positive: int | None, costs: Costs) -> list[float]:
+    """Return the measures of MEASURES that follow AUC and average precision, in that order."""
+    label = None if positive is None else assessment.labels.tolist()[positive]
+    probabilistic = bool(assessment.scored.weight.any())
     return [
-        found.average("f") if positive is None else float(found.f1[positive]),
-        1.0 - found.balanced_accuracy,
-        found.cost(costs),
-        found.log_loss,
-        found.brier,
-        found.calibration_error(one) if likely else np.nan,
+        assessment.average("f") if positive is None else float(assessment.f1[positive]),
+        1.0 - assessment.balanced_accuracy,
+        assessment.cost(costs),
+        assessment.log_loss,
+        assessment.brier,
+        assessment.calibration_error(label) if probabilistic else np.nan,
     ]
 
 
-def _positive(labels: Labels, codes: Codes, positive: Any) -> int | None:
+def _positive_code(labels: Labels, codes: Codes, positive: Any) -> int | None:
     if positive is not None and positive not in labels.tolist():
         raise LabelError.unknown([positive], labels.tolist())
     if positive is not None:
@@ -298,40 +302,45 @@ def _positive(labels: Labels, codes: Codes, positive: Any) -> int | None:
     return int(np.bincount(codes).argmin()) if len(labels) == 2 else None
 
 
-def _held_out(
+def _predict_held_out(
     models: Mapping[str, Any], folded: MemoryFolds, cost: Any
 ) -> dict[str, _StrategyPredictions | None]:
-    """Held-out predictions of every strategy; None of one that could not be fitted."""
+    """Return the held-out predictions of every strategy; None for one that could not be fitted."""
 
-    def make(estimator: Any) -> FoldModel:
+    def make_model(estimator: Any) -> FoldModel:
         ranks = partial(_lacks_posterior, estimator)
         return FoldModel(estimator, from_moments=False, decide=False, ranks=ranks)
 
-    makers = {name: partial(make, model) for name, model in models.items()}
+    makers = {name: partial(make_model, model) for name, model in models.items()}
     predictions: dict[str, _StrategyPredictions | None] = {}
     for scores in score_folds(folded, makers):
         name = scores.name
         predictions[name] = None
         if scores.error is None:
             probabilistic = gives_posterior(models[name])
-            predictions[name] = _StrategyPredictions.of(scores, probabilistic=probabilistic)
+            predictions[name] = _StrategyPredictions.from_scores(
+                scores, probabilistic=probabilistic
+            )
         elif name == PLAIN or not isinstance(scores.error, _TOO_FEW):
             raise scores.error
         else:
             fold = scores.failed_fold
-            warn(WayLeftOutWarning.of(name, 0 if fold is None else fold, str(scores.error)))
+            warn(
+                StrategyNotEvaluatedWarning.of(name, 0 if fold is None else fold, str(scores.error))
+            )
         for warning in scores.warnings:
-            if not isinstance(warning, NoPosteriorWarning):  # one warning below names them all
+            # skipped strategies are named in a single warning below
+            if not isinstance(warning, NoPosteriorWarning):
                 warn(warning)
         if name == PLAIN:
             predictions[THRESHOLD] = _move_threshold(predictions[PLAIN], folded, cost)
-    without = [
+    unscored = [
         f"'{name}'"
-        for name, one in predictions.items()
-        if one is not None and one.log_posterior is None
+        for name, held_out in predictions.items()
+        if held_out is not None and held_out.log_posterior is None
     ]
-    if without:
-        warn(NoPosteriorWarning.of_measures(", ".join(without)))
+    if unscored:
+        warn(NoPosteriorWarning.of_measures(", ".join(unscored)))
     return predictions
 
 
@@ -342,21 +351,29 @@ def _lacks_posterior(estimator: Any, fitted: Any) -> bool:
 def _move_threshold(
     plain: _StrategyPredictions | None, folded: MemoryFolds, cost: Any
 ) -> _StrategyPredictions | None:
-    """The plain fit with its threshold moved, which needs probabilities."""
+    """Return the predictions of the plain fit with a moved threshold.
+
+    Return None if the plain fit has no probabilities.
+    """
     if plain is None or plain.log_posterior is None:
         return None
     K = len(folded.labels)
     decided = np.zeros(len(folded.codes), dtype=np.intp)
-    every = np.bincount(folded.codes, minlength=K)
+    total = np.bincount(folded.codes, minlength=K)
     for rows in folded.rows:
-        training = every - np.bincount(folded.codes[rows], minlength=K)
-        decided[rows] = _moved(plain.log_posterior[rows], training, folded.labels, cost)
+        training = total - np.bincount(folded.codes[rows], minlength=K)
+        costs = _training_costs(training, folded.labels, cost)
+        decided[rows] = least_cost(plain.log_posterior[rows], costs)[0]
     return _StrategyPredictions(decided, plain.ranking, plain.log_posterior)
 
 
-def _moved(log_posterior: Floats, count: Codes, labels: Labels, cost: Any) -> Codes:
-    """Decisions of least expected cost, or each class by its share in the training rows."""
-    share = np.where(count > 0, count / count.sum(), 1.0)  # of no rows, the posterior is zero
-    threshold = dict(zip(labels.tolist(), share.tolist(), strict=True))
-    costs = Costs.of_threshold(threshold, labels) if cost is None else Costs.of(cost, labels)
-    return least_cost(log_posterior, costs)[0]
+def _training_costs(count: Codes, labels: Labels, cost: Any) -> Costs:
+    """Return the costs given by `cost`.
+
+    If it is None, return costs whose thresholds are the training class shares.
+    """
+    if cost is not None:
+        return Costs.of(cost, labels)
+    # a class without rows has posterior 0, so its threshold does not matter
+    share = np.where(count > 0, count / count.sum(), 1.0)
+    return Costs.of_threshold(dict(zip(labels.tolist(), share.tolist(), strict=True)), labels)

@@ -1,7 +1,7 @@
-"""Decision: costs, priors, a reject option and outliers around any classifier with probabilities.
+"""Decisions from posteriors: costs, priors, a reject option and outliers, for any classifier.
 
-Also here: the log posteriors of any fitted classifier, and the class priors that they assume. The
-decision theory is in `decision`, the change of priors in `posterior`.
+The module also finds the log posteriors of any fitted classifier, and the class priors that they
+assume. The decision theory is in `decision`, the change of priors in `posterior`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.decision.actions import REJECT, Reject, decided, expected_cost, least_cost
-from discriminant.decision.costs import Costs, unit
+from discriminant.decision.costs import Costs, check_probability
 from discriminant.engines.dispatch import read_moments
 from discriminant.engines.local import map_rows
 from discriminant.errors import (
@@ -35,8 +33,10 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import (
-    EstimatorMixin,
-    as_partitioned,
+    ClassifierWrapper,
+    fit_with_weight,
+    has_probabilities,
+    partitioned_or_none,
     require_classifier,
     to_memory,
 )
@@ -50,46 +50,47 @@ from discriminant.models.rules import QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import (
     EstimatedPrior,
+    change_prior,
     estimated_prior,
+    invalid_probability_rows,
     log_posterior,
     not_probabilistic,
-    off_one,
-    reweighed,
     typicality,
 )
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Schema
 from discriminant.table.labels import encode_known_labels
 from discriminant.table.memory import as_features, as_table
 
-_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
-_PRIORS = ("prior_", "priors_", "class_prior_")  # ours, and scikit-learn's
+_SUMS_WEIGHTS = "sample_weight" in signature(compute_class_weight).parameters
+# names of the attribute in this package, and in scikit-learn
+_PRIORS = ("prior_", "priors_", "class_prior_")
 
 
 def log_posterior_of(model: Any, X: Any) -> Floats:
-    """(n, K) normalised log posteriors of any fitted classifier."""
+    """Return the normalised log posteriors (n, K) of any fitted classifier."""
     name = type(model).__name__
-    with np.errstate(divide="ignore"):  # a posterior of 0 has the log -inf, and that is meant
+    with np.errstate(divide="ignore"):  # the log of a posterior of 0 is -inf
         if hasattr(model, "predict_log_proba"):
-            found = np.asarray(model.predict_log_proba(X), dtype=np.float64)
+            logs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
         elif hasattr(model, "predict_proba"):
-            found = np.log(np.asarray(model.predict_proba(X), dtype=np.float64))
+            logs = np.log(np.asarray(model.predict_proba(X), dtype=np.float64))
         else:
             raise PosteriorError.absent(name)
-    if found.ndim != 2 or found.shape[1] != len(model.classes_):
-        raise PosteriorError.of_shape(found.shape, len(model.classes_))
-    for row in np.flatnonzero(~(found.max(axis=1) > -np.inf) | np.isnan(found).any(axis=1)):
+    if logs.ndim != 2 or logs.shape[1] != len(model.classes_):
+        raise PosteriorError.of_shape(logs.shape, len(model.classes_))
+    for row in np.flatnonzero(~(logs.max(axis=1) > -np.inf) | np.isnan(logs).any(axis=1)):
         raise PosteriorError.not_a_number(int(row), name)
-    for place, total in off_one(np.exp(found)):
+    for place, total in invalid_probability_rows(np.exp(logs)):
         raise PosteriorError.of_sum(place, total, name)
-    return log_posterior(found)
+    return log_posterior(logs)
 
 
 def declared_prior(model: Any, labels: Labels) -> Floats | None:
-    """(K,) class priors that a fitted classifier declares, or None."""
+    """Return the class priors (K,) that a fitted classifier declares; None if it declares none."""
     model = final_estimator(model)
-    if hasattr(model, "class_log_prior_"):  # scikit-learn's naive Bayes for counts
-        found = np.exp(np.asarray(model.class_log_prior_, dtype=np.float64))
-        return found if found.shape == labels.shape else None
+    if hasattr(model, "class_log_prior_"):  # attribute of scikit-learn's naive Bayes for counts
+        counted = np.exp(np.asarray(model.class_log_prior_, dtype=np.float64))
+        return counted if counted.shape == labels.shape else None
     for name in _PRIORS:
         prior = getattr(model, name, None)
         if prior is not None and np.shape(prior) == labels.shape:
@@ -97,11 +98,18 @@ def declared_prior(model: Any, labels: Labels) -> Floats | None:
     return None
 
 
-def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
-    """(K,) class shares of the rows of a fit, including the `class_weight` of the classifier.
+def assumed_prior(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
+    """Return the class priors (K,) that the posteriors assume: those declared, or class shares."""
+    declared = declared_prior(model, labels)
+    return training_shares(model, y, sample_weight, labels) if declared is None else declared
 
-    With `class_weight`, classifiers of scikit-learn weight rows, so that posteriors are those of a
-    population with other shares. Raises WeightError for a class without weight.
+
+def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
+    """Return the class shares (K,) of the rows of a fit, weighted by `class_weight` if it is set.
+
+    scikit-learn's classifiers multiply row weights by `class_weight`, so that their posteriors are
+    those of a population with the weighted class shares. Raises `WeightError` if the total weight
+    of a class is 0.
     """
     codes = encode_known_labels(np.ravel(np.asarray(y)), labels)
     given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -114,24 +122,25 @@ def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> F
 
 
 def _class_weight_of(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats:
-    """(K,) factors of the row weights by the `class_weight` of a scikit-learn classifier.
+    """Return the factors (K,) by which scikit-learn's `class_weight` multiplies row weights.
 
-    'balanced' counts rows; in newer versions, logistic regression sums their weights.
+    'balanced' uses the numbers of rows; logistic regression, in newer versions, their weights.
     """
-    counted = getattr(model, "class_weight", None)
-    if counted is None:
+    option = getattr(model, "class_weight", None)
+    if option is None:
         return np.ones(len(labels))
-    if not isinstance(counted, str):
-        return np.array([float(counted.get(label, 1.0)) for label in labels.tolist()])
+    if not isinstance(option, str):
+        return np.array([float(option.get(label, 1.0)) for label in labels.tolist()])
     from sklearn.linear_model import LogisticRegression
 
-    weighed = isinstance(model, LogisticRegression) and _BY_WEIGHT
-    count = np.bincount(codes, weights=weight if weighed else None, minlength=len(labels))
-    return np.asarray(count.sum() / (len(labels) * count))  # 'balanced_subsample' in the mean
+    by_weight = isinstance(model, LogisticRegression) and _SUMS_WEIGHTS
+    count = np.bincount(codes, weights=weight if by_weight else None, minlength=len(labels))
+    # for 'balanced_subsample' this is the mean over the subsamples
+    return np.asarray(count.sum() / (len(labels) * count))
 
 
 def final_estimator(model: Any) -> Any:
-    """The last step of a pipeline, or the best estimator of a search."""
+    """Return the estimator that predicts: the last step of a pipeline, or the best of a search."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -144,56 +153,58 @@ def final_estimator(model: Any) -> Any:
 _CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
 
 
-class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
-    """Decide by least expected cost, or reject, on the posteriors of any classifier.
+class Decision(ClassifierWrapper):
+    """Decide by least expected cost, or reject, using the posteriors of any classifier.
 
         action(x) = argmin_a  sum_k cost[a, k] P(k|x),  or REJECT if that costs more than rejecting
 
-    All options but `estimator` and `calibrate` are read when they are used: change them with
-    `set_params` after the fit, without refitting.
+    All options except `estimator` and `calibrate` can be changed after the fit, with `set_params`,
+    without refitting.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier with predict_proba or predict_log_proba; cloned and fitted. A fitted one is
-        used as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`. With one
-        whose outputs are not probabilities (LeastSquares), all options but `outlier` are refused
-        unless `calibrate` is given.
+        Classifier with `predict_proba` or `predict_log_proba`. It is cloned and fitted. To use a
+        fitted classifier unchanged, wrap it in scikit-learn's `FrozenEstimator` or use
+        `Decision.of_fitted`. If its outputs are not probabilities (LeastSquares), all options
+        except `outlier` raise an error unless `calibrate` is set.
     cost : dict, array of shape (K, K), data frame or None, default None
         Cost of each action for each true class: {action: {class: cost}}, a square array in the
-        order of the classes, or a data frame. Actions need not be classes. None: an error costs 1.
+        order of the classes, or a data frame. Actions need not be classes. None: every error costs
+        1.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors to decide under. None: those of the fit. Exact if p(x|class) is unchanged.
+        Class priors for the decisions. None: those of the fit. The change of priors is exact if
+        p(x|class) is the same in the new population.
     reject : float, dict or None, default None
-        Cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject if the
-        most probable class has a posterior below t. Values that differ by a relative 1e-9 or less
-        are equal: a posterior of 0.7999999999999999 is not below 0.8.
+        Cost of rejecting a row: with 0 every row is rejected, with infinity none. Or a dict
+        {"threshold": t}: reject a row if the posterior of its most probable class is below t.
+        Values whose relative difference is at most 1e-9 count as equal: 0.7999999999999999 is not
+        below 0.8.
     threshold : float, array of shape (K,), dict or None, default None
-        Predict the second of two classes if its posterior exceeds this; or one threshold per
-        class, and the largest ratio of posterior to threshold wins. Replaces `cost`.
+        A number, for two classes: predict the second class if its posterior exceeds the threshold.
+        One threshold per class: predict the class with the largest ratio of posterior to threshold.
+        Use either `threshold` or `cost`.
     outlier : float or None, default None
-        A row is an outlier if its largest p-value over the classes is below this level, by
-        Mahalanobis distance in the pooled covariance, with the F distribution of finite samples.
+        Significance level for outliers. A row is an outlier if it is atypical of every class: the
+        p-values of its Mahalanobis distances from the class means, in the pooled covariance, are
+        all below this level. The p-values use the F distribution for finite samples.
     calibrate : {None, 'platt', 'isotonic'}, default None
-        Calibrate scores that are not probabilities, by scikit-learn's CalibratedClassifierCV.
+        Method of scikit-learn's `CalibratedClassifierCV` that turns scores into probabilities.
+        None: no calibration.
     fitted_prior : array of shape (K,), dict by label or None, default None
-        Class priors that the posteriors of `estimator` assume, if it does not declare them. None:
-        its own `prior_`, or the class shares of the rows.
+        Class priors that the posteriors of `estimator` assume. None: its `prior_` if it has one, or
+        else the class shares of the rows.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
-    classes_ : array of shape (K,)
-        Class labels, sorted.
     actions_ : tuple
-        Actions of `expected_cost`: the classes, then any others.
+        Actions in the columns of `expected_cost`: the classes first, then any other actions.
     fitted_prior_ : array of shape (K,) or None
-        Class priors of the fit; None if they are unknown.
+        Class priors that the fitted posteriors assume; None if they are unknown.
     moments_ : ClassMoments or None
-        Class moments for `outlier`.
-    n_features_in_, feature_names_in_
-        As those of the classifier.
+        Class moments, which `outlier` needs.
 
     See Also
     --------
@@ -213,7 +224,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
     classes_: Labels
     fitted_prior_: Floats | None
     moments_: ClassMoments | None
-    _classes: tuple[ClassMoments, QuadraticRule, int] | None  # for `typicality`, when first asked
+    _classes: tuple[ClassMoments, QuadraticRule, int] | None  # cache of `gaussian_classes`
 
     def __init__(
         self,
@@ -240,7 +251,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     @classmethod
     def of_fitted(cls, estimator: Any, **options: Any) -> Decision:
-        """Wrap a classifier that is already fitted; no rows are needed.
+        """Wrap a classifier that is already fitted, without refitting it.
 
         Parameters
         ----------
@@ -253,12 +264,11 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         -------
         Decision
         """
-        made = cls(FrozenEstimator(estimator), **options)
-        made._copy_options()
-        made._hold(estimator)
-        made.fitted_prior_ = made._prior_of_fit(None, None)
-        made.moments_ = made._classes = None
-        return made
+        model = cls(FrozenEstimator(estimator), **options)
+        model._copy_options()
+        model._set_state(estimator, None, None)
+        model.moments_ = None
+        return model
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of the classifier; for `outlier`, also read the class moments.
@@ -273,32 +283,30 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         self
         """
         require_classifier(self.estimator, "Decision", "weighs probabilities of classes")
-        model = self._to_fit()
-        table = as_partitioned(X, y, sample_weight)
+        model = self._unfitted_classifier()
+        table = partitioned_or_none(X, y, sample_weight)
         if self.calibrate is not None:
             X, y, sample_weight = to_memory(X, y, sample_weight, "Decision(calibrate=...)")
         if table is not None and self.calibrate is None:
             model.fit(table)
-        elif sample_weight is None:
-            model.fit(X, y)
-        elif has_fit_parameter(model, "sample_weight"):
-            model.fit(X, y, sample_weight=sample_weight)
         else:
-            raise WeightError.not_supported(type(model).__name__)
-        self._hold(model)
-        counted = (y, sample_weight)
-        if table is not None:
-            counted = (table.schema.labels, table.moments.weight)  # one total per class
-        self.fitted_prior_ = self._prior_of_fit(*counted)
-        self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
-        self._classes = None
+            fit_with_weight(model, X, y, sample_weight)
+        if table is None:
+            self._set_state(model, y, sample_weight)
+        else:
+            # total weight of each class
+            self._set_state(model, table.schema.labels, table.moments.weight)
+        self.moments_ = None if self.outlier is None else self._read_moments(X, y, sample_weight)
         self.check_options()
         return self
 
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class of least expected cost; the most probable if no action is a class."""
+        """Predict the class of least expected cost.
+
+        If no action is a class, predict the most probable class.
+        """
         self._check_is_fitted()
         costs = self._costs()
         log_posterior = self._log_posterior(X)
@@ -306,58 +314,53 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return np.asarray(self.classes_[best])
 
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
-        """(n,) action of least expected cost of each row, or REJECT, or OUTLIER."""
+        """Return for each row (n,) the action of least expected cost, or REJECT or OUTLIER."""
         self._check_is_fitted()
         costs = self._costs()
         self._warn_if_no_class(costs)
         reject = self._reject(costs)
         outliers = None
         if self.outlier is not None:
-            outliers = self.typicality(X).max(axis=1) < unit(self.outlier, "outlier")
-        found = decided(
-            self._log_posterior(X),
-            labels=self.classes_,
-            costs=costs,
-            reject=reject,
-            outliers=outliers,
-        )
-        if hasattr(self.estimator_, "rejected"):  # rows that the classifier itself will not decide
-            found[self.estimator_.rejected(X)] = REJECT
-        return found
+            outliers = self.typicality(X).max(axis=1) < check_probability(self.outlier, "outlier")
+        logs = self._log_posterior(X)
+        actions = decided(logs, labels=self.classes_, costs=costs, reject=reject, outliers=outliers)
+        if hasattr(self.estimator_, "rejected"):  # rows that the wrapped classifier itself rejects
+            actions[self.estimator_.rejected(X)] = REJECT
+        return actions
 
     def expected_cost(self, X: Any) -> Floats:
-        """(n, A) expected cost of each of `actions_`."""
+        """Return the expected cost (n, A) of each of the A actions in `actions_`."""
         self._check_is_fitted()
         self._need_posterior("an expected cost")
+        # checked before the rows are scored, so that an invalid option raises first
         costs = self._costs()
         return expected_cost(self._log_posterior(X), costs)
 
     @property
     def actions_(self) -> tuple[Any, ...]:
-        """Actions in the columns of `expected_cost`: the classes, then any others."""
+        """Actions in the columns of `expected_cost`: the classes first, then any other actions."""
         self._check_is_fitted()
         costs = self._costs()
         return tuple(self.classes_.tolist()) if costs is None else costs.actions
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, K) log posteriors under `prior`."""
+        """Return log posteriors (n, K) for the class priors `prior`."""
         self._check_is_fitted()
         return self._log_posterior(X)
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) posteriors under `prior`."""
+        """Return posteriors (n, K) for the class priors `prior`."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def estimate_prior(self, X: Any) -> EstimatedPrior:
-        """Estimate the class shares of unlabelled rows by EM, for use as `prior`."""
+        """Estimate the class shares of unlabelled rows by EM, to be used as `prior`."""
         self._check_is_fitted()
         self._need_posterior("estimate_prior")
-        return estimated_prior(log_posterior_of(self.estimator_, X), self._known_prior())
+        return estimated_prior(log_posterior_of(self.estimator_, X), self.known_prior())
 
     def typicality(self, X: Any) -> Floats:
-        """(n, K) p-values of the Mahalanobis distances of rows from the class means."""
-        self._check_is_fitted()
-        moments, rule, width = self._gaussian()
+        """Return p-values (n, K) of the Mahalanobis distances of rows from the class means."""
+        moments, rule, width = self.gaussian_classes()
         schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
         features, _ = as_features(X, match=schema)
         if features.shape[1] != len(moments.features):
@@ -369,42 +372,32 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         degrees = float(moments.weight.sum()) - len(moments.labels)
         return typicality(distances, width=width, weight=moments.weight, degrees=degrees)
 
-    def __sklearn_tags__(self) -> Any:
-        """Tags of the classifier."""
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        tags.target_tags = inner.target_tags
-        tags.classifier_tags = inner.classifier_tags
-        return tags
-
     # --- inside -----------------------------------------------------------------------------------
 
-    def _to_fit(self) -> Any:
+    def _unfitted_classifier(self) -> Any:
         model = clone(self.estimator)
         if self.calibrate is not None:
             if self.calibrate not in _CALIBRATIONS:
                 raise OptionError.of("calibrate", self.calibrate, "None, 'platt' or 'isotonic'")
             return CalibratedClassifierCV(model, method=_CALIBRATIONS[self.calibrate])
-        if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
+        if not has_probabilities(model):
             raise PosteriorError.absent(type(model).__name__)
         return model
 
-    def _hold(self, model: Any) -> None:
+    def _set_state(self, model: Any, y: Any, sample_weight: Any) -> None:
+        """Set the fitted classifier and its class priors, which are None if they are unknown."""
         self.estimator_ = model
         self.classes_ = np.asarray(model.classes_)
         self._copy_input_names(model)
+        self._classes = None
+        self.fitted_prior_ = declared_prior(model, self.classes_)
+        other_rows = y is None or isinstance(self.estimator, FrozenEstimator)
+        if self.fitted_prior_ is None and not other_rows:
+            weighting = model if self.calibrate is None else None
+            self.fitted_prior_ = training_shares(weighting, y, sample_weight, self.classes_)
 
-    def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
-        """(K,) class priors that the posteriors assume, or None if unknown."""
-        found = declared_prior(self.estimator_, self.classes_)
-        if found is not None or y is None or isinstance(self.estimator, FrozenEstimator):
-            return found  # the rows of a frozen classifier's fit were others
-        model = self.estimator_ if self.calibrate is None else None
-        return training_shares(model, y, sample_weight, self.classes_)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
-        table = as_partitioned(X) or as_table(
+    def _read_moments(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
+        table = partitioned_or_none(X) or as_table(
             X, y, weight=sample_weight, name="Decision(outlier=...)"
         )
         moments = read_moments(table, detail="pooled")
@@ -416,34 +409,34 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return moments
 
     def _moments(self) -> ClassMoments:
-        """Moments read by the fit, or those of the classifier."""
-        for found in (self.moments_, getattr(self.estimator_, "moments_", None)):
-            if isinstance(found, ClassMoments) and found.holds("pooled"):
-                return found
+        """Return the moments that `fit` read, or those of the wrapped classifier."""
+        for moments in (self.moments_, getattr(self.estimator_, "moments_", None)):
+            if isinstance(moments, ClassMoments) and moments.has("pooled"):
+                return moments
         if isinstance(self.estimator, FrozenEstimator):
             raise PosteriorError.fitted_without_moments(type(self.estimator_).__name__)
         raise PosteriorError.without_moments("Decision")
 
-    # --- its parts, as an export writes them down ------------------------------------------------
+    # --- components for export --------------------------------------------------------------------
 
     def known_prior(self) -> Floats:
-        """(K,) class priors that the posteriors of the classifier assume."""
+        """Return the class priors (K,) that the posteriors assume; raise if they are unknown."""
         self._check_is_fitted()
-        return self._known_prior()
+        if self.fitted_prior is not None:
+            return validate_prior(self._option("fitted_prior"), self.classes_)
+        if self.fitted_prior_ is None:
+            raise PosteriorError.unknown_prior(type(self.estimator_).__name__)
+        return self.fitted_prior_
 
     def costs(self) -> Costs | None:
-        """Costs of the actions, by `cost` or `threshold`; None if every error costs the same."""
+        """Return the costs given by `cost` or `threshold`; None if neither is set."""
         self._check_is_fitted()
         self._check_posterior()
         return self._costs()
 
     def gaussian_classes(self) -> tuple[ClassMoments, QuadraticRule, int]:
-        """Model for outliers: moments, classes with one covariance, and its rank."""
+        """Return the model for outliers: moments, Gaussian classes, and the covariance rank."""
         self._check_is_fitted()
-        return self._gaussian()
-
-    def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
-        """Gaussian classes with one covariance, and its rank."""
         if self._classes is None:
             moments = self._moments()
             metric, K = pooled_metric(moments, GaussianFamily()), len(moments.labels)
@@ -453,7 +446,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     @property
     def probabilistic(self) -> bool:
-        """Whether `predict_proba` returns probabilities: calibrated, or those of the classifier."""
+        """Whether `predict_proba` returns true probabilities, of the classifier or calibrated."""
         if self.calibrate is not None:
             return True
         return not_probabilistic(getattr(self, "estimator_", self.estimator)) is None
@@ -464,23 +457,16 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
             raise PosteriorError.not_probabilities(name, what)
 
     def _check_posterior(self) -> None:
-        """Raise for every option that needs probabilities if the classifier has none."""
+        """Raise for every option that needs probabilities, if the classifier has none."""
         for option in ("cost", "threshold", "prior", "reject"):
             if getattr(self, option) is not None:
                 self._need_posterior(f"Decision({option}=...)")
 
-    def _known_prior(self) -> Floats:
-        if self.fitted_prior is not None:
-            return validate_prior(self._option("fitted_prior"), self.classes_)
-        if self.fitted_prior_ is None:
-            raise PosteriorError.unknown_prior(type(self.estimator_).__name__)
-        return self.fitted_prior_
-
     def _log_posterior(self, X: Any) -> Floats:
         self._check_posterior()
         new = None if self.prior is None else validate_prior(self._option("prior"), self.classes_)
-        found = log_posterior_of(self.estimator_, X)
-        return found if new is None else reweighed(found, self._known_prior(), new)
+        logs = log_posterior_of(self.estimator_, X)
+        return logs if new is None else change_prior(logs, self.known_prior(), new)
 
     def _costs(self) -> Costs | None:
         if self.threshold is not None:
@@ -491,29 +477,27 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     def _warn_if_no_class(self, costs: Costs | None) -> None:
         """Warn if none of the actions is a class."""
+        if costs is None or not isinstance(self.cost, Mapping):
+            return
         labels = self.classes_.tolist()
-        if (
-            costs is not None
-            and isinstance(self.cost, Mapping)
-            and not {*costs.actions} & {*labels}
-        ):
+        if not {*costs.actions} & {*labels}:
             warn(NoClassDecidedWarning.of_actions(costs.actions, labels))
 
     def _reject(self, costs: Costs | None) -> Reject | None:
-        """The reject option; warn if it never applies."""
+        """Return the reject option; warn if it never rejects a row."""
         if self.reject is None:
             return None
         reject = Reject.of(self._option("reject"))
         if np.isfinite(reject.cost) and costs is None:
-            most = 1.0 - 1.0 / len(self.classes_)
-            if reject.cost >= most:
-                warn(NeverRejectsWarning.of_cost(reject.cost, most))
+            largest = 1.0 - 1.0 / len(self.classes_)
+            if reject.cost >= largest:
+                warn(NeverRejectsWarning.of_cost(reject.cost, largest))
         elif np.isfinite(reject.cost) and costs and not costs.ever_exceeds(reject.cost):
-            warn(NeverRejectsWarning.of_cost(reject.cost, costs.dearest()))
+            warn(NeverRejectsWarning.of_cost(reject.cost, costs.max_least_cost()))
         return reject
 
     def check_options(self) -> None:
-        """Raise now, as `fit` does, if an option is invalid."""
+        """Raise if an option is invalid, as `fit` would."""
         self._check_posterior()
         costs = self._costs()
         self._warn_if_no_class(costs)
@@ -521,6 +505,6 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         if self.prior is not None:
             validate_prior(self._option("prior"), self.classes_)
         if self.prior is not None or self.fitted_prior is not None:
-            self._known_prior()
+            self.known_prior()
         if self.outlier is not None:
-            unit(self.outlier, "outlier")
+            check_probability(self.outlier, "outlier")

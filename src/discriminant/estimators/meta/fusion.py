@@ -1,18 +1,17 @@
-"""Fusion: combine classifiers on different columns that are independent within each class.
+"""Fusion of classifiers on different columns, assumed independent within each class.
 
 P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.errors import (
     ColumnNamesError,
@@ -22,13 +21,18 @@ from discriminant.errors import (
     PosteriorError,
     ShapeError,
     SharedColumnsWarning,
-    WeightError,
     warn,
 )
-from discriminant.estimators.base import EstimatorMixin, require_classifier, to_memory
-from discriminant.estimators.meta.decision import declared_prior, log_posterior_of, training_shares
+from discriminant.estimators.base import (
+    EstimatorMixin,
+    fit_with_weight,
+    has_probabilities,
+    require_classifier,
+    to_memory,
+)
+from discriminant.estimators.meta.decision import assumed_prior, log_posterior_of, training_shares
 from discriminant.models.gaussian.family import validate_prior
-from discriminant.posterior import fused, not_probabilistic, reweighed
+from discriminant.posterior import change_prior, fuse_posteriors, not_probabilistic
 from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse, numbered_names
 
 
@@ -37,9 +41,9 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
 
-    which holds if the groups of columns are independent within each class, as a blood test and an
-    X-ray may be. Classifiers of any kind can be mixed; one whose outputs are not probabilities
-    (LeastSquares, SVM) is refused unless it is calibrated.
+    The formula holds if the groups of columns are independent within each class, as a blood test
+    and an X-ray may be. The classifiers may be of different kinds. One whose outputs are not
+    probabilities (LeastSquares, SVM) is rejected unless it is calibrated.
 
     Parameters
     ----------
@@ -47,8 +51,8 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         Columns are names in a data frame, positions, a slice or a mask. Each classifier is cloned
         and fitted to its columns.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors of the combined posterior. None: the class shares of the rows. Read when it is
-        used, so that it may be changed after the fit.
+        Class priors of the combined posterior. None: the class shares of the rows. The option can
+        be changed after the fit.
 
     Attributes
     ----------
@@ -61,9 +65,9 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
     classes_ : array of shape (K,)
         Class labels, sorted.
     fitted_prior_, prior_ : arrays of shape (K,)
-        Class shares of the rows, and the priors in use.
+        Class shares of the rows, and the class priors of the combined posterior.
     estimator_priors_ : list of arrays of shape (K,)
-        Priors that the posteriors of each classifier assume.
+        For each classifier, the class priors that its posteriors assume.
     n_features_in_, feature_names_in_
         Number of columns, and their names if the rows had any.
 
@@ -86,8 +90,8 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self.prior = prior
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit each classifier to its columns of X, with labels y and optional sample_weight."""
-        sources = self._checked_estimators()
+        """Fit each classifier to its columns of X, with labels y and optional `sample_weight`."""
+        sources = self._sources()
         for _, model, _ in sources:
             require_classifier(model, "Fusion", "multiplies probabilities of classes")
         X, y, sample_weight = to_memory(X, y, sample_weight, "Fusion")
@@ -104,13 +108,13 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self.estimators_, self.columns_ = fitted, places
         self._set_input_names(names or numbered_names(width), named=names is not None)
         self._check_same_classes([name for name, _, _ in sources])
-        self._priors = [self._prior_of(model, y, sample_weight) for model in fitted]
+        self._priors = [assumed_prior(model, y, sample_weight, self.classes_) for model in fitted]
         self.fitted_prior_ = training_shares(None, y, sample_weight, self.classes_)
         return self
 
     @property
     def estimator_priors_(self) -> list[Floats]:
-        """(K,) class priors that the posteriors of each classifier assume."""
+        """List with the class priors (K,) that the posteriors of each classifier assume."""
         self._check_is_fitted()
         return self._priors
 
@@ -120,32 +124,27 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         return np.asarray(self.classes_[best])
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, K) combined log posteriors."""
-        self._check_is_fitted()
-        prior = self.fitted_prior_
-        if self.prior is not None:
-            prior = validate_prior(self._option("prior"), self.classes_)
-        parts = self._parts(X)
-        found = fused(
+        """Return combined log posteriors (n, K)."""
+        prior = self.prior_
+        sources = zip(self.estimators_, self._select_columns(X), self._priors, strict=True)
+        logs = fuse_posteriors(
             [
-                reweighed(log_posterior_of(model, part), old, prior)
-                for model, part, old in zip(self.estimators_, parts, self._priors, strict=True)
+                change_prior(log_posterior_of(model, part), old, prior)
+                for model, part, old in sources
             ],
             prior,
         )
-        for row in np.flatnonzero(np.isnan(found[:, 0])):
-            raise PosteriorError.all_zero(
-                int(row), [name for name, _, _ in self._checked_estimators()]
-            )
-        return found
+        for row in np.flatnonzero(np.isnan(logs[:, 0])):
+            raise PosteriorError.all_zero(int(row), [name for name, _, _ in self._sources()])
+        return logs
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) combined posteriors."""
+        """Return combined posteriors (n, K)."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     @property
     def prior_(self) -> Floats:
-        """(K,) class priors of the combined posterior."""
+        """Class priors (K,) of the combined posterior."""
         self._check_is_fitted()
         if self.prior is None:
             return self.fitted_prior_
@@ -153,54 +152,56 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
 
     @property
     def named_estimators_(self) -> dict[str, Any]:
-        """The fitted classifiers by name."""
+        """Dict of the fitted classifiers by name."""
         self._check_is_fitted()
-        names = [name for name, _, _ in self._checked_estimators()]
+        names = [name for name, _, _ in self._sources()]
         return dict(zip(names, self.estimators_, strict=True))
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows and missing values are supported if every classifier supports them."""
+        """Return the tags: sparse rows and missing values are supported if all classifiers do."""
         tags = super().__sklearn_tags__()
-        inner = [get_tags(model) for _, model, _ in self._checked_estimators()]
-        tags.input_tags.sparse = all(found.input_tags.sparse for found in inner)
-        tags.input_tags.allow_nan = all(found.input_tags.allow_nan for found in inner)
+        inner = [get_tags(model).input_tags for _, model, _ in self._sources()]
+        tags.input_tags.sparse = all(each.sparse for each in inner)
+        tags.input_tags.allow_nan = all(each.allow_nan for each in inner)
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Options, with `deep` also those of each classifier, as name__option."""
-        found: dict[str, Any] = self._get_params("_sources", deep=deep)
-        return found
+        """Return the options; with `deep`, also those of each classifier, as `name__option`."""
+        return cast(dict[str, Any], self._get_params("_named_models", deep=deep))
 
     def set_params(self, **options: Any) -> Self:
-        """Options, and those of each classifier as name__option; a name replaces a classifier."""
-        self._set_params("_sources", **options)
+        """Set options.
+
+        `name__option` sets an option of a classifier, and `name` replaces the classifier.
+        """
+        self._set_params("_named_models", **options)
         return self
 
     # --- inside -----------------------------------------------------------------------------------
 
     @property
-    def _sources(self) -> Any:
-        """Pairs of name and classifier, for scikit-learn to set options by name."""
+    def _named_models(self) -> Any:
+        """Pairs (name, classifier), which scikit-learn uses to set options by name."""
         try:
             return [(name, model) for name, model, _ in self.estimators]
         except (TypeError, ValueError):
             return self.estimators
 
-    @_sources.setter
-    def _sources(self, pairs: list[tuple[str, Any]]) -> None:
-        columns = [columns for _, _, columns in self.estimators]
-        self.estimators = [(*pair, one) for pair, one in zip(pairs, columns, strict=True)]
+    @_named_models.setter
+    def _named_models(self, pairs: list[tuple[str, Any]]) -> None:
+        sources = zip(pairs, self.estimators, strict=True)
+        self.estimators = [(*pair, columns) for pair, (_, _, columns) in sources]
 
-    def _checked_estimators(self) -> list[tuple[str, Any, Any]]:
+    def _sources(self) -> list[tuple[str, Any, Any]]:
+        """Return name, classifier and columns of each entry; raise `FusionError` if invalid."""
+        given = self._option("estimators")
         try:
-            found = [
-                (str(name), model, columns) for name, model, columns in self._option("estimators")
-            ]
+            sources = [(str(name), model, columns) for name, model, columns in given]
         except (TypeError, ValueError):
             raise FusionError.of_members(self.estimators) from None
-        if not found or len({name for name, _, _ in found}) < len(found):
+        if not sources or len({name for name, _, _ in sources}) < len(sources):
             raise FusionError.of_members(self.estimators)
-        return found
+        return sources
 
     def _check_same_classes(self, names: list[str]) -> None:
         """Raise unless all classifiers have the same classes."""
@@ -209,48 +210,39 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
             if not np.array_equal(model.classes_, self.classes_):
                 raise FusionError.of_classes(name, list(model.classes_), self.classes_.tolist())
 
-    def _prior_of(self, model: Any, y: Any, sample_weight: Any) -> Floats:
-        found = declared_prior(model, self.classes_)
-        return training_shares(model, y, sample_weight, self.classes_) if found is None else found
-
-    def _parts(self, X: Any) -> list[Any]:
-        """The columns of each classifier, by name if there are names, else by position."""
+    def _select_columns(self, X: Any) -> list[Any]:
+        """Return the columns of X for each classifier, matched by name if X has column names."""
         X, names = _open_columns(X)
         width = int(X.shape[1])
         fitted = getattr(self, "feature_names_in_", None)
         if names is None or fitted is None:
-            if width != self.n_features_in_:
-                raise ShapeError.of_width(width, self.n_features_in_, "Fusion")
+            self._check_width(width)
             return [_safe_indexing(X, places, axis=1) for places in self.columns_]
         place = {name: j for j, name in enumerate(names)}
         missing = [name for name in fitted if name not in place]
         if missing:
             known = set(fitted)
             raise ColumnNamesError.of_missing(missing, [n for n in names if n not in known])
-        now = np.array([place[name] for name in fitted])
-        return [_safe_indexing(X, now[places], axis=1) for places in self.columns_]
+        order = np.array([place[name] for name in fitted])
+        return [_safe_indexing(X, order[places], axis=1) for places in self.columns_]
 
 
 def _fit_source(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
-    if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
+    if not has_probabilities(model):
         raise PosteriorError.not_fused(source, type(model).__name__)
     if (clipped := not_probabilistic(model)) is not None:
         raise PosteriorError.not_fused(source, clipped, clipped=True)
-    if sample_weight is None:
-        return model.fit(part, y)
-    if not has_fit_parameter(model, "sample_weight"):
-        raise WeightError.not_supported(type(model).__name__)
-    return model.fit(part, y, sample_weight=sample_weight)
+    return fit_with_weight(model, part, y, sample_weight)
 
 
 def _open_columns(X: Any) -> tuple[Any, list[str] | None]:
-    """Rows whose columns can be selected by position, and the names of the columns or None.
+    """Return rows whose columns can be selected by position, and the column names if any.
 
-    Cells are not checked: a column of text may belong to a classifier of text.
+    Cells are not checked, because a classifier of texts may need a column of text.
     """
     if hasattr(X, "columns"):
-        found = list(X.columns)
-        return X, found if all(isinstance(name, str) for name in found) else None
+        names = list(X.columns)
+        return X, names if all(isinstance(name, str) for name in names) else None
     X = X if is_sparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ShapeError.not_two_dimensional(X.ndim)
@@ -267,17 +259,17 @@ def _open_columns(X: Any) -> tuple[Any, list[str] | None]:
 def _column_positions(
     name: str, columns: Any, names: list[str] | None, width: int
 ) -> npt.NDArray[np.intp]:
-    """Positions of the columns of one classifier."""
+    """Return the positions of the columns of one classifier."""
     wanted: Any = [columns] if isinstance(columns, str) else columns
     try:
-        if not isinstance(wanted, slice) and any(isinstance(one, str) for one in wanted):
-            wanted = [(names or []).index(one) for one in wanted]
-        found = np.atleast_1d(np.arange(width)[wanted])
+        if not isinstance(wanted, slice) and any(isinstance(column, str) for column in wanted):
+            wanted = [(names or []).index(column) for column in wanted]
+        positions = np.atleast_1d(np.arange(width)[wanted])
     except (IndexError, ValueError, TypeError):
         raise FusionError.of_columns(name, columns, width) from None
-    if not len(found):
+    if not len(positions):
         raise FusionError.of_columns(name, columns, width)
-    return found
+    return positions
 
 
 def _warn_of_shared_columns(places: list[npt.NDArray[np.intp]], names: list[str] | None) -> None:

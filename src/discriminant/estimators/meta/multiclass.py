@@ -1,11 +1,13 @@
-"""OneVsRest, OneVsOne and OutputCodes: many classes by any two-class classifier or regressor.
+"""Multiclass classification by two-class estimators: one-vs-rest, one-vs-one and output codes.
 
-Each column of a code (K, M) of -1, 0 and 1 is a two-class problem; a class is predicted by matching
-its row of the code with the M scores (`models.multiclass`). A classifier from moments is not fitted
-row by row: the rows are read once, and every two-class rule is a function of merged moments. Any
-other estimator is cloned and fitted once per column, in parallel: a classifier to the classes 0 and
-1, a regressor to the numbers 0 and 1. The score of a classifier is its decision function or log
-odds; that of a regressor with output f is 2 f - 1, as if it had been fitted to -1 and 1.
+An output code is a matrix (K, M) of -1, 0 and 1. Each column is a two-class problem: classes with 1
+against classes with -1, without the classes with 0. The predicted class is the one whose row of the
+code matches the M scores best (`models.multiclass`). If the two-class estimator is fitted from
+moments, the rows are read only once, and every two-class rule is computed from merged class
+moments. Any other estimator is cloned and fitted once per column, in parallel: a classifier to the
+classes 0 and 1, a regressor to the numbers 0 and 1. The score of a classifier is its decision
+function or its log odds. The score of a regressor with output f is 2 f - 1, as if it had been
+fitted to -1 and 1.
 """
 
 from __future__ import annotations
@@ -41,10 +43,14 @@ from discriminant.errors import (
 from discriminant.estimators.base import (
     MomentClassifier,
     RowEstimator,
-    as_partitioned,
     available_if,
+    check_choice,
+    check_moments,
+    fit_with_weight,
     is_regressor,
+    partitioned_or_none,
     require_classifier,
+    second_minus_first,
     to_memory,
 )
 from discriminant.estimators.gaussian.lda_qda import LinearGaussianClassifier
@@ -83,33 +89,36 @@ from discriminant.table.blocks import Codes, Features, Floats, Labels, canonical
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, as_table, check_weight
 
-_FURTHEST = 745.0  # log odds of the least probability that is not zero
+Odds = Callable[[], Floats]  # returns the log odds (n, M) of the positive sides
+Progress = Callable[[int, int], object]
+
+_MAX_LOG_ODDS = 745.0  # log odds of the smallest positive probability
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedBinaryEstimators:
-    """M fitted classifiers of the classes 0 and 1, or M regressors on the numbers 0 and 1.
+    """M fitted two-class estimators: classifiers of the classes 0 and 1, or regressors.
 
-    The name of the field is part of the file format.
+    The name of the field must not change: it is part of the file format.
     """
 
     fitted: tuple[Any, ...]
 
     def scores(self, X: Any) -> Floats:
-        """(n, M) scores of rows, positive for the positive side."""
-        found = np.column_stack([_binary_score(model, X) for model in self.fitted])
+        """Return scores (n, M) of rows; a positive score is for the classes with 1 in the code."""
+        scores = np.column_stack([_binary_score(model, X) for model in self.fitted])
         if len(self.fitted) > 1:  # infinite scores cannot be compared
-            for row in np.flatnonzero(np.isinf(found).any(axis=1)):
+            for row in np.flatnonzero(np.isinf(scores).any(axis=1)):
                 raise InfiniteValueError.of_row(int(row), type(self.fitted[0]).__name__)
-        return found
+        return scores
 
     def log_odds(self, X: Any) -> Floats:
-        """(n, M) log odds of the positive side."""
+        """Return log odds (n, M) of the classes with 1 in the code."""
         return np.column_stack([_log_odds(model, X) for model in self.fitted])
 
 
 def encode_binary_labels(X: Any, y: Any, name: str) -> tuple[Labels, Codes]:
-    """Class labels, and the class code of each row."""
+    """Return the class labels (K,) and the class code of each row (n,)."""
     if y is None:
         raise LabelError.absent(name)
     labels, codes = encode_labels(y)
@@ -127,9 +136,12 @@ def fit_binary_estimators(
     labels: Labels,
     sample_weight: Any,
     n_jobs: int | None,
-    progress: Callable[[int, int], object] | None,
+    progress: Progress | None,
 ) -> FittedBinaryEstimators:
-    """Fit a clone of the estimator for each column to the rows of its two sides."""
+    """Fit a clone of the estimator for each column of the code, in parallel.
+
+    The rows of classes with 0 in the column are left out.
+    """
     weight = check_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
         raise WeightError.not_supported(type(base).__name__)
@@ -139,7 +151,7 @@ def fit_binary_estimators(
     if is_sparse(X):
         X = canonical_rows(X)
     M = signs.shape[1]
-    fits = (delayed(_fit_one)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
+    fits = (delayed(_fit_column)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
     fitted = []
     for model in Parallel(n_jobs=n_jobs, return_as="generator")(fits):
         fitted.append(model)
@@ -149,7 +161,10 @@ def fit_binary_estimators(
 
 
 def binary_table(table: Table, column: npt.NDArray[np.int8]) -> Table:
-    """Rows of the two sides of a column, with the classes 0 and 1."""
+    """Return a table for one column of the code: classes 0 and 1 for the signs -1 and 1.
+
+    The rows of classes with 0 in the column are left out.
+    """
     side = column[table.codes]
     if not column.all():
         table, side = table.take(np.flatnonzero(side)), side[side != 0]
@@ -157,7 +172,7 @@ def binary_table(table: Table, column: npt.NDArray[np.int8]) -> Table:
     return replace(table, schema=schema, codes=(side > 0).astype(np.uint8))
 
 
-def _fit_one(
+def _fit_column(
     model: Any, X: Any, codes: Codes, column: npt.NDArray[np.int8], weight: Floats | None
 ) -> Any:
     side = column[codes]
@@ -167,7 +182,7 @@ def _fit_one(
         weight = None if weight is None else weight[rows]
     truth = SIDES[(side > 0).astype(np.intp)]
     try:
-        return model.fit(X, truth) if weight is None else model.fit(X, truth, sample_weight=weight)
+        return fit_with_weight(model, X, truth, weight)
     except ResponseError as fault:
         allowed = "a regressor that can be fitted to 0 and 1, the codes of two classes"
         raise OptionError.of("estimator", type(model).__name__, allowed) from fault
@@ -193,20 +208,11 @@ def _log_odds(model: Any, X: Any) -> Floats:
             logs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
         else:
             logs = np.log(np.asarray(model.predict_proba(X), dtype=np.float64))
-    return np.clip(logs[:, 1] - logs[:, 0], -_FURTHEST, _FURTHEST)
+    return np.clip(logs[:, 1] - logs[:, 0], -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
 
 
-Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, computed when called
-
-
-def _by_moments(model: Any) -> bool:
-    """Whether the two-class estimator is fitted from moments."""
-    base = model.estimator
-    return isinstance(base, MomentClassifier) and is_moment_based(base)
-
-
-def _needs_moments(model: Any) -> bool:
-    if not _by_moments(model):
+def _accepts_moments(model: Any) -> bool:
+    if model.needs_rows:
         raise AttributeError(f"{type(model.estimator).__name__} is not fitted from moments")
     return True
 
@@ -225,42 +231,68 @@ def _has_probabilities(model: Any) -> bool:
     return True
 
 
-def _has_posterior(estimator: Any) -> bool:
-    """Whether the two-class estimator has probabilities."""
-    return hasattr(estimator, "predict_proba") and not is_regressor(estimator)
-
-
 class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
-    """Classification of K classes by two-class estimators, one for each column of a code."""
+    """Base class: K classes by two-class estimators, one for each column of an output code.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor
+        Two-class estimator. If it is fitted from moments (LDA, QDA, RDA, LeastSquares, Fisher ...),
+        the rows are read only once; any other is cloned and fitted once per two-class problem.
+    n_jobs : int or None, default None
+        Number of parallel fits, as in joblib. Not used for an estimator that is fitted from
+        moments.
+    progress : callable or None, default None
+        Called after each of these fits with the number of fits done and their total number.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    code_ : array of shape (K, M)
+        Sign of each class in each two-class problem: -1, 1, or 0 if the class is left out.
+    estimators_ : list of length M
+        The fitted two-class estimators. If fitted from moments, they are created on first access.
+    distance_ : float
+        Smallest distance between the code words of two classes.
+    corrects_ : int
+        Number of wrong two-class predictions that never change the predicted class.
+    moments_ : ClassMoments or None
+        Moments of the fit, if `estimator` is fitted from moments.
+    """
 
     _fitted_attribute = "_code"
     _fit_methods = "fit, or fit_moments with a classifier made from moments"
-    estimator: Any
-    n_jobs: int | None
-    progress: Callable[[int, int], object] | None
-    moments_: Any  # of the fit, where the classifier is made from moments; else None
+    moments_: Any  # None unless the estimator is fitted from moments
     _code: OutputCode
     _members: BinaryRules | FittedBinaryEstimators
-    _base: Any  # the classifier as it was at the fit
+    _base: Any  # copy of the estimator at the time of the fit
+
+    def __init__(
+        self, estimator: Any, *, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.progress = progress
 
     # --- defined by subclasses --------------------------------------------------------------------
 
     def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
-        """Code of these classes; `read` returns moments for a code that needs them."""
+        """Return the output code of these classes; `read()` returns moments if it needs them."""
         raise NotImplementedError
 
-    def _leaves_out(self) -> bool:
-        """Whether some column may leave a class out."""
+    def _omits_classes(self) -> bool:
+        """Return whether a column of the code may contain 0, so that a class is left out."""
         raise NotImplementedError
 
     def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
-        """(n, K) scores of the classes from the (n, M) two-class scores, or log odds."""
+        """Return class scores (n, K) from two-class scores (n, M), or from log odds if given."""
         raise NotImplementedError
 
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the two-class estimators: from moments read once, or one by one.
+        """Fit the two-class estimators, all from one pass for moments or each to its rows.
 
         Parameters
         ----------
@@ -277,53 +309,56 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         self
         """
         name = type(self).__name__
-        if not _by_moments(self):
+        if self.needs_rows:
             who = f"{name} of {type(self.estimator).__name__}"
             return self._fit_rows(*to_memory(X, y, sample_weight, who))
-        table = as_partitioned(X, y, sample_weight) or as_table(
+        table = partitioned_or_none(X, y, sample_weight) or as_table(
             X, y, weight=sample_weight, name=name
         )
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(name, 4)
-        moments = read_classes(table, self._detail_for(len(table), table.width))
-        return self._fit_from(moments, table)
+        stores_rows = self.estimator.detail_for(len(table), table.width) == "rows"
+        return self._fit_from(read_classes(table, "rows" if stores_rows else self.detail), table)
 
-    @available_if(_needs_moments)
+    @available_if(_accepts_moments)
     def fit_moments(self, moments: Any) -> Self:
-        """Fit from class moments, perhaps merged, weighted or regrouped; no rows are needed."""
-        if not isinstance(moments, ClassMoments | ClassRows):
-            allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
-            raise OptionError.of("moments", type(moments).__name__, allowed)
+        """Fit from class moments, which may be merged, weighted or regrouped, without the rows."""
+        check_moments(moments)
         return self._fit_from(moments, None)
 
     # --- for cross-validation without refitting ---------------------------------------------------
 
     @property
     def detail(self) -> Detail:
-        """Sums that the moments must contain: pooled ones cannot leave a class out."""
+        """Level of detail of the moments that a fit needs.
+
+        If a class may be left out, one scatter per class is needed instead of a pooled one.
+        """
         needed: Detail = self.estimator.detail
-        return "class" if needed == "pooled" and self._leaves_out() else needed
+        return "class" if needed == "pooled" and self._omits_classes() else needed
 
     @property
     def needs_rows(self) -> bool:
-        """Whether moments are not enough."""
-        return not _by_moments(self)
+        """Whether a fit needs rows, because the two-class estimator is not fitted from moments."""
+        return not (
+            isinstance(self.estimator, MomentClassifier) and is_moment_based(self.estimator)
+        )
 
-    @available_if(_needs_moments)
+    @available_if(_accepts_moments)
     def rule_from(self, moments: Any) -> OutputCodeRule:
-        """Return the rule fitted to moments; nothing is stored."""
+        """Return the rule fitted to moments, without changing the model."""
         code = self._code_for(moments.labels, lambda: moments)
         return OutputCodeRule(code, self._rules_from_moments(moments, code))
 
-    @available_if(_needs_moments)
+    @available_if(_accepts_moments)
     def rule_from_table(self, table: AnyTable) -> OutputCodeRule:
-        """Return the rule fitted to the rows of a table; nothing is stored."""
+        """Return the rule fitted to the rows of a table, without changing the model."""
         moments = read_classes(table, self.detail)
         code = self._code_for(table.schema.labels, lambda: moments)
         return OutputCodeRule(code, self._rules_from_table(table, code, moments))
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Whether moments are too inexact to replace their rows."""
+        """Return whether moments are too inexact for a fit, so that rows are needed."""
         base = self.estimator
         if type(base).needs_rows_for is MomentClassifier.needs_rows_for:
             return False
@@ -334,12 +369,12 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def predict_with_rule(
         self, rule: OutputCodeRule, features: Features
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
-        """(n, K) log posteriors and (n,) codes of the predicted classes, by any fitted rule."""
-        scores = self._class_scores(features, rule.members, rule.code, sure=True)
+        """Return log posteriors (n, K) and predicted class codes (n,) of rows, by a given rule."""
+        scores = self._class_scores(features, rule.members, rule.code, probabilistic=True)
         return log_posterior(rule.scores(features)), scores.argmax(axis=1)
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> None:
-        """None: there is no closed form."""
+        """Return None: leave-one-out scores have no closed form."""
         return None
 
     # --- using ------------------------------------------------------------------------------------
@@ -349,43 +384,47 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return np.asarray(self.classes_[self._all_scores(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores of the classes; with two classes (n,) scores of the one classifier."""
-        scores = self._all_scores(X)
-        if scores.shape[1] > 2:
-            return scores
-        return np.asarray(scores[:, 1] - scores[:, 0])
+        """Return class scores (n, K); with two classes, those of the two-class classifier (n,)."""
+        return second_minus_first(self._all_scores(X))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, K) logs of the coupled probabilities."""
+        """Return the logs of the probabilities (n, K) of `predict_proba`."""
         return self._over_rows(
             lambda rows: log_coupled_probabilities(self._members.log_odds(rows), self._code), X
         )
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) coupled probabilities: see `models.coupling`."""
+        """Return probabilities (n, K), coupled from those of the two-class problems.
+
+        The coupling is described in `models.multiclass.binary_rules`.
+        """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def binary_scores(self, X: Any) -> Floats:
-        """(n, M) scores of the two-class classifiers, positive for the classes of sign +1."""
+        """Return two-class scores (n, M), positive for the classes with 1 in the code."""
         return self._over_rows(lambda rows: self._members.scores(rows), X)
 
     def ambiguous(self, X: Any) -> Ambiguity:
-        """Number of classes that claim each row, and shares of rows claimed by none or several."""
+        """Count the classes that claim each row, and the rows claimed by no class or several.
+
+        With one-vs-rest, a class claims a row if its score is positive. Otherwise it does so if the
+        signs of the two-class scores agree with its code word.
+        """
         return measure_ambiguity(
             self.binary_scores(X), self._code.signs, rest=is_rest(self._code.signs)
         )
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """(K,) labels, sorted."""
+        """Class labels (K,), sorted."""
         self._check_is_fitted()
         return np.asarray(self._code.labels)
 
     @property
     def code_(self) -> Signs:
-        """(K, M) side of each class in each two-class problem: -1, 1, or 0 if left out."""
+        """Output code (K, M): sign of each class in each two-class problem, 0 if it is left out."""
         self._check_is_fitted()
         return self._code.signs
 
@@ -397,7 +436,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @property
     def base_(self) -> Any:
-        """The unfitted two-class estimator, as it was at the fit."""
+        """The unfitted two-class estimator, with the options that it had at the fit."""
         self._check_is_fitted()
         return self._base
 
@@ -415,7 +454,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @property
     def estimators_(self) -> list[Any]:
-        """M fitted two-class estimators; from moments they are made when first used."""
+        """The M fitted two-class estimators; from moments, they are created on first access."""
         self._check_is_fitted()
         if isinstance(self._members, FittedBinaryEstimators):
             return list(self._members.fitted)
@@ -427,7 +466,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             ]
 
     def __sklearn_tags__(self) -> Any:
-        """Tags of the two-class estimator."""
+        """Return the tags of the two-class estimator."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
@@ -437,19 +476,15 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _detail_for(self, rows: int, width: int) -> Detail:
-        kept: Detail = self.estimator.detail_for(rows, width)
-        return "rows" if kept == "rows" else self.detail
-
     def _code_for(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
-        """Code of the classes; raise if there are fewer than two."""
+        """Return the output code of the classes; raise if there are fewer than two."""
         if len(labels) < 2:
             raise LabelError.one_class(labels[0] if len(labels) else "none")
         return self._make_code(labels, read)
 
     def _fit_from(self, moments: Any, table: AnyTable | None) -> Self:
-        """Fit from moments, or from the table if these are too inexact."""
-        if not moments.holds(self.detail):
+        """Fit from moments, or from the rows of the table if the moments are too inexact."""
+        if not moments.has(self.detail):
             name = type(self).__name__
             raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         code = self._code_for(moments.labels, lambda: moments)
@@ -488,9 +523,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
         name = type(self).__name__
         if not is_regressor(self.estimator):
-            require_classifier(
-                self.estimator, name, "fits it to two classes at a time; a regressor is taken too"
-            )
+            why = "fits it to two classes at a time; a regressor is also allowed"
+            require_classifier(self.estimator, name, why)
         labels, codes = encode_binary_labels(X, y, name)
 
         def read() -> ClassMoments:
@@ -517,21 +551,24 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         self.moments_ = moments
         self._base = clone(self.estimator)
 
-    def _over_rows(self, scoring: Callable[[Any], Floats], X: Any) -> Floats:
-        """Score rows in blocks by rules; fitted estimators get the rows unchanged."""
+    def _over_rows(self, score: Callable[[Any], Floats], X: Any) -> Floats:
+        """Score rows. Rules score them block by block; other estimators get all rows unchanged."""
         self._check_is_fitted()
         if isinstance(self._members, FittedBinaryEstimators):
-            return scoring(X)
-        return self._score_rows(scoring, X)
+            return score(X)
+        return self._score_rows(score, X)
 
     def _all_scores(self, X: Any) -> Floats:
-        """(n, K) scores; with two classes half the score of the classifier for each side."""
+        """Return class scores (n, K).
 
-        def scoring(rows: Features) -> Floats:
-            sure = _has_posterior(self._base)
-            return self._class_scores(rows, self._members, self._code, sure=sure)
+        With two classes they are -1/2 and 1/2 times the score of the only two-class classifier.
+        """
 
-        return self._over_rows(scoring, X)
+        def score(rows: Features) -> Floats:
+            able = hasattr(self._base, "predict_proba") and not is_regressor(self._base)
+            return self._class_scores(rows, self._members, self._code, probabilistic=able)
+
+        return self._over_rows(score, X)
 
     def _class_scores(
         self,
@@ -539,57 +576,34 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         members: BinaryRules | FittedBinaryEstimators,
         code: OutputCode,
         *,
-        sure: bool,
+        probabilistic: bool,
     ) -> Floats:
-        """(n, K) scores of the classes; `sure` if the two-class rules have probabilities."""
+        """Return class scores (n, K).
+
+        `probabilistic` is True if the two-class rules have probabilities.
+        """
         scores = members.scores(rows)
         if scores.shape[1] == 1:
             return np.asarray(0.5 * scores * code.signs[:, 0])
-        return self._decode(scores, code, (lambda: members.log_odds(rows)) if sure else None)
+        odds = (lambda: members.log_odds(rows)) if probabilistic else None
+        return self._decode(scores, code, odds)
 
 
 def _is_plain_lda(base: Any, moments: Any) -> bool:
-    """Whether all two-class rules are LDA with a given shrinkage, to be fitted together."""
+    """Return whether all two-class rules can be fitted together.
+
+    This requires LDA with a shrinkage that is a number.
+    """
     if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
         return False
     return base.detail == "pooled" and not isinstance(base.family.shrinkage, str)
 
 
-Progress = Callable[[int, int], object]
-
-
 class OneVsRest(Decomposition):
-    """Many classes by one two-class classifier per class, against all others.
+    """One-vs-rest: one two-class classifier per class separates it from all other classes.
 
-    The class with the highest score is predicted. Probabilities are coupled by the generalised
-    Bradley-Terry model, so that they sum to one.
-
-    Parameters
-    ----------
-    estimator : classifier or regressor
-        Two-class estimator. One from moments (LDA, QDA, RDA, LeastSquares, Fisher ...) is fitted
-        from moments that are read once; any other is cloned and fitted once per problem.
-    n_jobs : int or None, default None
-        Number of parallel fits of an estimator that is not fitted from moments; as in joblib.
-    progress : callable or None, default None
-        Called after each such fit with the number done and the total.
-
-    Attributes
-    ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    code_ : array of shape (K, M)
-        Side of each class in each two-class problem: -1, 1, or 0 if it is left out.
-    estimators_ : list of length M
-        The fitted two-class estimators; from moments they are made when first used.
-    distance_ : float
-        Smallest distance between the code words of two classes.
-    corrects_ : int
-        Number of wrong two-class predictions that never change the predicted class.
-    moments_ : ClassMoments or None
-        Moments of the fit, if `estimator` is fitted from moments.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
+    The class with the highest score is predicted. Probabilities of the two-class problems are
+    combined by the generalised Bradley-Terry model, so that they sum to one.
 
     See Also
     --------
@@ -606,17 +620,10 @@ class OneVsRest(Decomposition):
     [1, 0, 1]
     """
 
-    def __init__(
-        self, estimator: Any, *, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-        self.progress = progress
-
     def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         return OutputCode(labels, one_vs_rest_code(len(labels)))
 
-    def _leaves_out(self) -> bool:
+    def _omits_classes(self) -> bool:
         return False
 
     def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
@@ -624,38 +631,12 @@ class OneVsRest(Decomposition):
 
 
 class OneVsOne(Decomposition):
-    """Many classes by one two-class classifier per pair of classes; ties are broken by confidence.
+    """One-vs-one: a two-class classifier per pair of classes, and a vote with ties broken.
 
-    Probabilities are coupled by the method of Wu, Lin and Weng (2004). `decision_function` returns
-    the votes up to a constant, with a fraction below 1/6 for confidence.
-
-    Parameters
-    ----------
-    estimator : classifier or regressor
-        Two-class estimator. One from moments (LDA, QDA, RDA, LeastSquares, Fisher ...) is fitted
-        from moments that are read once; any other is cloned and fitted once per problem.
-        There are K (K - 1) / 2 of them; the later class of a pair is 1.
-    n_jobs : int or None, default None
-        Number of parallel fits of an estimator that is not fitted from moments; as in joblib.
-    progress : callable or None, default None
-        Called after each such fit with the number done and the total.
-
-    Attributes
-    ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    code_ : array of shape (K, M)
-        Side of each class in each two-class problem: -1, 1, or 0 if it is left out.
-    estimators_ : list of length M
-        The fitted two-class estimators; from moments they are made when first used.
-    distance_ : float
-        Smallest distance between the code words of two classes.
-    corrects_ : int
-        Number of wrong two-class predictions that never change the predicted class.
-    moments_ : ClassMoments or None
-        Moments of the fit, if `estimator` is fitted from moments.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
+    There are K (K - 1) / 2 pairs; the later class of a pair is the positive one. Ties are broken by
+    the confidence of the classifiers: `decision_function` returns the votes, up to a constant, plus
+    a term below 1/6 in absolute value for the confidence. Probabilities of the pairs are combined
+    by the method of Wu, Lin and Weng (2004).
 
     See Also
     --------
@@ -670,17 +651,10 @@ class OneVsOne(Decomposition):
     (['a', 'b', 'c'], [[-1, 1, 0], [-1, 0, 1], [0, -1, 1]])
     """
 
-    def __init__(
-        self, estimator: Any, *, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-        self.progress = progress
-
     def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         return OutputCode(labels, one_vs_one_code(len(labels)))
 
-    def _leaves_out(self) -> bool:
+    def _omits_classes(self) -> bool:
         return True
 
     def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
@@ -688,51 +662,29 @@ class OneVsOne(Decomposition):
 
 
 class OutputCodes(Decomposition):
-    """Many classes by error-correcting output codes.
+    """Error-correcting output codes for many classes.
 
-    Each two-class classifier separates two groups of classes; a class is a word of sides, and the
-    class with the word nearest to the scores is predicted, so that a few classifiers may err.
-    Probabilities are coupled by the generalised Bradley-Terry model, or, if the code has zeros, by
-    least squares as for pairs.
+    Each two-class classifier separates two groups of classes. The code word of a class lists the
+    group (-1 or 1) that it belongs to for each classifier. The class whose code word is nearest to
+    the scores is predicted, so that a few wrong classifiers may not change the prediction.
+    Two-class probabilities are combined by the generalised Bradley-Terry model, or, if the code has
+    zeros, by least squares as in `OneVsOne`.
 
     Parameters
     ----------
-    estimator : classifier or regressor
-        Two-class estimator. One from moments (LDA, QDA, RDA, LeastSquares, Fisher ...) is fitted
-        from moments that are read once; any other is cloned and fitted once per problem.
     code : str or array of shape (K, M), default 'dense'
-        'one-vs-rest', 'one-vs-one', 'exhaustive' (every division of the classes), 'dense' or
-        'sparse' (random; sparse leaves classes out), 'designed' (divisions that a linear rule can
-        separate, from moments), or a matrix of -1, 0 (left out) and 1, classes in sorted order.
+        'one-vs-rest'; 'one-vs-one'; 'exhaustive': every division of the classes into two groups;
+        'dense' or 'sparse': random divisions, of which sparse ones leave classes out; 'designed':
+        divisions that a linear rule can separate, computed from moments; or a matrix of -1, 0 (left
+        out) and 1, with the classes in sorted order.
     columns : int or None, default None
-        Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K, for 'sparse'
-        15 log2 K, or as many as exist.
+        Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K, or 15 log2 K
+        for 'sparse', but not more than there are different divisions.
     decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'
-        Distance between words and scores (`models.multiclass.decode`); read when it is used, so
-        that it can be changed after the fit.
+        Distance between code words and scores (`models.multiclass.decode`). It can be changed after
+        the fit.
     random_state : int or RandomState, default 0
         Seed of the random codes.
-    n_jobs : int or None, default None
-        Number of parallel fits of an estimator that is not fitted from moments; as in joblib.
-    progress : callable or None, default None
-        Called after each such fit with the number done and the total.
-
-    Attributes
-    ----------
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    code_ : array of shape (K, M)
-        Side of each class in each two-class problem: -1, 1, or 0 if it is left out.
-    estimators_ : list of length M
-        The fitted two-class estimators; from moments they are made when first used.
-    distance_ : float
-        Smallest distance between the code words of two classes.
-    corrects_ : int
-        Number of wrong two-class predictions that never change the predicted class.
-    moments_ : ClassMoments or None
-        Moments of the fit, if `estimator` is fitted from moments.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if the rows had any.
 
     See Also
     --------
@@ -768,49 +720,40 @@ class OutputCodes(Decomposition):
 
     def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         self._check_options()
-        K, many = len(labels), self.columns
         if not isinstance(self.code, str):
             return OutputCode.from_matrix(self.code, labels)
         if self.code in FIXED:
-            return OutputCode(labels, FIXED[self.code](K))
+            return OutputCode(labels, FIXED[self.code](len(labels)))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
         if self.code in RANDOM:
-            return OutputCode(labels, RANDOM[self.code](K, many, rng))
-        found = read()
-        found = found.reduce("diagonal") if isinstance(found, ClassRows) else found
-        return OutputCode(labels, design_code(found, many, rng))
+            return OutputCode(labels, RANDOM[self.code](len(labels), self.columns, rng))
+        moments = read()
+        moments = moments.reduce("diagonal") if isinstance(moments, ClassRows) else moments
+        return OutputCode(labels, design_code(moments, self.columns, rng))
 
     def _check_options(self) -> None:
         if isinstance(self.code, str) and self.code not in CODES:
             allowed = f"one of {', '.join(CODES)}, or a matrix of -1, 0 and 1"
             raise OptionError.of("code", self.code, allowed)
-        _check_decoding(self.decoding)
-        many = self.columns
-        if many is None:
+        check_choice("decoding", self.decoding, DECODINGS)
+        if self.columns is None:
             return
-        if not isinstance(many, Integral) or many < 1:
-            raise OptionError.of("columns", many, "a whole number from 1 on, or None")
+        if not isinstance(self.columns, Integral) or self.columns < 1:
+            raise OptionError.of("columns", self.columns, "a whole number, 1 or more, or None")
         if not isinstance(self.code, str) or self.code in FIXED:
-            allowed = "None: this code has columns of its own"
-            raise OptionError.of("columns", many, allowed)
+            allowed = "None: the number of columns of this code is fixed"
+            raise OptionError.of("columns", self.columns, allowed)
 
-    def _leaves_out(self) -> bool:
+    def _omits_classes(self) -> bool:
         if isinstance(self.code, str):
             return self.code in ("one-vs-one", "sparse")
         return not np.asarray(self.code).all()
 
     def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
-        signs = code.signs
-        decoding = _check_decoding(self.decoding)
-        if decoding == "hamming":
-            return hamming_scores(scores, signs)
-        if decoding == "loss":
-            return loss_scores(scores, signs, logistic=odds is not None)
+        check_choice("decoding", self.decoding, DECODINGS)  # the option may change after the fit
+        if self.decoding == "hamming":
+            return hamming_scores(scores, code.signs)
+        if self.decoding == "loss":
+            return loss_scores(scores, code.signs, logistic=odds is not None)
         word = np.clip(scores, -1.0, 1.0) if odds is None else np.tanh(odds() / 2)
-        return euclidean_scores(word, signs)
-
-
-def _check_decoding(decoding: Any) -> Any:
-    if decoding not in DECODINGS:
-        raise OptionError.of("decoding", decoding, f"one of {', '.join(DECODINGS)}")
-    return decoding
+        return euclidean_scores(word, code.signs)

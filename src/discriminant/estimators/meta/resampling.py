@@ -1,17 +1,19 @@
-"""Reweighted, Resampled and EasyEnsemble: classifiers for imbalanced classes.
+"""Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-Rare classes get more weight, or more rows, in the fit; decisions follow that, while probabilities
-are corrected to the class shares p of the original rows. With class shares q of the rows as fitted,
+A fit gives rare classes more weight, or more rows. Decisions use the fitted classifier as it is,
+while probabilities are corrected to the class shares p of the original rows. With q the class
+shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
-Resampling happens in `fit` alone: held-out rows are never drawn, nor used for synthetic rows.
+Rows are resampled only in `fit`: held-out rows are never drawn nor used to make synthetic rows.
 
-EasyEnsemble (Liu, Wu and Zhou 2009) averages classifiers on many undersamples. One undersample of m
-of the n rows of a frequent class discards most of them; T independent ones use the share
-1 - (1 - m/n)^T on average: of n = T m rows more than a third are never used. Divided into n/m
-disjoint parts, every row is used once. Moments add: a classifier from moments reads the rows only
-once for all T: what the undersamples share is summed once, the rest once for each, in one pass.
+EasyEnsemble (Liu, Wu and Zhou 2009) averages classifiers on many undersamples. A single undersample
+has m of the n rows of a frequent class and discards all others. T independent undersamples together
+use the share 1 - (1 - m/n)^T of the rows on average: if n = T m, more than a third of the rows are
+never used. If the rows are instead divided into n/m disjoint parts, every row is used once. Moments
+are additive, so a classifier that is fitted from moments reads the rows only once for all T fits,
+and rows common to all undersamples are summed once.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.resampling.folds import (
@@ -34,7 +36,6 @@ from discriminant.assessment.resampling.folds import (
 )
 from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
-from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import (
     ClassWeightError,
     LabelError,
@@ -46,14 +47,18 @@ from discriminant.errors import (
     merge_warnings,
 )
 from discriminant.estimators.base import (
-    EstimatorMixin,
+    ClassifierWrapper,
     MomentClassifier,
-    as_partitioned,
     available_if,
+    check_choice,
+    has_probabilities,
+    partitioned_or_none,
     require_classifier,
+    second_minus_first,
     to_memory,
 )
 from discriminant.estimators.meta.decision import (
+    assumed_prior,
     declared_prior,
     final_estimator,
     log_posterior_of,
@@ -65,43 +70,58 @@ from discriminant.imbalance.rebalance import (
     SubsetsReading,
     Target,
     class_weights,
-    divided,
-    drawn_in_the_mean,
+    expected_sample_moments,
     over_sample,
-    scatter_shares,
+    scatter_factors,
+    split_under_samples,
     target_of,
     under_sample,
     under_samples,
     with_rows,
 )
-from discriminant.imbalance.smote import expected_moments, neighbours_of
+from discriminant.imbalance.smote import expected_moments, nearest_neighbours
 from discriminant.models.rules import LinearRule, MeanRule
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.posterior import log_posterior, not_probabilistic, reweighed
+from discriminant.posterior import change_prior, log_posterior, not_probabilistic
 from discriminant.table.blocks import Codes, Floats, Labels, canonical_rows, dense, is_sparse
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, as_table, check_weight
 
 
 def has_posterior(self: Any) -> bool:
-    """Whether there are posteriors; raise AttributeError if they cannot be corrected."""
+    """Return whether the classifier has posteriors.
+
+    Raise `AttributeError` if they need a correction but are not true probabilities.
+    """
     model = getattr(self, "estimator_", self.estimator)
     if self.keep_probabilities and (name := not_probabilistic(model)) is not None:
         what = f"{type(self).__name__}(keep_probabilities=True).predict_proba"
         raise AttributeError(str(PosteriorError.not_probabilities(name, what)))
-    return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+    return has_probabilities(model)
 
 
-def _has_decision(self: Any) -> bool:
+def _inner_has_decision(self: Any) -> bool:
     return hasattr(getattr(self, "estimator_", self.estimator), "decision_function")
 
 
-class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
-    """Common base: decisions as fitted, probabilities of the original class shares."""
+class RebalancingClassifier(ClassifierWrapper):
+    """Base class: decisions of the rebalanced fit, probabilities for the original class shares.
+
+    Parameters
+    ----------
+    keep_probabilities : bool, default True
+        True: probabilities are corrected to the original class shares. False: they are those of the
+        rebalanced fit. The option can be changed after the fit; `predict` does not depend on it.
+
+    Attributes
+    ----------
+    class_shares_, fitted_prior_ : arrays of shape (K,)
+        Class priors of the original rows, and of the rebalanced fit. Both are the same if the
+        classifier has a `prior` option that is set.
+    """
 
     _fitted_attribute = "classes_"
-    estimator: Any
     keep_probabilities: Any
     estimator_: Any
     classes_: Labels
@@ -111,61 +131,76 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class of each row by the classifier as it was fitted."""
+        """Predict the class of each row by the rebalanced fit, without correction."""
         self._check_is_fitted()
         return np.asarray(self.estimator_.predict(X))
 
-    @available_if(_has_decision)
+    @available_if(_inner_has_decision)
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores of the classifier as it was fitted; with two classes (n,)."""
+        """Return scores (n, K) of the rebalanced fit; with two classes (n,)."""
         self._check_is_fitted()
         return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
 
     @available_if(has_posterior)
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, K) log posteriors for the original class shares, or the classes as fitted."""
+        """Return log posteriors (n, K).
+
+        They are for the original class shares if `keep_probabilities`, else for those of the fit.
+        """
         self._check_is_fitted()
-        found = self._fitted_log_posterior(X)
+        log_posteriors = self._fitted_log_posterior(X)
         if not self.keep_probabilities:
-            return found
+            return log_posteriors
         old, new = self.fitted_prior_, self.class_shares_
-        return map_rows(lambda logs: reweighed(logs, old, new), found)
+        return map_rows(lambda logs: change_prior(logs, old, new), log_posteriors)
 
     @available_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) posteriors for the original class shares, or the classes as fitted."""
+        """Return posteriors (n, K).
+
+        They are for the original class shares if `keep_probabilities`, else for those of the fit.
+        """
         return map_rows(np.exp, self.predict_log_proba(X))
 
     @property
     def prior_(self) -> Floats:
-        """(K,) class priors of the posteriors."""
+        """Class priors (K,) that the posteriors assume."""
         self._check_is_fitted()
         return self.class_shares_ if self.keep_probabilities else self.fitted_prior_
 
-    def __sklearn_tags__(self) -> Any:
-        """Tags of the classifier."""
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        tags.target_tags = inner.target_tags
-        tags.classifier_tags = inner.classifier_tags
-        return tags
-
     # --- inside -----------------------------------------------------------------------------------
+
+    def _rows_without_weight(self, X: Any, y: Any, others: dict[str, Any]) -> tuple[Any, Any]:
+        """Return rows in memory and their labels.
+
+        Raise if sample weights are given, since resampling cannot use them.
+        """
+        name = type(self).__name__
+        require_classifier(self.estimator, name, "draws rows of each class")
+        if others.pop("sample_weight", None) is not None:
+            raise ResamplingError.of_sample_weight(name)
+        if others:
+            raise TypeError(f"{name}.fit() got an unexpected keyword: {list(others)}")
+        X, y, weight = to_memory(X, y, None, name)
+        if weight is not None:
+            raise ResamplingError.of_sample_weight(name)
+        return X, y
 
     def _fitted_log_posterior(self, X: Any) -> Floats:
         return log_posterior_of(self.estimator_, X)
 
     def _set_state(self, model: Any, before: Floats, after: Floats) -> None:
-        """Set the class shares before and after rebalancing from those of the fitted classifier.
+        """Store the class labels, and the class priors for correcting posteriors.
 
-        If the classifier declares the priors of its posteriors, these are corrected, whether they
-        come from the rows or not. Priors that are an option of the classifier stay.
+        The priors are the class shares `before` and `after` rebalancing. If the fitted classifier
+        declares its priors, these are used instead of `after`. If the user set them as an option of
+        the classifier, its posteriors are not corrected.
         """
         self.classes_ = np.asarray(model.classes_)
-        stated = declared_prior(model, self.classes_)
-        self.fitted_prior_ = after / after.sum() if stated is None else stated
-        given = _has_prior_option(model)
+        declared = declared_prior(model, self.classes_)
+        self.fitted_prior_ = after / after.sum() if declared is None else declared
+        option = prior_option(final_estimator(model))
+        given = option is not None and option[1] is not None
         self.class_shares_ = self.fitted_prior_ if given else before / before.sum()
         self._copy_input_names(model)
 
@@ -178,7 +213,10 @@ def as_indexable(X: Any) -> Any:
 
 
 def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
-    """Class labels, and the class code of each row; two classes or more."""
+    """Return the class labels (K,) and the class code of each row (n,).
+
+    Raise if there are fewer than two classes.
+    """
     if len(X.shape) != 2:
         raise ShapeError.not_two_dimensional(len(X.shape))
     if y is None:
@@ -192,49 +230,44 @@ def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
     return labels, codes
 
 
-def reject_sample_weight(model: Any, others: dict[str, Any]) -> None:
-    """Raise if sample_weight is given, which resampling cannot use."""
-    if others.pop("sample_weight", None) is not None:
-        raise ResamplingError.of_sample_weight(type(model).__name__)
-    if others:
-        raise TypeError(f"{type(model).__name__}.fit() got an unexpected keyword: {list(others)}")
-
-
 def check_positive_int(name: str, value: Any) -> None:
-    """Raise OptionError unless value is a whole number, 1 or more."""
+    """Raise `OptionError` unless `value` is an integer of at least 1."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < 1:
         raise OptionError.of(name, value, "a whole number, 1 or more")
 
 
 def posterior_or_vote(model: Any, X: Any) -> Floats:
-    """(n, K) posteriors; of a classifier without them, 1 for the predicted class."""
-    if hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba"):
+    """Return posteriors (n, K).
+
+    If the classifier has none, the entry of the predicted class is 1 and all others are 0.
+    """
+    if has_probabilities(model):
         return np.asarray(np.exp(log_posterior_of(model, X)))
     chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
     return np.asarray(chosen, dtype=np.float64)
 
 
 def class_ranking(model: Any, X: Any) -> Floats:
-    """(n, K) `decision_function`; with two classes its negative for the first.
+    """Return `decision_function` as scores (n, K), with two classes -score and score.
 
-    Scores of pairs of classes (one against one) are summed for each class.
+    If it returns a score for each pair of classes (one-vs-one), they are summed for each class.
     """
-    found = np.asarray(model.decision_function(X), dtype=np.float64)
-    if found.ndim == 1 or found.shape[1] == 1:
-        return np.column_stack([-found.ravel(), found.ravel()])
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        return np.column_stack([-scores.ravel(), scores.ravel()])
     K = len(model.classes_)
-    if found.shape[1] == K:
-        return found
-    total = np.zeros((len(found), K))
-    for (i, j), said in zip(combinations(range(K), 2), found.T, strict=True):
-        total[:, i] += said
-        total[:, j] -= said
-    return total
+    if scores.shape[1] == K:
+        return scores
+    totals = np.zeros((len(scores), K))
+    for (i, j), score in zip(combinations(range(K), 2), scores.T, strict=True):
+        totals[:, i] += score
+        totals[:, j] -= score
+    return totals
 
 
 def safe_log(posterior: Floats) -> Floats:
-    """(n, K) logs of probabilities; -inf for 0."""
+    """Return the logs of probabilities (n, K); -inf for 0, without a warning."""
 
     def logs(part: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -243,25 +276,18 @@ def safe_log(posterior: Floats) -> Floats:
     return map_rows(logs, posterior)
 
 
-def _has_prior_option(model: Any) -> bool:
-    """Whether an option of the classifier, or of the last step of a pipeline, sets its priors."""
-    found = prior_option(final_estimator(model))
-    return found is not None and found[1] is not None
+def _has_decision_scores(self: Any) -> bool:
+    """Return whether the ensemble has votes or fitted values instead of posteriors."""
+    return _decides_by_votes(self) or not_probabilistic(self) is not None
 
 
-def _ranks(self: Any) -> bool:
-    """Whether there are votes or fitted values, but no posteriors."""
-    return _votes(self) or not_probabilistic(self) is not None
-
-
-def _votes(self: Any) -> bool:
-    """Whether there are votes with a confidence, but no posteriors."""
+def _decides_by_votes(self: Any) -> bool:
+    """Return whether classifiers vote: they have `decision_function` but no posteriors."""
     model = self.estimators_[0] if hasattr(self, "estimators_") else self.estimator
-    likely = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
-    return not likely and hasattr(model, "decision_function")
+    return not has_probabilities(model) and hasattr(model, "decision_function")
 
 
-_SURE = 1e300  # scores are clipped to this, so that their means are finite
+_LARGEST = 1e300  # scores are clipped to this size, so that their means are finite
 
 
 class EasyEnsemble(RebalancingClassifier):
@@ -272,19 +298,17 @@ class EasyEnsemble(RebalancingClassifier):
     Parameters
     ----------
     estimator : classifier
-        Cloned and fitted to each undersample. One from moments (LDA, QDA, RDA, NearestMean, Fisher,
-        LeastSquares) reads the rows once for all. One without probabilities votes, and
-        `decision_function` breaks ties.
+        Classifier that is cloned and fitted to each undersample. One that is fitted from moments
+        (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares) reads the rows only once for all
+        undersamples. If it has no probabilities, the clones vote, and `decision_function` breaks
+        ties.
     subsets : int or 'divide', default 10
-        Number of undersamples, drawn independently, so that some rows may be in none. 'divide':
-        the rows of each frequent class are shuffled and divided into disjoint parts of the size of
-        the rarest class, so that every row is used. Part sizes may differ by one row, and the
-        fitted prior is the mean over parts.
+        Number of undersamples. They are drawn independently, so that some rows may be in none.
+        'divide': the rows of each frequent class are shuffled and divided into disjoint parts of
+        the size of the rarest class, so that every row is used. The sizes of the parts may differ
+        by one row; `fitted_prior_` is the mean over the parts.
     strategy : str, float or dict, default 'auto'
         Number of rows of each class in an undersample; see `Resampled`.
-    keep_probabilities : bool, default True
-        Whether probabilities are those of the original class shares; False: of the classes as
-        fitted. Read when it is used; `predict` does not depend on it.
     random_state : int or RandomState, default 0
         Seed of the draws.
 
@@ -295,14 +319,7 @@ class EasyEnsemble(RebalancingClassifier):
     subset_rows_ : list of arrays
         Row numbers of each undersample.
     n_unused_ : int
-        Number of rows in no undersample; 0 if they are divided.
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    class_shares_, fitted_prior_ : arrays of shape (K,)
-        Class priors of the original rows, and of the fit. Equal if the priors are an option of the
-        classifier.
-    n_features_in_, feature_names_in_
-        As those of the classifier.
+        Number of rows that are in no undersample; 0 with 'divide'.
 
     See Also
     --------
@@ -342,11 +359,7 @@ class EasyEnsemble(RebalancingClassifier):
 
     def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
         """Draw the undersamples of rows X with labels y, and fit a classifier to each."""
-        require_classifier(self.estimator, "EasyEnsemble", "draws rows of each class")
-        reject_sample_weight(self, others)
-        X, y, weight = to_memory(X, y, None, "EasyEnsemble")
-        if weight is not None:
-            reject_sample_weight(self, {"sample_weight": weight})
+        X, y = self._rows_without_weight(X, y, others)
         divide = isinstance(self.subsets, str) and self.subsets == "divide"
         if isinstance(self.subsets, str) and not divide:
             raise OptionError.of("subsets", self.subsets, "a whole number, 1 or more, or 'divide'")
@@ -358,64 +371,67 @@ class EasyEnsemble(RebalancingClassifier):
         target = target_of(count, labels, self.strategy, "under")
         random = check_random_state(self.random_state)
         if divide:
-            drawn = divided(codes, target, random)
+            subsets = split_under_samples(codes, target, random)
         else:
-            drawn = under_samples(codes, target, random, int(self.subsets))
+            subsets = under_samples(codes, target, random, int(self.subsets))
         with merge_warnings():
-            models = self._from_moments(X, y, drawn, target.drawn)
-            if models is None:
-                models = self._from_rows(X, codes, labels, drawn)
-        self.estimators_, self.subset_rows_ = models, drawn
-        self.n_unused_ = len(codes) - len(np.unique(np.concatenate(drawn)))
-        fitted = training_shares(models[0], labels[codes[drawn[0]]], None, labels)
+            models = self._fit_moments(X, y, subsets, target.resampled) or [
+                clone(self.estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
+                for rows in subsets
+            ]
+        self.estimators_, self.subset_rows_ = models, subsets
+        self.n_unused_ = len(codes) - len(np.unique(np.concatenate(subsets)))
+        fitted = training_shares(models[0], labels[codes[subsets[0]]], None, labels)
         self._set_state(models[0], count.astype(np.float64), fitted)
         if divide:
-            self.fitted_prior_ = np.mean(
-                [
-                    _prior_of(model, labels[codes[rows]], labels)
-                    for model, rows in zip(models, drawn, strict=True)
-                ],
-                axis=0,
-            )
+            pairs = zip(models, subsets, strict=True)
+            priors = [assumed_prior(m, labels[codes[rows]], None, labels) for m, rows in pairs]
+            self.fitted_prior_ = np.mean(priors, axis=0)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class with the largest mean posterior, as fitted, or with most votes."""
+        """Predict the class with the most votes, or with the largest mean posterior of the fits."""
         self._check_is_fitted()
-        scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        return np.asarray(self.classes_[self._decision_scores(X).argmax(axis=1)])
 
     @available_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) posteriors for the original class shares, or the classes as fitted."""
-        self._check_is_fitted()
-        found = self._mean_posterior(X)
-        if self.keep_probabilities:
-            found *= self.class_shares_ / self.fitted_prior_
-            found /= found.sum(axis=1, keepdims=True)
-        return found
+        """Return posteriors (n, K).
 
-    @available_if(_ranks)
+        They are for the original class shares if `keep_probabilities`, else for those of the fit.
+        """
+        self._check_is_fitted()
+        posteriors = self._mean_posterior(X)
+        if self.keep_probabilities:
+            posteriors *= self.class_shares_ / self.fitted_prior_
+            posteriors /= posteriors.sum(axis=1, keepdims=True)
+        return posteriors
+
+    @available_if(_has_decision_scores)
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) votes with ties broken by confidence, or mean outputs that are not posteriors.
+        """Return scores (n, K): votes with ties broken by confidence, or mean fitted values.
 
         With two classes (n,), second minus first.
         """
-        self._check_is_fitted()
-        scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
-        return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
+        return second_minus_first(self._decision_scores(X))
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _fitted_log_posterior(self, X: Any) -> Floats:
         return safe_log(self._mean_posterior(X))
 
-    def _votes(self, X: Any) -> Floats:
-        """(n, K) votes, plus less than half a vote for the mean confidence."""
+    def _decision_scores(self, X: Any) -> Floats:
+        """Return scores (n, K): mean posteriors or fitted values, or votes.
+
+        To break ties, votes are increased by less than half a vote according to confidence.
+        """
+        self._check_is_fitted()
+        if not _decides_by_votes(self):
+            return self._mean_posterior(X)
         votes = sum(posterior_or_vote(model, X) for model in self.estimators_)
-        each = [np.clip(class_ranking(model, X), -_SURE, _SURE) for model in self.estimators_]
-        sure = np.mean(each, axis=0)
-        return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
+        scores = [np.clip(class_ranking(m, X), -_LARGEST, _LARGEST) for m in self.estimators_]
+        confidence = np.mean(scores, axis=0)
+        return np.asarray(votes + confidence / (3.0 * (np.abs(confidence) + 1.0)))
 
     def _mean_posterior(self, X: Any) -> Floats:
         if (rule := self._linear_ensemble()) is not None:
@@ -425,76 +441,64 @@ class EasyEnsemble(RebalancingClassifier):
         return np.asarray(total / len(self.estimators_))
 
     def _linear_ensemble(self) -> MeanRule | None:
-        """All classifiers as one rule, if all are linear with posteriors of their scores."""
+        """Return the average of all classifiers as one rule.
+
+        Return None unless every posterior is computed from linear scores.
+        """
         plain = MomentClassifier.predict_log_proba
         if any(getattr(type(m), "predict_log_proba", None) is not plain for m in self.estimators_):
             return None
         rules = [model.rule_ for model in self.estimators_]
         return MeanRule.average(rules) if all(isinstance(r, LinearRule) for r in rules) else None
 
-    def _from_rows(
-        self, X: Any, codes: Codes, labels: Labels, drawn: list[RowNumbers]
-    ) -> list[Any]:
-        return [
-            clone(self.estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
-            for rows in drawn
-        ]
-
-    def _from_moments(
-        self, X: Any, y: Any, drawn: list[RowNumbers], own: npt.NDArray[np.bool_]
+    def _fit_moments(
+        self, X: Any, y: Any, subsets: list[RowNumbers], sampled: npt.NDArray[np.bool_]
     ) -> list[Any] | None:
-        """Fit all classifiers in one pass; None if they need the rows themselves."""
+        """Return all classifiers, fitted in one pass; None if they need the rows themselves.
+
+        `sampled` (K,) is True for classes that are undersampled. All subsets contain all rows of
+        the other classes.
+        """
         if not is_moment_based(self.estimator):
             return None
         table = as_table(X, y, name=type(self.estimator).__name__)
-        detail = self.estimator.detail_for(min(map(len, drawn)), table.width)
+        detail = self.estimator.detail_for(min(map(len, subsets)), table.width)
         if detail == "rows":
             return None
-        anchor = anchor_of(table)
-        reading = MomentsReading(table.schema.labels, table.schema.features, anchor, detail)
-        common, *parts = fold(table, SubsetsReading(reading, _disjoint(drawn, own, table))).parts
-        wholes = [common + part for part in parts]
-        if any(whole.strained().any() for whole in wholes):
-            return None  # sums overflow or vanish: each under-sample is read in units of its own
-        if any(self.estimator.needs_rows_for(whole) for whole in wholes):
+        reading = MomentsReading(
+            table.schema.labels, table.schema.features, anchor_of(table), detail
+        )
+        differ = sampled[table.codes]
+        disjoint = (np.flatnonzero(~differ), *(rows[differ[rows]] for rows in subsets))
+        shared, *parts = fold(table, SubsetsReading(reading, disjoint)).parts
+        moments = [shared + part for part in parts]
+        if any(subset.badly_scaled().any() for subset in moments):
+            return None  # sums overflow or underflow: read each undersample in units of its own
+        if any(self.estimator.needs_rows_for(subset) for subset in moments):
             return None
         with blas_context(table.width):
-            models = [clone(self.estimator).fit_moments(whole) for whole in wholes]
+            models = [clone(self.estimator).fit_moments(subset) for subset in moments]
         for model in models:
             model._set_features(table.schema.features, table.schema.named)
         return models
 
 
-def _prior_of(model: Any, y: Labels, labels: Labels) -> Floats:
-    """(K,) class priors of the posteriors of one classifier."""
-    stated = declared_prior(model, labels)
-    return training_shares(model, y, None, labels) if stated is None else stated
-
-
-def _disjoint(
-    drawn: list[RowNumbers], own: npt.NDArray[np.bool_], table: Table
-) -> tuple[RowNumbers, ...]:
-    """Rows that all undersamples share, and then the other rows of each."""
-    differ = own[table.codes]
-    return (np.flatnonzero(~differ), *(rows[differ[rows]] for rows in drawn))
-
-
 class Reweighted(RebalancingClassifier):
-    """Fit a classifier with class weights; probabilities stay calibrated.
+    """Fit a classifier with class weights, with probabilities for the original class shares.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier whose fit accepts sample_weight; cloned and fitted.
+        Classifier whose `fit` accepts `sample_weight`. It is cloned and fitted.
     weights : {'balanced', 'inverse', 'effective'}, dict or array of shape (K,), default 'balanced'
-        Weight of a row of each class. 'balanced': n / (K n_k), all classes count the same;
-        'inverse': ~ 1 / n_k, with mean 1 over classes; 'effective': ~ (1 - beta) / (1 - beta^n_k),
-        with mean 1 over classes (the class-balanced loss); {label: weight}, 1 if not named.
+        Weight of a row of each class. 'balanced': n / (K n_k), so that all classes have the same
+        total weight. 'inverse': proportional to 1 / n_k, with mean 1 over the classes. 'effective':
+        proportional to (1 - beta) / (1 - beta^n_k), with mean 1 over the classes (the
+        class-balanced loss). A dict maps labels to weights; the weight of a class that is not in it
+        is 1.
     beta : float, default 0.999
-        Parameter of 'effective': 0 means no weights, towards 1 it becomes 'inverse'.
-    keep_probabilities : bool, default True
-        Whether probabilities are those of the original class shares; False: of the classes as
-        fitted. Read when it is used; `predict` does not depend on it.
+        Parameter of 'effective'. With 0 all weights are equal; as it approaches 1, they approach
+        'inverse'.
 
     Attributes
     ----------
@@ -502,13 +506,6 @@ class Reweighted(RebalancingClassifier):
         The fitted classifier.
     weights_ : array of shape (K,)
         Weight of a row of each class.
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    class_shares_, fitted_prior_ : arrays of shape (K,)
-        Class priors of the original rows, and of the fit. Equal if the priors are an option of the
-        classifier.
-    n_features_in_, feature_names_in_
-        As those of the classifier.
 
     See Also
     --------
@@ -540,78 +537,81 @@ class Reweighted(RebalancingClassifier):
         self.keep_probabilities = keep_probabilities
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a clone of the classifier, each row with the weight of its class times its own."""
+        """Fit a clone of the classifier.
+
+        The weight of a row is its class weight times its `sample_weight`.
+        """
         require_classifier(self.estimator, "Reweighted", "weights the classes")
         model = clone(self.estimator)
         if not has_fit_parameter(model, "sample_weight"):
             raise ClassWeightError.not_supported(type(model).__name__)
-        found = as_partitioned(X, y, sample_weight)
-        if found is not None:
-            return self._fit_partitioned(model, found)
-        X = as_indexable(X)
-        labels, codes = encode_classes(X, y)
-        weight = check_weight(sample_weight, len(codes))
-        count = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
-        for k in np.flatnonzero(count == 0):
-            raise WeightError.zero_class(labels[k])
-        factor = class_weights(count, labels, self.weights, beta=self.beta)
-        row = factor[codes] if weight is None else weight * factor[codes]
-        model.fit(X, y, sample_weight=row)
-        self.estimator_, self.weights_ = model, factor
-        self._set_state(model, count, training_shares(model, labels[codes], row, labels))
-        return self
-
-    def _fit_partitioned(self, model: Any, rows: PartitionedTable) -> Self:
-        count = rows.moments.weight
-        for k in np.flatnonzero(count == 0):
-            raise WeightError.zero_class(rows.schema.labels[k])
-        factor = class_weights(count, rows.schema.labels, self.weights, beta=self.beta)
-        model.fit(rows.reweight(factor))
-        self.estimator_, self.weights_ = model, factor
-        self._set_state(model, count, count * factor)
+        table = partitioned_or_none(X, y, sample_weight)
+        if table is not None:
+            total = table.moments.weight
+            factors = self._class_weights(total, table.schema.labels)
+            model.fit(table.reweight(factors))
+            fitted = total * factors
+        else:
+            X = as_indexable(X)
+            labels, codes = encode_classes(X, y)
+            weight = check_weight(sample_weight, len(codes))
+            total = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
+            factors = self._class_weights(total, labels)
+            weight = factors[codes] if weight is None else weight * factors[codes]
+            model.fit(X, y, sample_weight=weight)
+            fitted = training_shares(model, labels[codes], weight, labels)
+        self.estimator_, self.weights_ = model, factors
+        self._set_state(model, total, fitted)
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
-        """Fit from class moments, scaled by the class weights; no rows are needed."""
+        """Fit from class moments, which are scaled by the class weights, without the rows."""
         model = _moment_clone(self.estimator)
         moments = drop_empty_classes(moments)
-        factor = class_weights(moments.weight, moments.labels, self.weights, beta=self.beta)
-        model.fit_moments(moments.scale(factor))
-        self.estimator_, self.weights_ = model, factor
-        self._set_state(model, moments.weight, moments.weight * factor)
+        factors = self._class_weights(moments.weight, moments.labels)
+        model.fit_moments(moments.scale(factors))
+        self.estimator_, self.weights_ = model, factors
+        self._set_state(model, moments.weight, moments.weight * factors)
         return self
+
+    def _class_weights(self, total: Floats, labels: Labels) -> Floats:
+        """Return the weight of a row of each class (K,), from the total weight of each class."""
+        for k in np.flatnonzero(total == 0):
+            raise WeightError.zero_class(labels[k])
+        return class_weights(total, labels, self.weights, beta=self.beta)
+
+
+METHODS = ("under", "over", "smote")
 
 
 class Resampled(RebalancingClassifier):
-    """Fit a classifier to over- or undersampled rows, or with SMOTE; probabilities stay calibrated.
+    """Fit a classifier to oversampled, undersampled or SMOTE rows; correct its probabilities.
 
     Parameters
     ----------
     estimator : classifier
         Cloned and fitted.
     method : {'over', 'under', 'smote'}, default 'over'
-        'under': drop rows of frequent classes; 'over': repeat rows of rare ones; 'smote': add
-        synthetic rows on the segments between rows of a rare class and their neighbours.
+        'under': drop rows of frequent classes. 'over': repeat rows of rare classes. 'smote': add
+        synthetic rows, which lie on the segments between rows of a rare class and their neighbours.
     strategy : str, float or dict, default 'auto'
-        'auto': equal numbers of rows; or, as in imbalanced-learn, 'minority', 'majority',
-        'not minority', 'not majority', 'all'; a ratio in (0, 1] of rare to frequent rows, for two
-        classes; or {label: rows}.
+        Number of rows of each class after resampling. 'auto': equal for all classes. 'minority',
+        'majority', 'not minority', 'not majority' or 'all': as in imbalanced-learn. A float in (0,
+        1], for two classes: the ratio of rare to frequent rows. A dict: {label: number of rows}.
     neighbours : int, default 5
-        Number of nearest rows of the same class for SMOTE.
+        Number of nearest neighbours, among the rows of the same class, that SMOTE uses.
     nominal : sequence of str or int, or None, default None
-        Names or positions of the categorical columns, for SMOTE: their values are chosen by a vote
-        of the neighbours. None: the columns of a data frame that are neither numbers nor booleans.
+        Names or positions of the categorical columns, for SMOTE. Their values in a synthetic row
+        are chosen by a vote of the neighbours. None: the columns of a data frame that are neither
+        numbers nor booleans.
     expected : bool or None, default None
-        True: instead of drawing, fit to the expected moments of the draws. None: do so if
-        `estimator` is fitted from class moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares;
-        not with a shrinkage estimated from the rows, nor with fewer rows than columns). False:
-        draw rows.
-    keep_probabilities : bool, default True
-        Whether probabilities are those of the original class shares; False: of the classes as
-        fitted. Read when it is used; `predict` does not depend on it.
+        True: fit to the expected moments of the resampled rows, without drawing any. False: draw
+        rows. None: as True if `estimator` is fitted from class moments (LDA, QDA, RDA, NearestMean,
+        Fisher, LeastSquares), unless its shrinkage is estimated from the rows or there are fewer
+        rows than columns; otherwise as False.
     random_state : int or RandomState, default 0
-        Seed of the draws; with the same seed imbalanced-learn draws the same rows. Rows kept by
-        'under' stay in their order, while imbalanced-learn sorts them by class.
+        Seed of the draws. imbalanced-learn draws the same rows with the same seed. Rows that
+        'under' keeps stay in their original order; imbalanced-learn sorts them by class.
 
     Attributes
     ----------
@@ -620,14 +620,7 @@ class Resampled(RebalancingClassifier):
     rows_ : array of shape (K,)
         Number of rows of each class after resampling.
     expected_ : bool
-        Whether expected moments were used instead of a draw.
-    classes_ : array of shape (K,)
-        Class labels, sorted.
-    class_shares_, fitted_prior_ : arrays of shape (K,)
-        Class priors of the original rows, and of the fit. Equal if the priors are an option of the
-        classifier.
-    n_features_in_, feature_names_in_
-        As those of the classifier.
+        Whether the fit used expected moments instead of drawing rows.
 
     See Also
     --------
@@ -673,8 +666,8 @@ class Resampled(RebalancingClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows; those of a partitioned table must fit into memory (for more there is
-            `fit_moments(rows.moments)`).
+            Rows. A partitioned table must fit into memory; for a larger one use
+            `fit_moments(rows.moments)`.
         y : array of shape (n,)
             Class labels.
 
@@ -682,67 +675,61 @@ class Resampled(RebalancingClassifier):
         -------
         self
         """
-        require_classifier(self.estimator, "Resampled", "draws rows of each class")
-        reject_sample_weight(self, others)
-        X, y, weight = to_memory(X, y, None, "Resampled")
-        if weight is not None:
-            reject_sample_weight(self, {"sample_weight": weight})
+        X, y = self._rows_without_weight(X, y, others)
         X, labels, codes, target = self._open_rows(X, y)
         model, fitted = clone(self.estimator), target.wanted.astype(np.float64)
-        self.expected_ = self._without_draw(model, X) and self._fit_expected(model, X, y, target)
+        self.expected_ = self._uses_expected_moments(model, X) and self._fit_expected(
+            model, X, y, target
+        )
         if not self.expected_:
-            rows, drawn = self._draw(X, codes, labels, target)
-            model.fit(rows, labels[drawn])
-            fitted = training_shares(model, labels[drawn], None, labels)
+            rows, row_codes = self._draw_sample(X, codes, labels, target)
+            model.fit(rows, labels[row_codes])
+            fitted = training_shares(model, labels[row_codes], None, labels)
         self.estimator_, self.rows_ = model, target.wanted
         self._set_state(model, np.bincount(codes).astype(np.float64), fitted)
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
-        """Fit to the expected moments of resampled rows; not for SMOTE, which needs the rows.
+        """Fit to the expected moments of resampled rows. SMOTE needs rows, so it is not supported.
 
-        The rows of the moments must have had no weights.
+        The moments must be those of unweighted rows.
         """
         model = _moment_clone(self.estimator)
-        self._check_method()
+        check_choice("method", self.method, METHODS)
         if self.method == "smote" or (self.expected is not None and not self.expected):
             name = "method" if self.method == "smote" else "expected"
             allowed = "another where there are moments alone; for rows there is fit(X, y)"
             raise OptionError.of(name, getattr(self, name), allowed)
         moments = drop_empty_classes(moments)
         target = target_of(moments.rows, moments.labels, self.strategy, self.method)
-        model.fit_moments(drawn_in_the_mean(moments, target, self.method))
+        model.fit_moments(expected_sample_moments(moments, target, self.method))
         self.estimator_, self.rows_, self.expected_ = model, target.wanted, True
         self._set_state(model, moments.weight, target.wanted.astype(np.float64))
         return self
 
     def resample(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
-        """Return the rows and labels that `fit` draws or synthesises; nothing is fitted."""
+        """Return the rows and labels to which `fit` would fit the classifier; nothing is fitted."""
         X, labels, codes, target = self._open_rows(X, y)
-        rows, codes = self._draw(X, codes, labels, target)
+        rows, codes = self._draw_sample(X, codes, labels, target)
         return rows, np.asarray(labels[codes])
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _open_rows(self, X: Any, y: Any) -> tuple[Any, Labels, Codes, Target]:
-        """Rows, labels, codes, and the target number of rows of each class."""
-        self._check_method()
+        """Return rows, labels, class codes, and the target number of rows of each class."""
+        check_choice("method", self.method, METHODS)
         check_positive_int("neighbours", self.neighbours)
         X = as_indexable(X)
         labels, codes = encode_classes(X, y)
         count = np.bincount(codes, minlength=len(labels))
         return X, labels, codes, target_of(count, labels, self.strategy, self.method)
 
-    def _check_method(self) -> None:
-        if self.method not in ("under", "over", "smote"):
-            raise OptionError.of("method", self.method, "'under', 'over' or 'smote'")
-
-    def _without_draw(self, model: Any, X: Any) -> bool:
-        """Whether expected moments replace a draw."""
+    def _uses_expected_moments(self, model: Any, X: Any) -> bool:
+        """Return whether the fit uses expected moments instead of drawing rows."""
         if self.expected is not None and not self.expected:
             return False
         able = is_moment_based(model)
-        if able:  # the mean of third and fourth powers over draws is not worked out
+        if able:  # expected third and fourth powers over draws are not implemented
             able = model.detail_for(*X.shape) in ("diagonal", "pooled", "class")
             able = able and (self.method != "smote" or self.nominal is None)
         if self.expected and not able:
@@ -750,58 +737,59 @@ class Resampled(RebalancingClassifier):
             raise OptionError.of("expected", True, allowed)
         return able
 
-    def _draw(self, X: Any, codes: Codes, labels: Labels, target: Target) -> tuple[Any, Codes]:
+    def _draw_sample(
+        self, X: Any, codes: Codes, labels: Labels, target: Target
+    ) -> tuple[Any, Codes]:
         random = check_random_state(self.random_state)
         if self.method == "smote":
-            made = SmoteTable.of(X, self.nominal)
-            return made.oversample(codes, labels, target, int(self.neighbours), random)
+            table = SmoteTable.from_rows(X, self.nominal)
+            return table.oversample(codes, labels, target, int(self.neighbours), random)
         draw: Callable[..., Any] = under_sample if self.method == "under" else over_sample
         rows = draw(codes, target, random)
         return _safe_indexing(X, rows), codes[rows]
 
     def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
-        """Fit to the expected moments of draws, unless these are too inexact."""
+        """Fit to the expected moments of resampled rows, and return whether that was possible.
+
+        If `expected` is None and these moments are too inexact, return False without fitting.
+        """
         table = as_table(X, y, name=type(model).__name__)
         detail = model.detail_for(len(table), table.width)
-        found = (self._with_synthetic if self.method == "smote" else self._expected_draw)(
-            table, detail, target
-        )
-        if self.expected is None and model.needs_rows_for(found):
+        expect = self._expected_smote if self.method == "smote" else self._expected_draw
+        moments = expect(table, detail, target)
+        if self.expected is None and model.needs_rows_for(moments):
             return False
-        model.fit_moments(found)
+        model.fit_moments(moments)
         model._set_features(table.schema.features, table.schema.named)
         return True
 
     def _expected_draw(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
-        """Expected moments of rows dropped or repeated at random."""
-        share = scatter_shares(np.bincount(table.codes), target, self.method)
-        if detail != "pooled" or not share.all():  # a class brought to one row keeps its mean
-            found = read_moments(table, detail="class" if detail == "pooled" else detail)
-            return drawn_in_the_mean(found, target, self.method).reduce(detail)
-        weighed = replace(table, weight=share[table.codes])  # one scatter for all classes
-        return with_rows(read_moments(weighed, detail=detail), target)
+        """Return the expected moments of the rows after some are dropped or repeated at random."""
+        share = scatter_factors(np.bincount(table.codes), target, self.method)
+        if detail != "pooled" or not share.all():  # a class reduced to one row keeps its mean
+            moments = read_moments(table, detail="class" if detail == "pooled" else detail)
+            return expected_sample_moments(moments, target, self.method).reduce(detail)
+        weighted = replace(table, weight=share[table.codes])  # one pooled scatter for all classes
+        return with_rows(read_moments(weighted, detail=detail), target)
 
-    def _with_synthetic(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
-        """Moments of the rows plus the expected moments of synthetic rows."""
-        found = read_moments(table, detail=detail)
-        whole, count = found, np.bincount(table.codes)
+    def _expected_smote(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
+        """Return the moments of the rows plus the expected moments of the synthetic rows."""
+        moments = read_moments(table, detail=detail)
+        total, count = moments, np.bincount(table.codes)
         for k in np.flatnonzero(target.wanted > count):
             rows = dense(table.features[np.flatnonzero(table.codes == k)])
             with one_blas_thread():
-                near = neighbours_of(
-                    rows,
-                    int(self.neighbours),
-                    table.schema.labels[k],
-                    threads=available_threads(),
+                near = nearest_neighbours(
+                    rows, int(self.neighbours), table.schema.labels[k], threads=available_threads()
                 )
             more = int(target.wanted[k] - count[k])
-            offsets = found.anchor.offsets(rows)
-            whole = whole + expected_moments(found, int(k), offsets, near, more)
-        return whole
+            offsets = moments.anchor.offsets(rows)
+            total = total + expected_moments(moments, int(k), offsets, near, more)
+        return total
 
 
 def _moment_clone(estimator: Any) -> Any:
-    """Clone of a classifier that can be fitted from moments."""
+    """Return a clone of a classifier that can be fitted from moments; raise for any other."""
     if not is_moment_based(estimator):
         allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)

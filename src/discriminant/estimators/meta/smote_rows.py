@@ -1,7 +1,7 @@
-"""SMOTE for arrays, sparse matrices and data frames: synthetic rows of the type of the input.
+"""SMOTE rows for arrays, sparse matrices and data frames, in the type of the input.
 
-Rows are split into numbers, which are interpolated, and categories, which are chosen by a vote of
-the neighbours; the algorithm is in `imbalance.smote`.
+Numeric columns of a synthetic row are interpolated; its categories are chosen by a vote of the
+neighbours. The algorithm is in `imbalance.smote`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from discriminant.errors import ResamplingError, ShapeError
 from discriminant.imbalance.rebalance import Target, rows_by_class
 from discriminant.imbalance.smote import (
     Nominal,
-    along,
     draw_segments,
+    interpolate,
     mixed_neighbours,
-    neighbours_of,
+    nearest_neighbours,
     nominal_neighbours,
     value_differences,
-    voted,
+    vote_categories,
 )
 from discriminant.table.blocks import (
     Block,
@@ -42,15 +42,15 @@ from discriminant.table.memory import as_features
 class SmoteTable:
     """Rows split into numeric and categorical columns."""
 
-    X: Any  # (N, d) as given
-    names: tuple[str, ...] | None  # d, of a frame
-    numeric: Places  # (p,) places of the columns that are numbers
-    numbers: Features  # (N, p) floats, or CSR
-    nominal: Nominal  # (N, d - p) categories, in the order of the columns
+    X: Any  # (N, d) the rows of the user
+    names: tuple[str, ...] | None  # d column names of a frame; None for others
+    numeric: Places  # (p,) positions of the numeric columns
+    numbers: Features  # (N, p) numeric columns, as floats or CSR
+    nominal: Nominal  # (N, d - p) category codes, in the order of the columns
 
     @classmethod
-    def of(cls, X: Any, nominal: Any) -> SmoteTable:
-        """Split rows into columns; numeric cells must be finite."""
+    def from_rows(cls, X: Any, nominal: Any) -> SmoteTable:
+        """Split rows into numeric and categorical columns; numeric cells must be finite."""
         frame = not is_sparse(X) and not isinstance(X, np.ndarray)
         if is_sparse(X) and nominal is not None:
             raise ResamplingError.nominal_sparse()
@@ -58,12 +58,12 @@ class SmoteTable:
         names = tuple(map(str, given)) if frame else None
         if len(X.shape) != 2:
             raise ShapeError.not_two_dimensional(len(X.shape))
-        found = _nominal_places(X, nominal, names)
-        numeric = np.setdiff1d(np.arange(X.shape[1]), found)
-        numbers = _numbers(X, numeric, names)
-        columns = [_categories(X, int(j), names) for j in found]
-        none = np.zeros((X.shape[0], 0), dtype=np.intp)
-        return cls(X, names, numeric, numbers, np.column_stack(columns) if columns else none)
+        places = _nominal_places(X, nominal, names)
+        numeric = np.setdiff1d(np.arange(X.shape[1]), places)
+        numbers = _numeric_columns(X, numeric, names)
+        columns = [_category_codes(X, int(j), names) for j in places]
+        empty = np.zeros((X.shape[0], 0), dtype=np.intp)
+        return cls(X, names, numeric, numbers, np.column_stack(columns) if columns else empty)
 
     def oversample(
         self,
@@ -73,33 +73,34 @@ class SmoteTable:
         neighbours: int,
         random: np.random.RandomState,
     ) -> tuple[Any, Codes]:
-        """Return the rows followed by synthetic ones, of the same type, and all class codes."""
-        each = rows_by_class(codes, len(labels))
-        more = np.maximum(target.wanted - np.array([len(rows) for rows in each]), 0)
-        room, filled = self._room(int(more.sum())), len(codes)
+        """Return the rows followed by synthetic ones of the same type, and the codes of all."""
+        class_rows = rows_by_class(codes, len(labels))
+        more = np.maximum(target.wanted - np.array([len(rows) for rows in class_rows]), 0)
+        room, filled = self._allocate_rows(int(more.sum())), len(codes)
         parts, donors = [], [np.zeros((0, self.nominal.shape[1]), dtype=np.intp)]
         differences = None
         if not len(self.numeric):
             differences = value_differences(self.nominal, codes, len(labels))
         for k in np.flatnonzero(more):
-            near = self._near(each[k], differences, neighbours, labels[k])
-            made = draw_segments(near, int(more[k]), random)
+            rows, count = class_rows[k], int(more[k])
+            near = self._neighbours(rows, differences, neighbours, labels[k])
+            segments = draw_segments(near, count, random)
             if room is None:
-                parts.append(along(self.numbers[each[k]], made))
+                parts.append(interpolate(self.numbers[rows], segments))
             elif len(self.numeric):
-                along(self.numbers[each[k]], made, out=room[filled : filled + int(more[k])])
-            filled += int(more[k])
+                interpolate(self.numbers[rows], segments, out=room[filled : filled + count])
+            filled += count
             if self.nominal.shape[1]:
-                if differences is not None:  # the row itself votes too
+                if differences is not None:  # each row also votes for its own category
                     near = np.hstack([np.arange(len(near))[:, None], near])
-                chosen = voted(self.nominal[each[k]], near, made.start, random)
+                chosen = vote_categories(self.nominal[rows], near, segments.start, random)
                 donors.append(_donors(self.nominal, chosen))
         new = np.repeat(np.arange(len(labels)), more).astype(codes.dtype)
-        whole = _stacked(self.numbers, parts) if room is None else room
-        return self._joined(whole, np.concatenate(donors)), np.concatenate([codes, new])
+        numbers = _stack_sparse(self.numbers, parts) if room is None else room
+        return self._join_columns(numbers, np.concatenate(donors)), np.concatenate([codes, new])
 
-    def _near(self, rows: Places, differences: Any, neighbours: int, label: object) -> Places:
-        """(n, k) nearest neighbours of the rows of one class."""
+    def _neighbours(self, rows: Places, differences: Any, neighbours: int, label: object) -> Places:
+        """Return the nearest neighbours (n, k) of each row of one class."""
         numbers, nominal = self.numbers[rows], self.nominal[rows]
         if differences is not None:
             return nominal_neighbours(nominal, differences, neighbours, label)
@@ -107,10 +108,10 @@ class SmoteTable:
             threads = available_threads()
             if nominal.shape[1]:
                 return mixed_neighbours(numbers, nominal, neighbours, label, threads=threads)
-            return neighbours_of(numbers, neighbours, label, threads=threads)
+            return nearest_neighbours(numbers, neighbours, label, threads=threads)
 
-    def _room(self, more: int) -> npt.NDArray[Any] | None:
-        """Array with the rows and room for more; None for sparse rows."""
+    def _allocate_rows(self, more: int) -> npt.NDArray[Any] | None:
+        """Return an array of the rows followed by `more` empty ones; None for sparse rows."""
         if is_sparse(self.numbers):
             return None
         N, p = self.numbers.shape
@@ -118,10 +119,13 @@ class SmoteTable:
         room[:N] = self.numbers
         return room
 
-    def _joined(self, numbers: Any, donors: Nominal) -> Any:
-        """Rows of the type of the input; `donors` are rows with the chosen categories."""
+    def _join_columns(self, numbers: Any, donors: Nominal) -> Any:
+        """Return rows of the type of the input, from numeric columns and categories.
+
+        `donors` are, for each synthetic row and column, the row whose category is copied.
+        """
         if self.names is not None:
-            return self._frame(numbers, donors)
+            return self._join_frame(numbers, donors)
         if not self.nominal.shape[1]:
             return numbers
         rows = np.empty((len(numbers), self.X.shape[1]), dtype=np.result_type(self.X, numbers))
@@ -134,7 +138,7 @@ class SmoteTable:
             rows[:old, j], rows[old:, j] = self.X[:, j], self.X[donor, j]
         return rows
 
-    def _frame(self, numbers: Any, donors: Nominal) -> Any:
+    def _join_frame(self, numbers: Any, donors: Nominal) -> Any:
         import narwhals as nw
 
         assert self.names is not None
@@ -150,7 +154,7 @@ class SmoteTable:
             else:
                 donor = donors[:, others.index(j)]
                 columns[name] = given[:, j][np.concatenate([rows, donor])]
-        if backend.is_pandas():  # synthetic rows have no index
+        if backend.is_pandas():  # synthetic rows have no index of their own
             native = {
                 name: column.to_native().reset_index(drop=True) for name, column in columns.items()
             }
@@ -169,72 +173,70 @@ def _nominal_places(X: Any, nominal: Any, names: tuple[str, ...] | None) -> Plac
         flags = [not (kind.is_numeric() or kind == nw.Boolean) for kind in kinds]
         return np.flatnonzero(flags)
     try:
-        wanted = [nominal] if isinstance(nominal, str) else list(nominal)
-        places = [(names or ()).index(one) if isinstance(one, str) else one for one in wanted]
-        found = np.unique(np.arange(width)[places])
+        columns = [nominal] if isinstance(nominal, str) else list(nominal)
+        places = [(names or ()).index(c) if isinstance(c, str) else c for c in columns]
+        return np.unique(np.arange(width)[places]).astype(np.intp)
     except (TypeError, ValueError, IndexError):
         raise ResamplingError.of_nominal(nominal, width) from None
-    return found.astype(np.intp)
 
 
-def _numbers(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features:
-    """(N, p) finite float32 or float64 numbers, or CSR."""
+def _numeric_columns(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features:
+    """Return the numeric columns (N, p) as float32 or float64, or CSR; raise if not finite."""
+    if not len(numeric) and not is_sparse(X):
+        return np.zeros((X.shape[0], 0))
+    columns = X
     if is_sparse(X):
-        X = canonical_rows(X)
-        found = X if X.dtype.kind == "f" else X.astype(np.float64)
+        numbers = canonical_rows(X)
     else:
-        part = X if len(numeric) == X.shape[1] else None
-        if part is None and names is not None:
+        if len(numeric) < X.shape[1] and names is not None:
             import narwhals as nw
 
-            part = nw.from_native(X, eager_only=True)[:, numeric.tolist()].to_native()
-        elif part is None:
-            part = X[:, numeric]
-        if not len(numeric):
-            return np.zeros((X.shape[0], 0))
-        found = as_features(part)[0][:]
-        found = found if found.dtype.kind == "f" else found.astype(np.float64)
-    called = numbered_names(X.shape[1]) if names is None else names
-    cells = found.data if is_sparse(found) else found
+            columns = nw.from_native(X, eager_only=True)[:, numeric.tolist()].to_native()
+        elif len(numeric) < X.shape[1]:
+            columns = X[:, numeric]
+        numbers = as_features(columns)[0][:]
+    numbers = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    cells = numbers.data if is_sparse(numbers) else numbers
     if not np.isfinite(cells.sum(dtype=np.float64)):
-        Block(found, np.zeros(found.shape[0], dtype=np.uint8)).raise_bad_cell(
-            [called[j] for j in numeric]
-        )
-    return found
+        labels = numbered_names(X.shape[1]) if names is None else names
+        block = Block(numbers, np.zeros(numbers.shape[0], dtype=np.uint8))
+        block.raise_bad_cell([labels[j] for j in numeric])
+    return numbers
 
 
-def _categories(X: Any, place: int, names: tuple[str, ...] | None) -> npt.NDArray[np.intp]:
-    """(N,) category code of each row in one column of any type."""
-    called, absent = f"x{place}", 0
+def _category_codes(X: Any, place: int, names: tuple[str, ...] | None) -> npt.NDArray[np.intp]:
+    """Return the category code of each row (N,) in one column of any type."""
+    name, missing = f"x{place}", 0
     if names is None:
         column = np.asarray(X[:, place])
     else:
         import narwhals as nw
 
         series = nw.from_native(X, eager_only=True)[:, place]
-        called, absent, column = names[place], series.null_count(), np.asarray(series.to_numpy())
-    if not absent:  # NaN and NaT differ from themselves
-        absent = sum(cell is None or cell != cell for cell in column.tolist())
-    if absent:
-        raise ResamplingError.nominal_missing(called, int(absent))
+        name, missing, column = names[place], series.null_count(), np.asarray(series.to_numpy())
+    if not missing:  # NaN and NaT: the values that differ from themselves
+        missing = sum(cell is None or cell != cell for cell in column.tolist())
+    if missing:
+        raise ResamplingError.nominal_missing(name, int(missing))
     if column.dtype.kind != "O":
         return np.unique(column, return_inverse=True)[1].astype(np.intp)
-    seen: dict[Any, int] = {}  # True is not 1
-    each = ((isinstance(cell, bool), cell) for cell in column.tolist())
-    return np.array([seen.setdefault(cell, len(seen)) for cell in each], dtype=np.intp)
+    codes: dict[Any, int] = {}
+    # True and 1 are different categories
+    cells = ((isinstance(cell, bool), cell) for cell in column.tolist())
+    return np.array([codes.setdefault(cell, len(codes)) for cell in cells], dtype=np.intp)
 
 
-def _donors(nominal: Nominal, wanted: Nominal) -> Nominal:
-    """(m, q) for each synthetic row and column, a row with the chosen category."""
-    found = np.empty_like(wanted)
+def _donors(nominal: Nominal, chosen: Nominal) -> Nominal:
+    """Return the number of a row with the chosen category, for each synthetic row and column."""
+    donors = np.empty_like(chosen)
     for j, column in enumerate(nominal.T):
         first = np.zeros(int(column.max()) + 1, dtype=np.intp)
         first[column[::-1]] = np.arange(len(column))[::-1]
-        found[:, j] = first[wanted[:, j]]
-    return found
+        donors[:, j] = first[chosen[:, j]]
+    return donors
 
 
-def _stacked(numbers: Any, parts: list[Any]) -> Any:
+def _stack_sparse(numbers: Any, parts: list[Any]) -> Any:
     from scipy import sparse
 
     return sparse.vstack([numbers, *parts], format="csr") if parts else numbers

@@ -1,1 +1,1 @@
-"""Very many classes: a tree over the labels, linear classifiers in its nodes, a beam to search."""
+"""Label tree model for very many classes: linear classifiers in the nodes, and beam search."""

@@ -1,21 +1,22 @@
-"""Fitted label tree: the leaf order of its labels, and layers of sparse weights.
+"""Fitted label tree: the leaf order of its labels, its layers of sparse weights, and statistics.
 
-A tree divides labels into groups, recursively. Its labels are put in leaf order, so that each node
-is a range of positions in that order, and a level is the list of the borders between ranges:
+A tree divides labels into groups, recursively. The labels are sorted in leaf order, so that the
+labels below a node are a range of positions. A level is stored as the borders between these ranges:
 
     level 0        [0, L]              the root: all labels
     level 1        [0, 9, 17, .., L]   its children
     last level     [0, 1, 2, .., L]    every label by itself
 
-Between a level and the next is a layer: for each node above (a parent), one linear score per child.
-A row descends from parent to child, so weights are grouped by parent into chunks, and in a chunk by
-feature, so that a row with few features touches few entries:
+Between two consecutive levels is a layer of linear classifiers, one for each child of each node of
+the upper level (its parent). The weights of a layer are grouped by parent into chunks, and within a
+chunk by feature, so that a row with few features reads few entries:
 
     chunk of p    rows     feature[chunks[p] : chunks[p + 1]]         increasing
     row r         entries  child, weight[entries[r] : entries[r + 1]]
 
-A node with a single label passes it down as one child without entries whose bias is infinite: that
-child is certain. The arrays of a layer and of a tree are read-only. They are packed as follows:
+A node with a single label has a single child without weights, whose bias is infinite: a row that
+reaches the node certainly descends to that child. The label is said to be passed down. The arrays
+of a layer and of a tree are read-only. They are packed as follows:
 
     entries    before row r: begins[r // 32] + beyond[r], 8 bytes for 32 rows and 2 for each
     children   a list, one number per entry; or bitmaps, one bit for each child of the parent:
@@ -27,16 +28,15 @@ child is certain. The arrays of a layer and of a tree are read-only. They are pa
                are few children
     feature    2 bytes where that is enough
 
-Nothing is unpacked before use: a model can stay in its file. Arrays may be larger than memory, so
-they are processed a few million numbers at a time.
+Arrays are used in packed form, so that a model can stay in its file (memory-mapped). They may be
+larger than memory, so they are processed a few million numbers at a time.
 
-The kernels of the search check nothing. The functions `invalid_*` therefore verify, for arrays read
-from a file, that every index (children, rows of chunks, features, entries, labels) is in range;
-they return the reason why the arrays are invalid, or None.
+The search kernels do not check bounds. Therefore the functions `invalid_*` verify, for arrays read
+from a file, that every index (children, rows of chunks, features, entries, labels) is in range.
+They return the reason why the arrays are invalid, or None if they are valid.
 
-`forest_statistics` counts nodes, children, weights and bytes per level. A node that passes down a
-single label is not counted. With finite(c) = 1 where child c has a classifier, and 0 where it is
-passed down:
+`forest_statistics` counts nodes, children, weights and bytes per level. A node with a single label
+is not counted. Let finite(c) be 1 if child c has a classifier, and 0 if it is passed down. Then
 
     depth of a label       sum of finite over its path
     size of a node         labels below it: the borders of its level, from the last level up
@@ -60,18 +60,18 @@ from discriminant.table.blocks import holds_throughout
 
 Ints = npt.NDArray[Any]
 
-ROWS = 32  # for each number of `begins`
-_PACKED_AT_ONCE = 1 << 20
+ROWS = 32  # rows of chunks that share one number of `begins`
+_PACKED_AT_ONCE = 1 << 20  # rows of chunks that are packed at a time
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.int64)
 
 
 def narrow_features(feature: Ints) -> Ints:
-    """Convert to uint16 if all numbers fit, else to int32."""
+    """Return feature indices as uint16 if all fit, else as int32."""
     return feature.astype(np.uint16 if int(feature.max(initial=0)) < 1 << 16 else np.int32)
 
 
 def pack_entries(entries: Ints) -> tuple[Ints, Ints]:
-    """Return `begins` and `beyond` of entries (R + 1,)."""
+    """Return offsets of entries (R + 1,) in packed form: `begins` and `beyond`."""
     begins = np.array(entries[::ROWS], np.int64)
     after = np.append(begins[1:], entries[-1])
     most = int((after - begins).max())
@@ -91,55 +91,58 @@ def unpack_entries(begins: Ints, beyond: Ints, first: int, last: int) -> Ints:
 
 
 def bitmap_bytes(children: Ints) -> Ints:
-    """(P,) bytes of the bitmap of each parent's children."""
+    """Return the number of bytes (P,) of one bitmap of each parent: one bit for each child."""
     return np.asarray((np.diff(children) + 7) >> 3)
 
 
 def bitmap_offsets(children: Ints, chunks: Ints) -> Ints:
-    """(P + 1,) offsets of the bitmaps of each chunk."""
+    """Return the offset (P + 1,) of the bitmaps of each chunk."""
     sizes = np.diff(chunks) * bitmap_bytes(children)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def pack_children(children: Ints, chunks: Ints, entries: Ints, child: Ints) -> tuple[Ints, Ints]:
-    """Return `marks` and `places`."""
+    """Return `marks` and `places`: the children as bitmaps, or as a list if that is smaller."""
     marks = bitmap_offsets(children, chunks)
     if marks[-1] >= child.nbytes:
         return np.empty(0, np.int64), child
     places = np.zeros(int(marks[-1]), np.uint8)
-    for low, high in _parents(chunks):
+    for low, high in _parent_ranges(chunks):
         bits = _first_bits(children, chunks, marks, low, high)
         count = np.diff(entries[int(chunks[low]) : int(chunks[high]) + 1])
         at = slice(int(entries[chunks[low]]), int(entries[chunks[high]]))
         bit = np.repeat(bits, count) + child[at]
-        some = np.zeros(8 * int(marks[high] - marks[low]), np.uint8)
-        some[bit - 8 * marks[low]] = 1
-        places[int(marks[low]) : int(marks[high])] = np.packbits(some, bitorder="little")
+        is_set = np.zeros(8 * int(marks[high] - marks[low]), np.uint8)
+        is_set[bit - 8 * marks[low]] = 1
+        places[int(marks[low]) : int(marks[high])] = np.packbits(is_set, bitorder="little")
     return marks, places
 
 
 def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
-    """(E,) children encoded in bitmaps."""
-    marks, found = bitmap_offsets(children, chunks), [np.empty(0, np.int64)]
-    for low, high in _parents(chunks):
+    """Return the child of each entry (E,), decoded from bitmaps."""
+    marks, parts = bitmap_offsets(children, chunks), [np.empty(0, np.int64)]
+    for low, high in _parent_ranges(chunks):
         part = places[int(marks[low]) : int(marks[high])]
         bit = np.flatnonzero(np.unpackbits(part, bitorder="little")) + 8 * marks[low]
         first = _first_bits(children, chunks, marks, low, high)
-        found.append(bit - first[np.searchsorted(first, bit, side="right") - 1])
-    return np.concatenate(found)
+        parts.append(bit - first[np.searchsorted(first, bit, side="right") - 1])
+    return np.concatenate(parts)
 
 
 def invalid_bitmap(
     children: Ints, chunks: Ints, entries: tuple[Ints, Ints], places: Ints
 ) -> str | None:
-    """Return why bitmaps are invalid, or None: one bit per entry, each of an existing child."""
+    """Return why bitmaps are invalid, or None if they are valid.
+
+    There must be one bit per entry, and each bit must stand for an existing child.
+    """
     marks = bitmap_offsets(children, chunks)
-    for low, high in _parents(chunks):
+    for low, high in _parent_ranges(chunks):
         first = _first_bits(children, chunks, marks, low, high) - 8 * marks[low]
         part = places[int(marks[low]) : int(marks[high])]
-        found = np.add.reduceat(_ONES[part], first >> 3)
+        n_bits = np.add.reduceat(_ONES[part], first >> 3)
         begin = unpack_entries(*entries, int(chunks[low]), int(chunks[high]) + 1)
-        if not np.array_equal(found, np.diff(begin)):
+        if not np.array_equal(n_bits, np.diff(begin)):
             return "the bits of a row are not as many as its weights"
         width = np.repeat(np.diff(children[low : high + 1]), np.diff(chunks[low : high + 1]))
         last = part[np.append(first[1:] >> 3, len(part)) - 1]
@@ -149,15 +152,15 @@ def invalid_bitmap(
 
 
 def _first_bits(children: Ints, chunks: Ints, marks: Ints, low: int, high: int) -> Ints:
-    """Index of the first bit of every row of the chunks of some parents."""
+    """Return the index of the first bit of every row of a chunk, for parents `low` to `high`."""
     rows = np.diff(chunks[low : high + 1])
     within = np.arange(int(chunks[low]), int(chunks[high])) - np.repeat(chunks[low:high], rows)
-    each = np.repeat(bitmap_bytes(children[low : high + 1]), rows)
-    return np.asarray(8 * (np.repeat(marks[low:high], rows) + within * each))
+    row_bytes = np.repeat(bitmap_bytes(children[low : high + 1]), rows)
+    return np.asarray(8 * (np.repeat(marks[low:high], rows) + within * row_bytes))
 
 
-def _parents(chunks: Ints) -> Iterator[tuple[int, int]]:
-    """Yield ranges of parents whose chunks have about a hundred thousand rows together."""
+def _parent_ranges(chunks: Ints) -> Iterator[tuple[int, int]]:
+    """Yield ranges of parents whose chunks together have about a hundred thousand rows."""
     low = 0
     while low < len(chunks) - 1:
         high = int(np.searchsorted(chunks, chunks[low] + (_PACKED_AT_ONCE >> 3), side="right"))
@@ -167,7 +170,7 @@ def _parents(chunks: Ints) -> Iterator[tuple[int, int]]:
         low = high
 
 
-_AT_ONCE = 1 << 22
+_AT_ONCE = 1 << 22  # how many numbers are processed at a time
 _KINDS = {
     "children": ("int64",),
     "chunks": ("int64",),
@@ -181,84 +184,90 @@ _KINDS = {
 }
 
 
-def invalid_layer(of: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a layer are invalid, or None."""
+def invalid_layer(parts: Mapping[str, Any]) -> str | None:
+    """Return why the fields of a layer are invalid, or None if they are valid."""
     for name, kinds in _KINDS.items():
-        values = of[name]
+        values = parts[name]
         if not isinstance(values, np.ndarray) or values.ndim != 1 or str(values.dtype) not in kinds:
             return f"{name} must be a vector of {' or '.join(kinds)}"
         if not values.flags.c_contiguous:
             return f"{name} must lie in one piece"
-    for name, last in (("children", len(of["bias"])), ("chunks", len(of["feature"]))):
-        if not _rises(of[name], last):
+    for name, last in (("children", len(parts["bias"])), ("chunks", len(parts["feature"]))):
+        if not _rises(parts[name], last):
             return f"{name} must rise from 0 to {last}"
-    if len(of["children"]) < 2 or len(of["children"]) != len(of["chunks"]):
+    if len(parts["children"]) < 2 or len(parts["children"]) != len(parts["chunks"]):
         return "children and chunks must be of the same parents, one or more"
-    return _invalid_entries(of) or _invalid_places(of) or _invalid_numbers(of)
+    return _invalid_entries(parts) or _invalid_places(parts) or _invalid_numbers(parts)
 
 
-def _invalid_entries(of: Mapping[str, Any]) -> str | None:
-    begins, beyond, R, E = of["begins"], of["beyond"], len(of["feature"]), len(of["weight"])
+def _invalid_entries(parts: Mapping[str, Any]) -> str | None:
+    begins, beyond = parts["begins"], parts["beyond"]
+    R, E = len(parts["feature"]), len(parts["weight"])
     if len(beyond) != R + 1 or len(begins) != R // ROWS + 1:
         return "feature, begins and beyond must be of the same rows"
     ends = unpack_entries(begins, beyond, 0, 1)[0], unpack_entries(begins, beyond, R, R + 1)[0]
-    parts = (
+    offsets = (
         unpack_entries(begins, beyond, at, at + _AT_ONCE + 1) for at in range(0, R + 1, _AT_ONCE)
     )
-    if ends != (0, E) or not all((part[1:] >= part[:-1]).all() for part in parts):
+    if ends != (0, E) or not all((block[1:] >= block[:-1]).all() for block in offsets):
         return f"the entries of rows must rise from 0 to {E}"
     return None
 
 
-def _invalid_places(of: Mapping[str, Any]) -> str | None:
-    chunks, feature = of["chunks"], of["feature"]
+def _invalid_places(parts: Mapping[str, Any]) -> str | None:
+    chunks, feature = parts["chunks"], parts["feature"]
     if len(feature) and not holds_throughout(feature, lambda part: part >= 0):
         return "a feature is negative"
-    for first, part in _parts(feature, overlap=1):
+    for first, part in _blocks(feature, overlap=1):
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
         if len(_not_in(falls, chunks)):
             return "the features of a chunk must rise"
-    return _invalid_bits(of) if len(of["marks"]) else _invalid_list(of)
+    return _invalid_bits(parts) if len(parts["marks"]) else _invalid_list(parts)
 
 
-def _invalid_bits(of: Mapping[str, Any]) -> str | None:
-    children, chunks, marks, places = (of[n] for n in ("children", "chunks", "marks", "places"))
+def _invalid_bits(parts: Mapping[str, Any]) -> str | None:
+    children, chunks, marks, places = (
+        parts[name] for name in ("children", "chunks", "marks", "places")
+    )
     if not np.array_equal(marks, bitmap_offsets(children, chunks)):
         return "marks are not where the bits of chunks begin"
     if str(places.dtype) != "uint8" or len(places) != marks[-1]:
         return f"bits must be {marks[-1]} bytes"
     if (np.diff(chunks)[np.diff(children) == 0] > 0).any():
         return "a parent without children has weights"
-    return invalid_bitmap(children, chunks, (of["begins"], of["beyond"]), places)
+    return invalid_bitmap(children, chunks, (parts["begins"], parts["beyond"]), places)
 
 
-def _invalid_list(of: Mapping[str, Any]) -> str | None:
-    children, chunks, places = of["children"], of["chunks"], of["places"]
-    if len(places) != len(of["weight"]):
+def _invalid_list(parts: Mapping[str, Any]) -> str | None:
+    children, chunks, places = parts["children"], parts["chunks"], parts["places"]
+    if len(places) != len(parts["weight"]):
         return "places and weight must be of the same entries"
     if int(np.diff(children).max()) > 1 << 8 * places.itemsize:
         return f"a parent has more children than {places.dtype} can number"
-    begin = of["begins"][chunks // ROWS] + of["beyond"][chunks].astype(np.int64)
-    some = np.flatnonzero(begin[1:] > begin[:-1])
-    if len(some):
-        largest = np.maximum.reduceat(places, begin[some]).astype(np.int64)
-        if (largest >= np.diff(children)[some]).any():
+    begin = parts["begins"][chunks // ROWS] + parts["beyond"][chunks].astype(np.int64)
+    filled = np.flatnonzero(begin[1:] > begin[:-1])
+    if len(filled):
+        largest = np.maximum.reduceat(places, begin[filled]).astype(np.int64)
+        if (largest >= np.diff(children)[filled]).any():
             return "an entry is of a child that its parent does not have"
     return None
 
 
-def _invalid_numbers(of: Mapping[str, Any]) -> str | None:
-    if not holds_throughout(of["weight"], np.isfinite):
+def _invalid_numbers(parts: Mapping[str, Any]) -> str | None:
+    if not holds_throughout(parts["weight"], np.isfinite):
         return "a weight is no finite number"
-    bias = of["bias"]
+    bias = parts["bias"]
     if np.isnan(bias).any() or (bias == -np.inf).any():
         return "a bias is no number"
     return None
 
 
-def invalid_tree(of: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a tree with valid layers are invalid, or None."""
-    label_of, layers = of["label_of"], of["layers"]
+def invalid_tree(parts: Mapping[str, Any]) -> str | None:
+    """Return the reason why the fields of a tree are invalid, or None.
+
+    The layers must have been checked before.
+    """
+    label_of, layers = parts["label_of"], parts["layers"]
     if not layers or any(type(layer).__name__ != "Layer" for layer in layers):
         return "it must have layers"
     nodes = 1
@@ -277,14 +286,14 @@ def invalid_tree(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def invalid_forest(of: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a forest with valid trees are invalid, or None."""
-    trees, d = of["trees"], of["n_features"]
+def invalid_forest(parts: Mapping[str, Any]) -> str | None:
+    """Return why the fields of a forest with valid trees are invalid; None if they are valid."""
+    trees, d = parts["trees"], parts["n_features"]
     if not trees or any(type(tree).__name__ != "Tree" for tree in trees):
         return "it must have trees"
     if len({len(tree.label_of) for tree in trees}) > 1:
         return "its trees are of different labels"
-    if of["path"] not in ("hinge", "logistic"):
+    if parts["path"] not in ("hinge", "logistic"):
         return "path must be 'hinge' or 'logistic'"
     layers = [layer for tree in trees for layer in tree.layers]
     if len({str(layer.weight.dtype) for layer in layers}) > 1:
@@ -296,37 +305,37 @@ def invalid_forest(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def invalid_model(of: Mapping[str, Any]) -> str | None:
-    """Return why the fitted attributes of a `LabelTree` are invalid, or None."""
+def invalid_model(parts: Mapping[str, Any]) -> str | None:
+    """Return why the fitted attributes of a `LabelTree` are invalid, or None if they are valid."""
     wanted = {"forest_", "classes_", "kind_", "n_features_in_"}
-    absent = wanted - set(of)
+    absent = wanted - set(parts)
     if absent == wanted:
         return None  # not fitted
     if absent:
         return f"it has no {min(absent)}"
-    forest, labels, d = of["forest_"], of["classes_"], of["n_features_in_"]
+    forest, labels, d = parts["forest_"], parts["classes_"], parts["n_features_in_"]
     if type(forest).__name__ != "Forest" or len(forest.trees[0].label_of) != len(labels):
         return f"its trees are not of its {len(labels)} labels"
-    if of["kind_"] not in ("one", "indicator", "sets") or forest.n_features != d:
+    if parts["kind_"] not in ("one", "indicator", "sets") or forest.n_features != d:
         return f"its trees are not of its {d} features"
-    if len(of.get("feature_names_in_", range(d))) != d:
+    if len(parts.get("feature_names_in_", range(d))) != d:
         return f"it has no names for its {d} features"
-    first = of.get("first_feature_", 0)
+    first = parts.get("first_feature_", 0)
     if type(first) is not int or first not in (0, 1):
         return "first_feature_ must be 0 or 1"
-    scale = of.get("scale_")
+    scale = parts.get("scale_")
     if scale is not None and not _is_scale(scale, d):
         return f"it has no means and standard deviations of its {d} features"
-    if type(of.get("unit_rows_", False)) is not bool:
+    if type(parts.get("unit_rows_", False)) is not bool:
         return "unit_rows_ must be true or false"
-    return _invalid_counts(of, len(labels))
+    return _invalid_counts(parts, len(labels))
 
 
-def _invalid_counts(of: Mapping[str, Any], L: int) -> str | None:
-    """Check the label counts, which older files do not have."""
-    if "label_rows_" not in of and "n_rows_" not in of:
+def _invalid_counts(parts: Mapping[str, Any], L: int) -> str | None:
+    """Return why the label counts are invalid, or None. Older files do not have them."""
+    if "label_rows_" not in parts and "n_rows_" not in parts:
         return None
-    counts, rows = of.get("label_rows_"), of.get("n_rows_")
+    counts, rows = parts.get("label_rows_"), parts.get("n_rows_")
     if not isinstance(counts, np.ndarray) or counts.shape != (L,) or counts.dtype != np.int32:
         return f"label_rows_ must be {L} numbers of int32"
     if type(rows) is not int or not (counts.min() >= 0 and counts.max() <= rows):
@@ -342,7 +351,7 @@ def _is_scale(scale: Any, d: int) -> bool:
 def _rises(borders: Any, last: int) -> bool:
     if not len(borders) or borders[0] != 0 or borders[-1] != last:
         return False
-    return all((part[1:] >= part[:-1]).all() for _, part in _parts(borders, overlap=1))
+    return all((part[1:] >= part[:-1]).all() for _, part in _blocks(borders, overlap=1))
 
 
 def _not_in(places: Any, borders: Any) -> Any:
@@ -350,7 +359,7 @@ def _not_in(places: Any, borders: Any) -> Any:
     return places[borders[np.minimum(at, len(borders) - 1)] != places]
 
 
-def _parts(values: Any, *, overlap: int = 0) -> Iterator[tuple[int, Any]]:
+def _blocks(values: Any, *, overlap: int = 0) -> Iterator[tuple[int, Any]]:
     for first in range(0, len(values), _AT_ONCE):
         yield first, values[first : first + _AT_ONCE + overlap]
 
@@ -360,30 +369,31 @@ Reals = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelPartition:
-    """A tree over L labels: their leaf order, and for each level the borders of its nodes."""
+    """A tree over L labels: the leaf order, and for each level the borders between its nodes."""
 
-    label_of: Ints  # (L,) code of the label at each place
-    levels: tuple[Ints, ...]  # (nodes + 1,) each, nested; the first [0, L], the last 0 .. L
+    label_of: Ints  # (L,) code of the label at each position of the leaf order
+    levels: tuple[Ints, ...]  # (nodes + 1,) for each level; the first is [0, L], the last 0 .. L
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """The scores of one level's nodes given their parents: P parents, C children, E weights."""
+    """Classifiers of one layer: P parents, C children in total, E stored weights."""
 
-    children: Ints  # (P + 1,) the nodes below parent p: places children[p] : children[p + 1]
-    chunks: Ints  # (P + 1,) the rows of its chunk
-    feature: Ints  # (R,) uint16, or int32 if one is larger
-    begins: Ints  # (R // 32 + 1,) int64, the entries before every 32nd row
-    beyond: Ints  # (R + 1,) uint16 or uint32, those from there to the row
-    marks: Ints  # (P + 1,) where the bits of a chunk begin; empty if children are listed
-    places: Ints  # (M,) bits of each row's children, bytes of uint8; or (E,) children, listed
-    weight: Reals  # (E,) float32, float16 or float64
-    bias: Reals  # (C,)
-    checks_nan: ClassVar[bool] = True  # arrays may be larger than memory
+    children: Ints  # (P + 1,) the nodes below parent p are children[p] : children[p + 1]
+    chunks: Ints  # (P + 1,) the rows of the chunk of parent p are chunks[p] : chunks[p + 1]
+    feature: Ints  # (R,) feature of each row; uint16, or int32 if one is too large
+    begins: Ints  # (R // 32 + 1,) int64, number of entries before every 32nd row
+    beyond: Ints  # (R + 1,) uint16 or uint32, number of entries from there to the row
+    marks: Ints  # (P + 1,) offset of the bitmaps of each chunk; empty if children are a list
+    places: Ints  # (M,) uint8, a bitmap of children for each row; or (E,) a list of children
+    weight: Reals  # (E,) weights; float32, float16 or float64
+    bias: Reals  # (C,) bias of each child
+    # `invalid_reason` looks for NaN itself, in parts: arrays may be larger than memory
+    checks_nan: ClassVar[bool] = True
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a layer, or None."""
+        """Return why these fields cannot form a layer, or None if they can."""
         return invalid_layer(parts)
 
     @classmethod
@@ -397,7 +407,7 @@ class Layer:
         weight: Reals,
         bias: Reals,
     ) -> Self:
-        """From plain (R + 1,) `entries`, and the `child` (E,) of each, rising in a row."""
+        """Return a packed layer, from entry offsets (R + 1,) and the child of each entry (E,)."""
         begins, beyond = pack_entries(entries)
         marks, places = pack_children(children, chunks, entries, child)
         narrow = narrow_features(feature)
@@ -405,12 +415,12 @@ class Layer:
 
     @property
     def entries(self) -> Ints:
-        """(R + 1,) where the entries of a row begin."""
+        """Offset of the entries of each row (R + 1,)."""
         return unpack_entries(self.begins, self.beyond, 0, len(self.beyond))
 
     @property
     def child(self) -> Ints:
-        """(E,) which child of its parent an entry is of."""
+        """Child of each entry (E,), as an index within its parent."""
         if not len(self.marks):
             return self.places
         return unpack_children(self.children, self.chunks, self.places)
@@ -424,12 +434,12 @@ class Layer:
 class Tree:
     """One tree: the label of each leaf, and the layers from the root down."""
 
-    label_of: Ints  # (L,) int32
+    label_of: Ints  # (L,) int32, code of the label at each leaf
     layers: tuple[Layer, ...]
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a tree, or None."""
+        """Return why these fields cannot form a tree, or None if they can."""
         return invalid_tree(parts)
 
     def __post_init__(self) -> None:
@@ -444,25 +454,25 @@ class Forest:
 
     trees: tuple[Tree, ...]
     n_features: int
-    path: str  # "hinge" or "logistic": what a margin adds to the score of a path
+    path: str  # "hinge" or "logistic": the term that a margin adds to the score of a path
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a forest, or None."""
+        """Return why these fields cannot form a forest, or None if they can."""
         return invalid_forest(parts)
 
 
-def _make_read_only(held: Layer | Tree) -> None:
-    for field in fields(held):
-        value = getattr(held, field.name)
+def _make_read_only(part: Layer | Tree) -> None:
+    for field in fields(part):
+        value = getattr(part, field.name)
         if isinstance(value, np.ndarray):
-            sealed = np.asarray(value).view()
-            sealed.flags.writeable = False
-            object.__setattr__(held, field.name, sealed)
+            view = np.asarray(value).view()
+            view.flags.writeable = False
+            object.__setattr__(part, field.name, view)
 
 
 class CountRange(NamedTuple):
-    """Minimum, median and maximum of some counts, and how many there are."""
+    """Minimum, median and maximum of some counts, and how many counts there are."""
 
     least: int
     median: float
@@ -472,13 +482,13 @@ class CountRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LevelStatistics:
-    """Statistics of one level: nodes and the classifiers of their children."""
+    """Statistics of one level: its nodes, and the classifiers of their children."""
 
-    nodes: int  # with classifiers
-    children: CountRange  # per node
-    classifiers: int  # children with a classifier
+    nodes: int  # nodes whose children have classifiers
+    children: CountRange  # number of children per node
+    classifiers: int  # number of children with a classifier
     weights: int
-    features: int  # with a weight
+    features: int  # features with a weight
     bytes: int
 
 
@@ -487,22 +497,22 @@ class TreeStatistics:
     """Statistics of one tree."""
 
     levels: tuple[LevelStatistics, ...]
-    depth: CountRange  # classifiers from the root to each label
-    leaf: CountRange  # labels per leaf node
+    depth: CountRange  # number of classifiers from the root to each label
+    leaf: CountRange  # number of labels per leaf node
     bytes: int
 
     @property
     def weights(self) -> int:
-        """Total over all levels."""
+        """Number of weights in all levels."""
         return sum(level.weights for level in self.levels)
 
     @property
     def classifiers(self) -> int:
-        """Total over all levels."""
+        """Number of classifiers in all levels."""
         return sum(level.classifiers for level in self.levels)
 
     def met(self, beam: int) -> float:
-        """Approximate number of classifiers evaluated for a row with this beam."""
+        """Return the approximate number of classifiers that a search evaluates for a row."""
         return sum(
             min(beam, level.nodes) * level.classifiers / max(level.nodes, 1)
             for level in self.levels
@@ -510,12 +520,12 @@ class TreeStatistics:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Statistics that trees of equal shape share."""
+        """Statistics that describe the shape; trees of the same shape have equal ones."""
         return *((level.nodes, level.children) for level in self.levels), self.depth, self.leaf
 
 
 def forest_statistics(forest: Forest) -> tuple[TreeStatistics, ...]:
-    """Return the statistics of each tree.
+    """Return the statistics of each tree of a forest.
 
     Examples
     --------
@@ -528,20 +538,20 @@ def forest_statistics(forest: Forest) -> tuple[TreeStatistics, ...]:
 
 
 def tree_statistics(tree: Tree, *, features: int) -> TreeStatistics:
-    """Return the statistics of one tree over rows with this number of features."""
+    """Return the statistics of one tree, fitted to rows with this number of features."""
     depth, groups = np.zeros(1, np.int64), []
     for layer, size in zip(tree.layers, _sizes(tree), strict=True):
-        asked = np.isfinite(layer.bias)
-        depth = np.repeat(depth, np.diff(layer.children)) + asked
-        ends = _per_parent(layer.children, asked & (size == 1))
-        groups.append(ends[ends > 0])
-    levels = tuple(_level(layer, features) for layer in tree.layers)
-    whole = sum(level.bytes for level in levels) + tree.label_of.nbytes
-    return TreeStatistics(levels, count_range(depth), count_range(np.concatenate(groups)), whole)
+        has_classifier = np.isfinite(layer.bias)
+        depth = np.repeat(depth, np.diff(layer.children)) + has_classifier
+        n_labels = _per_parent(layer.children, has_classifier & (size == 1))
+        groups.append(n_labels[n_labels > 0])
+    levels = tuple(_level_statistics(layer, features) for layer in tree.layers)
+    total = sum(level.bytes for level in levels) + tree.label_of.nbytes
+    return TreeStatistics(levels, count_range(depth), count_range(np.concatenate(groups)), total)
 
 
 def count_range(counts: npt.NDArray[Any]) -> CountRange:
-    """Return the range of some counts, which may be empty.
+    """Return minimum, median and maximum of some counts; there may be none.
 
     >>> count_range(np.array([3, 1, 2, 9]))
     CountRange(least=1, median=2.5, most=9, of=4)
@@ -551,37 +561,33 @@ def count_range(counts: npt.NDArray[Any]) -> CountRange:
     return CountRange(int(counts.min()), float(np.median(counts)), int(counts.max()), len(counts))
 
 
-def _level(layer: Layer, features: int) -> LevelStatistics:
-    asked = _per_parent(layer.children, np.isfinite(layer.bias))
-    telling = asked[asked > 0]
+def _level_statistics(layer: Layer, features: int) -> LevelStatistics:
+    classifiers = _per_parent(layer.children, np.isfinite(layer.bias))
+    classifiers = classifiers[classifiers > 0]
+    used = np.zeros(features, dtype=bool)
+    for _, part in _blocks(layer.feature):
+        used[part] = True
     return LevelStatistics(
-        nodes=len(telling),
-        children=count_range(telling),
-        classifiers=int(telling.sum()),
+        nodes=len(classifiers),
+        children=count_range(classifiers),
+        classifiers=int(classifiers.sum()),
         weights=len(layer.weight),
-        features=_distinct(layer.feature, features),
+        features=int(used.sum()),
         bytes=sum(getattr(layer, field.name).nbytes for field in fields(layer)),
     )
 
 
 def _sizes(tree: Tree) -> list[Ints]:
-    """Number of labels below the children of each layer, from the root down."""
+    """Return, for each layer from the root down, the number of labels below each child."""
     borders = np.arange(len(tree.label_of) + 1)
-    found = []
+    sizes = []
     for layer in reversed(tree.layers):
-        found.append(np.diff(borders))
+        sizes.append(np.diff(borders))
         borders = borders[layer.children]
-    return found[::-1]
+    return sizes[::-1]
 
 
 def _per_parent(children: Ints, flags: npt.NDArray[np.bool_]) -> Ints:
-    """(P,) number of flagged children of each parent."""
+    """Return the number of flagged children of each parent."""
     before = np.concatenate([[0], np.cumsum(flags)])
     return np.asarray(np.diff(before[children]))
-
-
-def _distinct(feature: Ints, features: int) -> int:
-    seen = np.zeros(features, dtype=bool)
-    for first in range(0, len(feature), _AT_ONCE):
-        seen[feature[first : first + _AT_ONCE]] = True
-    return int(seen.sum())

@@ -15,7 +15,7 @@ from discriminant.numba_cache import fastmath_njit
 
 @fastmath_njit
 def select_rank(values: Any, rank: Any) -> Any:
-    """Return the value at a rank, from 0; permutes `values` (Hoare's quickselect)."""
+    """Return the value at a rank, counted from 0 (Hoare's quickselect); reorders `values`."""
     low, high = 0, len(values) - 1
     while low < high:
         pivot = values[(low + high) >> 1]
@@ -49,59 +49,60 @@ def bisect_labels(
     rounds: Any,
     seed: Any,
 ) -> int:
-    """Spherical 2-means of the unit rows `labels` with a first cluster of given size `first`.
+    """Divide labels by spherical 2-means into two clusters, the first of size `first`.
 
-    Each round scores a label by x.(c2 / |c2| - c1 / |c1|), where c are the sums of the clusters;
-    the `first` lowest scores form the first cluster. The sums are updated by the labels that move,
-    and the iteration ends when none does. On return `labels` has the first cluster in front, each
-    cluster in its former order. `centre` (d, 2) must be 0 and is reset to 0. Returns the number of
-    rounds.
+    Labels are given as numbers of unit rows x. In each round, the score of a label is
+    x.(c2 / |c2| - c1 / |c1|), where c1 and c2 are the sums of the clusters, and the labels with the
+    lowest scores form the first cluster. The sums are then updated by the labels that changed
+    cluster; the iteration ends when none did. On return, `labels` has the first cluster in front,
+    and the order within each cluster is unchanged. `centre` (d, 2) must be 0 and is reset to 0.
+    Returns the number of rounds.
     """
     n = len(labels)
-    side, score = np.empty(n, np.int8), np.empty(n, values.dtype)
-    moving, was = np.empty(n, values.dtype), np.empty(n, labels.dtype)
+    cluster, score = np.empty(n, np.int8), np.empty(n, values.dtype)
+    permuted, original = np.empty(n, values.dtype), np.empty(n, labels.dtype)
     for j in range(n):
-        side[j], was[j] = -1, labels[j]
-    long = np.ones(2)
+        cluster[j], original[j] = -1, labels[j]
+    squares = np.ones(2)
     state = xorshift(xorshift(np.uint64(seed)))
-    one = np.int64(state % np.uint64(n))
+    first_seed = np.int64(state % np.uint64(n))
     state = xorshift(state)
-    two = (one + 1 + np.int64(state % np.uint64(n - 1))) % n
+    second_seed = (first_seed + 1 + np.int64(state % np.uint64(n - 1))) % n
     for c in range(2):
-        label = labels[one if c == 0 else two]
+        label = labels[first_seed if c == 0 else second_seed]
         for p in range(starts[label], starts[label + 1]):
             centre[places[p], c] += values[p]
-    done = 0
-    for turn in range(rounds):
-        r0 = values.dtype.type(1.0 / np.sqrt(max(long[0], 1e-12)))
-        r1 = values.dtype.type(1.0 / np.sqrt(max(long[1], 1e-12)))
+    rounds_done = 0
+    for round_number in range(rounds):
+        r0 = values.dtype.type(1.0 / np.sqrt(max(squares[0], 1e-12)))
+        r1 = values.dtype.type(1.0 / np.sqrt(max(squares[1], 1e-12)))
         for j in range(n):
             s0, s1 = values.dtype.type(0), values.dtype.type(0)
             for p in range(starts[labels[j]], starts[labels[j] + 1]):
                 s0 += centre[places[p], 0] * values[p]
                 s1 += centre[places[p], 1] * values[p]
             score[j] = s1 * r1 - s0 * r0
-            moving[j] = score[j]
-        border = select_rank(moving, first - 1)
-        equal = first
+            permuted[j] = score[j]
+        cut = select_rank(permuted, first - 1)
+        ties = first
         for j in range(n):
-            equal -= score[j] < border
-        if turn == 0:
+            ties -= score[j] < cut
+        if round_number == 0:
             for c in range(2):
-                label = labels[one if c == 0 else two]
+                label = labels[first_seed if c == 0 else second_seed]
                 for p in range(starts[label], starts[label + 1]):
                     centre[places[p], c] = 0
-                long[c] = 0.0
-        moved = 0
+                squares[c] = 0.0
+        n_moved = 0
         for j in range(n):
-            new = 0 if score[j] < border else 1
-            if score[j] == border and equal > 0:
+            new = 0 if score[j] < cut else 1
+            if score[j] == cut and ties > 0:
                 new = 0
-                equal -= 1
-            old = side[j]
+                ties -= 1
+            old = cluster[j]
             if new != old:
-                moved += 1
-                side[j] = new
+                n_moved += 1
+                cluster[j] = new
                 gain, loss, square = 0.0, 0.0, 0.0
                 for p in range(starts[labels[j]], starts[labels[j] + 1]):
                     f, x = places[p], values[p]
@@ -111,25 +112,25 @@ def bisect_labels(
                     if old >= 0:
                         loss += centre[f, old] * x
                         centre[f, old] -= x
-                long[new] += 2 * gain + square
+                squares[new] += 2 * gain + square
                 if old >= 0:
-                    long[old] += square - 2 * loss
-        done = turn + 1
-        if moved == 0:
+                    squares[old] += square - 2 * loss
+        rounds_done = round_number + 1
+        if n_moved == 0:
             break
     for j in range(n):
         for p in range(starts[labels[j]], starts[labels[j] + 1]):
             centre[places[p], 0] = 0
             centre[places[p], 1] = 0
-    at, later = 0, first
+    at, second_at = 0, first
     for j in range(n):
-        if side[j] == 0:
-            labels[at] = was[j]
+        if cluster[j] == 0:
+            labels[at] = original[j]
             at += 1
         else:
-            labels[later] = was[j]
-            later += 1
-    return done
+            labels[second_at] = original[j]
+            second_at += 1
+    return rounds_done
 
 
 @fastmath_njit
@@ -140,36 +141,37 @@ def assign_nearest(
     labels: Any,
     centre: Any,
     local_of: Any,
-    open_to: Any,
+    is_open: Any,
     code: Any,
     score: Any,
 ) -> None:
-    """Assign each of the unit rows `labels` to the centre (features, k) of largest cosine.
+    """Assign each label, given as the number of a unit row, to the centre of largest cosine.
 
-    `local_of` (d,) maps a feature to its row in the centres; centres that are not `open_to` (k,)
-    new labels are skipped. Fills `code` and `score`.
+    The centres are the columns of `centre` (features, k); `local_of` (d,) maps a feature to its row
+    there. Centres where `is_open` (k,) is False are skipped. Fills `code` with the centre and
+    `score` with the cosine.
     """
     k = centre.shape[1]
-    alike = np.empty(k, values.dtype)
+    cosine = np.empty(k, values.dtype)
     for j in range(len(labels)):
         for c in range(k):
-            alike[c] = 0
+            cosine[c] = 0
         for p in range(starts[labels[j]], starts[labels[j] + 1]):
             f, x = local_of[places[p]], values[p]
             for c in range(k):
-                alike[c] += x * centre[f, c]
+                cosine[c] += x * centre[f, c]
         best = -1
         for c in range(k):
-            if open_to[c] and (best < 0 or alike[c] > alike[best]):
+            if is_open[c] and (best < 0 or cosine[c] > cosine[best]):
                 best = c
-        code[j], score[j] = best, alike[best]
+        code[j], score[j] = best, cosine[best]
 
 
 @fastmath_njit
 def update_centres(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:
-    """Fill centre (features, k) with the sum of the labels of each code, scaled to unit length."""
+    """Fill `centre` (features, k) with the sum of the labels of each cluster, at unit length."""
     d, k = centre.shape
     for j in range(d):
         for c in range(k):

@@ -5,21 +5,22 @@ A pair is a row and a node that it has reached. The margins of its children are
     m_c = bias_c + sum of x_f w_fc       over the features f of the row, in their order
 
 There are two ways to look up the features of a row in the chunk of a node: binary search
-(`bisect_features`), and a map from features to rows of the chunk, which pays off where many rows of
-a block have reached the node. Both sum in the order of features, so the results agree to the last
-bit. The map need not be cleared between chunks: entries of another chunk lie outside this one.
-Pairs of a block are processed node by node, so that a chunk stays in the cache; a node whose score
-is no longer among the best of its row is skipped, since no child has a better one. If a chunk has
-weights for many of its children, its rows are first filled with zeros and then added eight children
-at a time: adding a zero does not change a sum.
+(`bisect_features`), or a map from features to rows of the chunk, which is faster if many rows of a
+block have reached the node. With both, terms are added in the order of features, so the results
+agree to the last bit. The map is not cleared between chunks, because entries left by another chunk
+are out of the range of the current chunk. Pairs of a block are processed node by node, so that a
+chunk stays in the cache. A node whose score is no longer among the best of its row is skipped,
+since no child can have a better score. If a chunk has weights for many of its children, it is first
+expanded to a dense array, and then eight children are added at a time: the additional zeros do not
+change a sum.
 
-For a single row memory latency dominates: its features are searched in the chunks of all its nodes
-together, and the entries for the sums are prefetched. Passing arrays from Python layer by layer
-would take longer than the search, so a forest is passed once, as a table of the addresses of its
-arrays (`search.forest_addresses`), and one call does everything.
+For a single row, memory latency dominates. Therefore its features are looked up in the chunks of
+all its nodes at the same time, and the entries for the sums are prefetched. Passing arrays from
+Python layer by layer would take longer than the search, so the whole search is one call, which gets
+a table of the addresses of all arrays of a forest (`search.forest_addresses`).
 
-The best candidates of a row are a heap whose root is the worst of them. Scores are ordered
-strictly, ties by the smaller number of the child, so that the order of pairs does not matter.
+The best candidates of a row form a heap whose root is the worst of them. Ties of scores are broken
+by the smaller number of the child, so that the result does not depend on the order of pairs.
 
 Numba compiles the kernels on first use, for each type of weights, and caches them on disk.
 """
@@ -34,15 +35,16 @@ import numpy as np
 from discriminant.extreme.model.kernels_simd import (
     add_bits,
     as_real,
-    densify as filled_up,
-    expand_children as spread_out,
+    densify,
+    expand_children,
     is_dense,
     pointer,
     prefetch,
 )
 from discriminant.numba_cache import cached_njit, inline_njit
 
-_FAR = 1e12  # bound of a margin, also after overflow: its cube is still finite
+# largest absolute value of a margin, also after overflow: its cube is still finite
+_MARGIN_BOUND = 1e12
 
 
 @inline_njit
@@ -54,122 +56,126 @@ def push_children(
     last: int,
     label_of: Any,
     hinge: bool,
-    found: Any,
+    best: Any,
     scores: Any,
     lengths: Any,
 ) -> None:
     """Push the children of a node onto the heap of the best candidates of row i."""
-    most, length = found.shape[1], lengths[i]
-    least = scores[i, 0] if length == most else -np.inf
+    size, length = best.shape[1], lengths[i]
+    worst = scores[i, 0] if length == size else -np.inf
     zero, one = margin.dtype.type(0), margin.dtype.type(1)
-    far = margin.dtype.type(_FAR)
+    bound = margin.dtype.type(_MARGIN_BOUND)
     if hinge:
         for c in range(last - first):
-            short = one - margin[c]
-            short = max(zero, short if short < far else far)  # far if it is NaN
-            margin[c] = short * short * short
+            shortfall = one - margin[c]
+            # a margin that is NaN counts as far below
+            shortfall = max(zero, shortfall if shortfall < bound else bound)
+            margin[c] = shortfall * shortfall * shortfall
     for c in range(last - first):
-        m = margin[c] if hinge or margin[c] > -far else -far
+        m = margin[c] if hinge or margin[c] > -bound else -bound
         score = path - m if hinge else path + min(m, zero)
-        if score < least:
+        if score < worst:
             continue
         if not hinge:
             score = path - np.log1p(np.exp(-m)) if m > 0 else path + m - np.log1p(np.exp(m))
-        name = label_of[first + c] if len(label_of) else first + c
-        if length < most:
+        code = label_of[first + c] if len(label_of) else first + c
+        if length < size:
             length += 1
-            sift_up(found, scores, i, length - 1, name, score)
-        elif score > least or (score == least and name < found[i, 0]):
-            sift_down(found, scores, i, length, name, score)
-        if length == most:
-            least = scores[i, 0]
+            sift_up(best, scores, i, length - 1, code, score)
+        elif score > worst or (score == worst and code < best[i, 0]):
+            sift_down(best, scores, i, length, code, score)
+        if length == size:
+            worst = scores[i, 0]
     lengths[i] = length
 
 
 @cached_njit
-def sift_up(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
+def sift_up(best: Any, scores: Any, i: int, at: int, code: int, score: float) -> None:
     """Append a candidate to the heap of row i, whose root is the worst."""
     while at > 0:
-        above = (at - 1) >> 1
-        if scores[i, above] < score or (scores[i, above] == score and found[i, above] > name):
+        parent = (at - 1) >> 1
+        if scores[i, parent] < score or (scores[i, parent] == score and best[i, parent] > code):
             break
-        found[i, at], scores[i, at] = found[i, above], scores[i, above]
-        at = above
-    found[i, at], scores[i, at] = name, score
+        best[i, at], scores[i, at] = best[i, parent], scores[i, parent]
+        at = parent
+    best[i, at], scores[i, at] = code, score
 
 
 @cached_njit
-def sift_down(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
-    """Replace the root of the heap of row i by a candidate."""
-    at, below = 0, 1
-    while below < length:
-        other = below + 1
-        if other < length and (
-            scores[i, other] < scores[i, below]
-            or (scores[i, other] == scores[i, below] and found[i, other] > found[i, below])
+def sift_down(best: Any, scores: Any, i: int, length: int, code: int, score: float) -> None:
+    """Replace the root of the heap of row i, its worst candidate, by another candidate."""
+    at, child = 0, 1
+    while child < length:
+        sibling = child + 1
+        if sibling < length and (
+            scores[i, sibling] < scores[i, child]
+            or (scores[i, sibling] == scores[i, child] and best[i, sibling] > best[i, child])
         ):
-            below = other
-        if score < scores[i, below] or (score == scores[i, below] and name > found[i, below]):
+            child = sibling
+        if score < scores[i, child] or (score == scores[i, child] and code > best[i, child]):
             break
-        found[i, at], scores[i, at] = found[i, below], scores[i, below]
-        at, below = below, 2 * below + 1
-    found[i, at], scores[i, at] = name, score
+        best[i, at], scores[i, at] = best[i, child], scores[i, child]
+        at, child = child, 2 * child + 1
+    best[i, at], scores[i, at] = code, score
 
 
 @cached_njit
-def sort_heap(found: Any, scores: Any, i: int, length: int) -> None:
-    """Turn the heap of row i into a list, best first."""
+def sort_heap(best: Any, scores: Any, i: int, length: int) -> None:
+    """Sort the heap of row i into a list, best first."""
     for last in range(length - 1, 0, -1):
-        name, score = found[i, last], scores[i, last]
-        found[i, last], scores[i, last] = found[i, 0], scores[i, 0]
-        sift_down(found, scores, i, last, name, score)
+        code, score = best[i, last], scores[i, last]
+        best[i, last], scores[i, last] = best[i, 0], scores[i, 0]
+        sift_down(best, scores, i, last, code, score)
 
 
 @cached_njit
-def merge_trees(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
+def merge_trees(
+    ranked: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any
+) -> None:
     """Merge several trees: a label's score is the log of the mean of exp(its path scores).
 
-    names[t, i, :lengths[t, i]] are the labels that tree t ranks for row i; a tree that does not
-    rank a label counts 0 for it. A sum of exponentials is stored as its largest term and the sum in
-    units of that term. Beyond the last label, codes are -1 and scores -inf.
+    ranked[t, i, :lengths[t, i]] are the labels that tree t ranks for row i. A tree that does not
+    rank a label adds 0 to its sum. To avoid underflow, a sum of exponentials is stored as its
+    largest term and the sum divided by that term. Beyond the last label, codes are -1 and scores
+    -inf.
     """
-    trees, rows, most = names.shape
-    label = np.empty(trees * most, np.int32)
-    best, units = np.empty(trees * most), np.empty(trees * most)
-    quick = trees * most <= 128
-    place = np.zeros(0 if quick else labels, np.int64)
+    trees, rows, size = ranked.shape
+    seen = np.empty(trees * size, np.int32)
+    largest, sums = np.empty(trees * size), np.empty(trees * size)
+    few = trees * size <= 128
+    index_of = np.zeros(0 if few else labels, np.int64)
     for i in range(rows):
-        total = 0
+        count = 0
         for t in range(trees):
-            before = total
+            before = count
             for j in range(lengths[t, i]):
-                name, path = names[t, i, j], paths[t, i, j]
-                if quick:
+                code, path = ranked[t, i, j], paths[t, i, j]
+                if few:
                     at = 0
-                    while at < before and label[at] != name:
+                    while at < before and seen[at] != code:
                         at += 1
-                    at = total if at == before else at
+                    at = count if at == before else at
                 else:
-                    at = place[name] - 1 if place[name] else total
-                    place[name] = at + 1
-                if at == total:
-                    label[at], best[at], units[at] = name, path, 1.0
-                    total += 1
-                elif path <= best[at]:
-                    units[at] += np.exp(path - best[at])
+                    at = index_of[code] - 1 if index_of[code] else count
+                    index_of[code] = at + 1
+                if at == count:
+                    seen[at], largest[at], sums[at] = code, path, 1.0
+                    count += 1
+                elif path <= largest[at]:
+                    sums[at] += np.exp(path - largest[at])
                 else:
-                    units[at] = units[at] * np.exp(best[at] - path) + 1.0
-                    best[at] = path
+                    sums[at] = sums[at] * np.exp(largest[at] - path) + 1.0
+                    largest[at] = path
         length = 0
-        for at in range(total):
-            name, score = label[at], best[at] + np.log(units[at] / trees)
-            if not quick:
-                place[name] = 0
+        for at in range(count):
+            code, score = seen[at], largest[at] + np.log(sums[at] / trees)
+            if not few:
+                index_of[code] = 0
             if length < codes.shape[1]:
-                sift_up(codes, scores, i, length, name, score)
+                sift_up(codes, scores, i, length, code, score)
                 length += 1
-            elif score > scores[i, 0] or (score == scores[i, 0] and name < codes[i, 0]):
-                sift_down(codes, scores, i, length, name, score)
+            elif score > scores[i, 0] or (score == scores[i, 0] and code < codes[i, 0]):
+                sift_down(codes, scores, i, length, code, score)
         sort_heap(codes, scores, i, length)
         for j in range(length, codes.shape[1]):
             codes[i, j], scores[i, j] = -1, -np.inf
@@ -186,45 +192,51 @@ def score_children(
     layer: Any,
     hinge: bool,
     mapped: bool,
-    full: bool,
-    spots: Any,
-    spread: Any,
-    filled: Any,
+    is_filled: bool,
+    chunk_rows: Any,
+    expanded: Any,
+    dense: Any,
     margin: Any,
-    found: Any,
+    best: Any,
     scores: Any,
     lengths: Any,
 ) -> None:
-    """Score the children of a node for row i, whose features are at `spots` of its chunk."""
+    """Score the children of a node for row i.
+
+    `chunk_rows` are the positions of the features of the row within the chunk of the node.
+    """
     first, last = layer.children[node], layer.children[node + 1]
     for c in range(last - first):
         margin[c] = layer.bias[first + c]
     low, high = layer.chunks[node], layer.chunks[node + 1]
-    places, rows = layer.places, (begin, end, values, low, high, spots)
-    if full:
-        _sum_filled(rows, filled, last - first, margin)
+    places, rows = layer.places, (begin, end, values, low, high, chunk_rows)
+    if is_filled:
+        _add_dense(rows, dense, last - first, margin)
     elif layer.listed == 1:
-        _sum(rows, layer, places, 0, margin)
+        _add_listed(rows, layer, places, 0, margin)
     elif layer.listed == 2:
-        _sum(rows, layer, places.view(np.uint16), 0, margin)
+        _add_listed(rows, layer, places.view(np.uint16), 0, margin)
     elif layer.listed == 4:
-        _sum(rows, layer, places.view(np.uint32), 0, margin)
+        _add_listed(rows, layer, places.view(np.uint32), 0, margin)
     elif mapped and layer.widest <= 256:
-        before = layer.begins[low >> 5] + layer.beyond[low]
-        _sum(rows, layer, spread, before, margin)
+        first_entry = layer.begins[low >> 5] + layer.beyond[low]
+        _add_listed(rows, layer, expanded, first_entry, margin)
     else:
-        each = (last - first + 7) >> 3
-        _sum_bits(rows, layer, layer.marks[node], each, margin)
-    push_children(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
+        row_bytes = (last - first + 7) >> 3
+        _add_bitmaps(rows, layer, layer.marks[node], row_bytes, margin)
+    push_children(i, path, margin, first, last, layer.label_of, hinge, best, scores, lengths)
 
 
 @inline_njit
-def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
-    """Add the features of a row; `child` starts at entry `before`."""
-    begin, end, values, low, high, spots = rows
+def _add_listed(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
+    """Add the terms of a row to the margins of children stored as a list.
+
+    `child` starts at entry `before`.
+    """
+    begin, end, values, low, high, chunk_rows = rows
     weight, begins, beyond = layer.weight[before:], layer.begins, layer.beyond
     for p in range(begin, end):
-        r = spots[p - begin]
+        r = chunk_rows[p - begin]
         if low <= r < high:
             x = values[p]
             first = begins[r >> 5] + beyond[r] - before
@@ -234,78 +246,81 @@ def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
 
 
 @inline_njit
-def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None:
-    """As `_sum`, with children as bitmaps of `each` bytes per row from byte `first` on."""
-    begin, end, values, low, high, spots = rows
+def _add_bitmaps(rows: Any, layer: Any, first: int, row_bytes: int, margin: Any) -> None:
+    """Add the terms of a row to the margins of children stored as bitmaps.
+
+    A bitmap has `row_bytes` bytes; the first one begins at byte `first`.
+    """
+    begin, end, values, low, high, chunk_rows = rows
     for p in range(begin, end):
-        r = spots[p - begin]
+        r = chunk_rows[p - begin]
         if low <= r < high:
             e = layer.begins[r >> 5] + layer.beyond[r]
-            at = first + (r - low) * each
-            add_bits(e, values[p], layer.weight, layer.places, at, each, margin)
+            at = first + (r - low) * row_bytes
+            add_bits(e, values[p], layer.weight, layer.places, at, row_bytes, margin)
 
 
 @inline_njit
-def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
-    """As `_sum`, for a chunk filled with zeros."""
-    begin, end, values, low, high, spots = rows
+def _add_dense(rows: Any, dense: Any, children: int, margin: Any) -> None:
+    """Add the terms of a row to the margins, for a chunk that was expanded to a dense array."""
+    begin, end, values, low, high, chunk_rows = rows
     for p in range(begin, end):
-        r = spots[p - begin]
+        r = chunk_rows[p - begin]
         if low <= r < high:
             x = values[p]
-            weight = filled[(r - low) * children : (r - low + 1) * children]
+            weight = dense[(r - low) * children : (r - low + 1) * children]
             for c in range(children):
                 margin[c] += x * weight[c]
 
 
 @inline_njit
 def bisect_features(
-    features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
+    features: Any, begin: int, end: int, nodes: Any, layer: Any, chunk_rows: Any, remaining: Any
 ) -> None:
     """Find the features of a row in the chunks of some nodes by binary search; -1 if absent.
 
-    All searches advance together, step by step, so that none waits for the memory of another.
+    All searches advance together, step by step, so that their memory accesses overlap.
     """
-    n, feature, longest = end - begin, layer.feature, 0
+    n, feature, widest = end - begin, layer.feature, 0
     for q in range(len(nodes)):
         low, high = layer.chunks[nodes[q]], layer.chunks[nodes[q] + 1]
-        left[q] = high - low
-        longest = max(longest, high - low)
+        remaining[q] = high - low
+        widest = max(widest, high - low)
         for p in range(n):
-            spots[q, p] = low if high > low else -1
-    while longest > 1:
-        longest -= longest >> 1
+            chunk_rows[q, p] = low if high > low else -1
+    while widest > 1:
+        widest -= widest >> 1
         for q in range(len(nodes)):
-            half = left[q] >> 1
-            left[q] -= half
+            half = remaining[q] >> 1
+            remaining[q] -= half
             for p in range(n if half else 0):
-                at = spots[q, p]
-                spots[q, p] = at + half if feature[at + half] <= features[begin + p] else at
+                at = chunk_rows[q, p]
+                chunk_rows[q, p] = at + half if feature[at + half] <= features[begin + p] else at
     for q in range(len(nodes)):
-        for p in range(n if left[q] else 0):
-            if feature[spots[q, p]] != features[begin + p]:
-                spots[q, p] = -1
+        for p in range(n if remaining[q] else 0):
+            if feature[chunk_rows[q, p]] != features[begin + p]:
+                chunk_rows[q, p] = -1
 
 
 @inline_njit
-def prefetch_entries(count: int, nodes: Any, layer: Any, spots: Any) -> None:
-    """Prefetch the memory for the sums of a row: offsets of the entries, then the entries."""
+def prefetch_entries(count: int, nodes: Any, layer: Any, chunk_rows: Any) -> None:
+    """Prefetch what the sums of a row need: the offsets of the entries, then the entries."""
     for q in range(len(nodes)):
         node = nodes[q]
         low, first, last = layer.chunks[node], layer.children[node], layer.children[node + 1]
-        each = (last - first + 7) >> 3
+        row_bytes = (last - first + 7) >> 3
         for c in range(first, last, 16):
             prefetch(layer.bias, c)
         for p in range(count):
-            r = spots[q, p]
+            r = chunk_rows[q, p]
             if r >= 0:
                 prefetch(layer.beyond, r)
                 prefetch(layer.begins, r >> 5)
                 if layer.listed == 0:
-                    prefetch(layer.places, layer.marks[node] + (r - low) * each)
+                    prefetch(layer.places, layer.marks[node] + (r - low) * row_bytes)
     for q in range(len(nodes)):
         for p in range(count):
-            r = spots[q, p]
+            r = chunk_rows[q, p]
             if r >= 0:
                 e = layer.begins[r >> 5] + layer.beyond[r]
                 prefetch(layer.weight, e)
@@ -314,13 +329,13 @@ def prefetch_entries(count: int, nodes: Any, layer: Any, spots: Any) -> None:
 
 
 carray: Any = cast(Any, numba).carray
-_FEW = 16  # fewer rows are searched one by one
-_TOGETHER = 16  # nodes of such a row whose chunks are searched together, fewer for long rows:
-_ROOM = 1 << 18  # features located together
+_FEW_ROWS = 16  # with fewer rows, each is searched on its own
+_MAX_BATCH = 16  # nodes of such a row whose chunks are searched together; fewer for a long row
+_MAX_LOCATED = 1 << 18  # limit on features times nodes that are looked up together
 
 
 class LayerArrays(NamedTuple):
-    """Arrays of a layer as seen by the kernels; children as a list or as bitmaps."""
+    """Arrays of a layer as the kernels use them, with children as a list or as bitmaps."""
 
     children: Any
     chunks: Any
@@ -329,11 +344,11 @@ class LayerArrays(NamedTuple):
     beyond: Any
     marks: Any
     places: Any
-    listed: Any  # bytes per child, 0 for bitmaps
+    listed: Any  # bytes per child in the list; 0 for bitmaps
     weight: Any
     bias: Any
-    label_of: Any  # last layer only: the labels of its children
-    widest: Any  # largest number of children of a parent
+    label_of: Any  # labels of the children, in the last layer only
+    widest: Any  # largest number of children of any parent
 
 
 @cached_njit
@@ -347,12 +362,14 @@ def search(
     hinge: bool,
     width: int,
     beam: int,
-    kept: int,
+    per_tree: int,
     labels: int,
     codes: Any,
     scores: Any,
 ) -> None:
-    """Find the best labels of a block of rows; fills codes (n, k), -1 beyond the last, and scores.
+    """Find the best labels of a block of rows; fill codes (n, k) and scores (n, k).
+
+    Beyond the last label that a row reaches, codes are -1.
 
     Parameters
     ----------
@@ -364,35 +381,31 @@ def search(
         Rows in CSR form.
     hinge, width
         Whether the path score is 'hinge', and the number of features.
-    beam, kept, labels
-        Nodes per level and labels per tree for each row; total number of labels.
+    beam, per_tree, labels
+        Number of nodes per level and of labels per tree for each row, and total number of labels.
     """
-    rows, T = len(starts) - 1, len(trees) - 1
-    names, paths = np.empty((T, rows, kept), np.int32), np.empty((T, rows, kept))
-    lengths, longest = np.empty((T, rows), np.int64), _longest(starts)
-    together = max(1, min(_TOGETHER, _ROOM // max(longest, 1)))
-    spots = np.empty((together, longest), np.int64)
+    n, T = len(starts) - 1, len(trees) - 1
+    ranked, paths = np.empty((T, n, per_tree), np.int32), np.empty((T, n, per_tree))
+    lengths, longest = np.empty((T, n), np.int64), _longest_row(starts)
+    batch = max(1, min(_MAX_BATCH, _MAX_LOCATED // max(longest, 1)))
+    chunk_rows = np.empty((batch, longest), np.int64)
+    rows = starts, features, values
     for t in range(T):
-        nodes, reached = np.zeros((rows, 1), np.int32), np.zeros((rows, 1))
-        counts = np.ones(rows, np.int64)
+        reached = np.zeros((n, 1), np.int32), np.zeros((n, 1)), np.ones(n, np.int64)
         for at in range(trees[t], trees[t + 1]):
-            layer = _held(table[at], kinds)
-            found, path, length = names[t], paths[t], lengths[t]
+            layer = _layer_arrays(table[at], kinds)
+            best = ranked[t], paths[t], lengths[t]
             if at < trees[t + 1] - 1:
-                most = min(beam, len(layer.bias))
-                found, path = np.empty((rows, most), np.int32), np.empty((rows, most))
-                length = np.empty(rows, np.int64)
-            _descend(
-                starts, features, values, nodes, reached, counts, layer, hinge, width, spots,
-                found, path, length,
-            )  # fmt: skip
-            nodes, reached, counts = found, path, length
-    merge_trees(names, paths, lengths, labels, codes, scores)
+                size = min(beam, len(layer.bias))
+                best = np.empty((n, size), np.int32), np.empty((n, size)), np.empty(n, np.int64)
+            _descend(rows, reached, layer, hinge, width, chunk_rows, best)
+            reached = best
+    merge_trees(ranked, paths, lengths, labels, codes, scores)
 
 
 @cached_njit
-def _held(row: Any, kinds: Any) -> Any:
-    """Layer from its row of `search.forest_addresses`."""
+def _layer_arrays(row: Any, kinds: Any) -> Any:
+    """Return the arrays of a layer from its row of `search.forest_addresses`."""
     parents, rows, places, entries, nodes, labels = row[0], row[1], row[2], row[3], row[4], row[5]
     listed, marked, widest = row[6], row[7], row[8]
     feature, beyond, weight, bias = kinds
@@ -414,134 +427,112 @@ def _held(row: Any, kinds: Any) -> Any:
 
 @cached_njit
 def _descend(
-    starts: Any,
-    features: Any,
-    values: Any,
-    nodes: Any,
-    paths: Any,
-    counts: Any,
-    layer: Any,
-    hinge: bool,
-    width: int,
-    spots: Any,
-    found: Any,
-    scores: Any,
-    lengths: Any,
+    rows: Any, reached: Any, layer: Any, hinge: bool, width: int, chunk_rows: Any, best: Any
 ) -> None:
     """Find the best children of the nodes that each row has reached, best first.
 
-    Row i has reached nodes[i, :counts[i]] with scores `paths`; fills found[i, :lengths[i]] and
-    `scores`. `spots` has space for the features of any row in several nodes.
+    `rows` are starts, features and values in CSR form. `reached` consists of the nodes of this
+    level, their scores and their number for each row; `best` is the same for the next level, and is
+    filled. `chunk_rows` is a work array for the features of any row in several nodes.
     """
+    starts, nodes = rows[0], reached[0]
+    codes, scores, lengths = best
     lengths[:] = 0
-    rows, parents = len(starts) - 1, len(layer.chunks) - 1
-    given = starts, features, values, nodes, paths, counts, layer, hinge
-    if rows < _FEW or rows * nodes.shape[1] < parents:
-        _row_by_row(*given, spots, found, scores, lengths)
+    n, parents = len(starts) - 1, len(layer.chunks) - 1
+    if n < _FEW_ROWS or n * nodes.shape[1] < parents:
+        _row_by_row(rows, reached, layer, hinge, chunk_rows, best)
     else:
-        _node_by_node(*given, width, spots, found, scores, lengths)
-    for i in range(rows):
-        sort_heap(found, scores, i, lengths[i])
+        _node_by_node(rows, reached, layer, hinge, width, chunk_rows, best)
+    for i in range(n):
+        sort_heap(codes, scores, i, lengths[i])
 
 
 @cached_njit
 def _row_by_row(
-    starts: Any,
-    features: Any,
-    values: Any,
-    nodes: Any,
-    paths: Any,
-    counts: Any,
-    layer: Any,
-    hinge: bool,
-    spots: Any,
-    found: Any,
-    scores: Any,
-    lengths: Any,
+    rows: Any, reached: Any, layer: Any, hinge: bool, chunk_rows: Any, best: Any
 ) -> None:
-    """Descend one level row by row, for few rows."""
-    together = len(spots)
-    margin, left = np.empty(layer.widest, values.dtype), np.empty(together, np.int64)
-    none, nothing = np.empty(0, np.uint8), np.empty(0, values.dtype)
+    """Descend one level row by row, which is faster for few rows."""
+    starts, features, values = rows
+    nodes, paths, counts = reached
+    codes, scores, lengths = best
+    batch = len(chunk_rows)
+    margin, remaining = np.empty(layer.widest, values.dtype), np.empty(batch, np.int64)
+    no_children, no_weights = np.empty(0, np.uint8), np.empty(0, values.dtype)
     for i in range(len(starts) - 1):
         begin, end = starts[i], starts[i + 1]
-        for first in range(0, counts[i], together):
-            last = min(first + together, counts[i])
-            while last > first and _passed(i, paths[i, last - 1], found, scores, lengths):
+        for first in range(0, counts[i], batch):
+            last = min(first + batch, counts[i])
+            while last > first and _is_pruned(i, paths[i, last - 1], codes, scores, lengths):
                 last -= 1
-            some = nodes[i, first:last]
-            bisect_features(features, begin, end, some, layer, spots, left)
-            prefetch_entries(end - begin, some, layer, spots)
+            batch_nodes = nodes[i, first:last]
+            bisect_features(features, begin, end, batch_nodes, layer, chunk_rows, remaining)
+            prefetch_entries(end - begin, batch_nodes, layer, chunk_rows)
             for t in range(first, last):
-                if _passed(i, paths[i, t], found, scores, lengths):
+                if _is_pruned(i, paths[i, t], codes, scores, lengths):
                     break
                 score_children(
                     i, nodes[i, t], paths[i, t], begin, end, values, layer, hinge, False, False,
-                    spots[t - first], none, nothing, margin, found, scores, lengths,
+                    chunk_rows[t - first], no_children, no_weights, margin, codes, scores, lengths,
                 )  # fmt: skip
 
 
 @inline_njit
-def _passed(i: int, path: float, found: Any, scores: Any, lengths: Any) -> Any:
-    """Whether no child of a node with this path score can be among the best of row i."""
-    return lengths[i] == found.shape[1] and path < scores[i, 0]
+def _is_pruned(i: int, path: float, best: Any, scores: Any, lengths: Any) -> Any:
+    """Return whether a node with this path score can be pruned for row i.
+
+    It can if none of its children can be among the best labels of the row.
+    """
+    return lengths[i] == best.shape[1] and path < scores[i, 0]
 
 
 @cached_njit
 def _node_by_node(
-    starts: Any,
-    features: Any,
-    values: Any,
-    nodes: Any,
-    paths: Any,
-    counts: Any,
-    layer: Any,
-    hinge: bool,
-    width: int,
-    spots: Any,
-    found: Any,
-    scores: Any,
-    lengths: Any,
+    rows: Any, reached: Any, layer: Any, hinge: bool, width: int, chunk_rows: Any, best: Any
 ) -> None:
-    """Descend one level node by node, for many rows."""
+    """Descend one level node by node, which is faster for many rows."""
+    starts, features, values = rows
+    nodes, paths, counts = reached
+    codes, scores, lengths = best
     chunks, feature = layer.chunks, layer.feature
-    rows, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
-    margin, left = np.empty(layer.widest, values.dtype), np.empty(1, np.int64)
-    spread, filled = np.empty(0, np.uint8), np.empty(0, values.dtype)
-    ways = np.zeros(width, np.uint32)
-    order, begins = _by_node(nodes, counts, parents)
-    mean = (starts[rows] - starts[0]) // rows + 1
+    n, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
+    margin, remaining = np.empty(layer.widest, values.dtype), np.empty(1, np.int64)
+    expanded, dense = np.empty(0, np.uint8), np.empty(0, values.dtype)
+    row_of = np.zeros(width, np.uint32)
+    order, begins = _sort_by_node(nodes, counts, parents)
+    mean_length = (starts[n] - starts[0]) // n + 1
     for node in range(parents):
         low, high, pairs = chunks[node], chunks[node + 1], begins[node + 1] - begins[node]
-        mapped = pairs * mean * 4 > high - low
+        mapped = pairs * mean_length * 4 > high - low
         for r in range(low, high if mapped else low):
-            ways[feature[r]] = r + 1
-        full = mapped and is_dense(node, layer)
-        if full:
-            filled = filled_up(node, layer, filled)
+            row_of[feature[r]] = r + 1
+        is_filled = mapped and is_dense(node, layer)
+        if is_filled:
+            dense = densify(node, layer, dense)
         elif mapped and layer.listed == 0 and layer.widest <= 256:
-            spread = spread_out(node, layer, spread)
+            expanded = expand_children(node, layer, expanded)
         for at in range(begins[node], begins[node + 1]):
             i, t = order[at] // beam, order[at] % beam
             begin, end = starts[i], starts[i + 1]
-            if _passed(i, paths[i, t], found, scores, lengths):
+            if _is_pruned(i, paths[i, t], codes, scores, lengths):
                 continue
             if mapped:
                 for p in range(begin, end):
-                    spots[0, p - begin] = np.int64(ways[features[p]]) - 1
+                    chunk_rows[0, p - begin] = np.int64(row_of[features[p]]) - 1
             else:
-                bisect_features(features, begin, end, nodes[i, t : t + 1], layer, spots, left)
+                node_only = nodes[i, t : t + 1]
+                bisect_features(features, begin, end, node_only, layer, chunk_rows, remaining)
             score_children(
-                i, node, paths[i, t], begin, end, values, layer, hinge, mapped, full,
-                spots[0], spread, filled, margin, found, scores, lengths,
+                i, node, paths[i, t], begin, end, values, layer, hinge, mapped, is_filled,
+                chunk_rows[0], expanded, dense, margin, codes, scores, lengths,
             )  # fmt: skip
 
 
 @cached_njit
-def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
-    """Sort pairs by node; return the order and the offset of each node."""
+def _sort_by_node(nodes: Any, counts: Any, parents: int) -> Any:
+    """Sort pairs (row, node) by node; return the order and the offset of each node."""
     rows, beam = nodes.shape
-    begins = np.zeros(parents + 2, np.int64)  # those of node v at v + 2, then at v + 1
+    # counting sort: the counts of node v are at v + 2, later its offset at v + 1
+    begins = np.zeros(parents + 2, np.int64)
     pairs = 0
     for i in range(rows):
         for t in range(counts[i]):
@@ -559,9 +550,9 @@ def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
 
 
 @cached_njit
-def _longest(starts: Any) -> Any:
-    """Largest number of entries of a row."""
-    most = np.int64(0)
+def _longest_row(starts: Any) -> Any:
+    """Return the largest number of entries of a row."""
+    longest = np.int64(0)
     for i in range(len(starts) - 1):
-        most = max(most, starts[i + 1] - starts[i])
-    return most
+        longest = max(longest, starts[i + 1] - starts[i])
+    return longest

@@ -1,12 +1,13 @@
-"""SIMD instructions on eight numbers, one for each child of a block, and unpacking of chunks.
+"""SIMD kernels on eight numbers at a time, and kernels that unpack chunks of weights.
 
-Numba does not keep vectors of eight numbers in registers, so these few steps are written in LLVM
-IR: a lane is a child, its numbers are summed in the written order, and other lanes are never read.
-They work for float32 and float64 and check nothing: arrays are contiguous and of one type, as
-`gather_rows` and `solve_children` create them. `prefetch` is also used by the search.
+Numba does not keep vectors of eight numbers in registers, so a few functions are written in LLVM
+IR. Each of the eight lanes of a vector belongs to one child of a block. Its numbers are added in
+the order of the code, and the lanes are independent. The functions work for float32 and float64 and
+do not check their arguments: arrays must be contiguous and of one type, as `gather_rows` and
+`solve_children` create them. The search uses `prefetch` too.
 
 The unpacking kernels expand the bitmaps of children and fill chunks with zeros where there is no
-weight; the packed format is described in `extreme.model.tree`.
+weight; the packed format is described in `extreme.model.fitted_tree`.
 """
 
 from __future__ import annotations
@@ -22,112 +23,122 @@ from numba.extending import intrinsic, overload
 from discriminant.extreme.model.tasks import BLOCK
 from discriminant.numba_cache import F, cached_njit, inline_njit
 
-_FILLED = 1 << 18  # largest size of a chunk that is filled with zeros
-_FULL = 4  # largest ratio of its size to its number of weights
-_HALF = np.float32(2.0**112)  # ratio of the exponents of single and half precision
+_MAX_CELLS = 1 << 18  # largest size of a chunk that is expanded to a dense array
+_MAX_CELLS_PER_WEIGHT = 4  # largest ratio of that size to the number of weights
+# 2 to the difference of the exponent biases of single and half precision
+_EXPONENT_RATIO = np.float32(2.0**112)
 
 
-def llvm_intrinsic(made: F) -> F:
-    """Declare an LLVM intrinsic."""
-    return cast(F, intrinsic(made))
+def llvm_intrinsic(declaration: F) -> F:
+    """Declare an LLVM intrinsic.
+
+    `declaration` returns its signature and the function that generates its code.
+    """
+    return cast(F, intrinsic(declaration))
 
 
 def as_real(weight: Any) -> Any:
-    """Return a weight as a float; half precision is passed as its 16 bits."""
+    """Return a weight as a float; a half-precision weight is given by its 16 bits."""
     return weight
 
 
 @overload(as_real)
-def _real(weight: Any) -> Any:
+def _overload_real(weight: Any) -> Any:
     if isinstance(weight, numba.types.Integer):
-        return _half
-    return _same
+        return _half_to_single
+    return _identity
 
 
-def _same(weight: Any) -> Any:
+def _identity(weight: Any) -> Any:
     return weight
 
 
-def _half(weight: Any) -> Any:
+def _half_to_single(weight: Any) -> Any:
     bits = np.uint32(weight)
-    size = np.uint32((bits & np.uint32(0x7FFF)) << np.uint32(13)).view(np.float32) * _HALF
+    size = np.uint32((bits & np.uint32(0x7FFF)) << np.uint32(13)).view(np.float32) * _EXPONENT_RATIO
     return -size if bits & np.uint32(0x8000) else size
 
 
 @llvm_intrinsic
 def pointer(context: Any, address: Any = None) -> Any:
-    """Convert an address to a pointer."""
+    """Return an address as a pointer."""
 
-    def made(_: Any, builder: Any, __: Any, given: Any) -> Any:
-        return builder.inttoptr(given[0], cgutils.voidptr_t)
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
 
-    return types.voidptr(address), made
+    return types.voidptr(address), generate
 
 
 @llvm_intrinsic
 def lowest_bit(context: Any, bits: Any = None) -> Any:
-    """Index of the lowest bit that is set; at least one must be."""
+    """Return the index of the lowest bit that is set; at least one bit must be set."""
 
-    def made(_: Any, builder: Any, __: Any, given: Any) -> Any:
-        return builder.cttz(given[0], cgutils.true_bit)
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.cttz(args[0], cgutils.true_bit)
 
-    return bits(bits), made
+    return bits(bits), generate
 
 
 @cached_njit
-def expand_children(node: int, layer: Any, spread: Any) -> Any:
-    """Expand the bitmaps of a chunk to children, in `spread` or a larger array."""
+def expand_children(node: int, layer: Any, expanded: Any) -> Any:
+    """Return the children of a chunk, decoded from bitmaps.
+
+    They are written to `expanded`, or to a new array if that is too small.
+    """
     low, high = layer.chunks[node], layer.chunks[node + 1]
-    each = (layer.children[node + 1] - layer.children[node] + 7) >> 3
-    most = 8 * (high - low) * each
-    if len(spread) < most:
-        spread = np.empty(most, np.uint8)
+    row_bytes = (layer.children[node + 1] - layer.children[node] + 7) >> 3
+    size = 8 * (high - low) * row_bytes
+    if len(expanded) < size:
+        expanded = np.empty(size, np.uint8)
     e, at = 0, layer.marks[node]
     for _ in range(low, high):
-        for byte in range(each):
+        for byte in range(row_bytes):
             bits = np.uint64(layer.places[at + byte])
             while bits != np.uint64(0):
-                spread[e] = 8 * byte + np.int64(lowest_bit(bits))
+                expanded[e] = 8 * byte + np.int64(lowest_bit(bits))
                 e += 1
                 bits &= bits - np.uint64(1)
-        at += each
-    return spread
+        at += row_bytes
+    return expanded
 
 
 @cached_njit
 def is_dense(node: int, layer: Any) -> Any:
-    """Whether a chunk has so many weights that filling it with zeros pays off."""
+    """Return whether a chunk has so many weights that expanding it to a dense array is faster."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     cells = (high - low) * (layer.children[node + 1] - layer.children[node])
     begin = layer.begins[low >> 5] + layer.beyond[low]
     end = layer.begins[high >> 5] + layer.beyond[high]
-    return cells <= _FILLED and cells <= _FULL * (end - begin)
+    return cells <= _MAX_CELLS and cells <= _MAX_CELLS_PER_WEIGHT * (end - begin)
 
 
 @cached_njit
-def densify(node: int, layer: Any, filled: Any) -> Any:
-    """Fill a chunk with zeros where it has no weights, in `filled` or a larger array."""
+def densify(node: int, layer: Any, dense: Any) -> Any:
+    """Return a chunk as a dense array, with zeros where it has no weights.
+
+    It is written to `dense`, or to a new array if that is too small.
+    """
     low, high = layer.chunks[node], layer.chunks[node + 1]
     children = layer.children[node + 1] - layer.children[node]
-    if len(filled) < (high - low) * children:
-        filled = np.empty((high - low) * children, filled.dtype)
-    filled[: (high - low) * children] = 0
-    each = (children + 7) >> 3
+    if len(dense) < (high - low) * children:
+        dense = np.empty((high - low) * children, dense.dtype)
+    dense[: (high - low) * children] = 0
+    row_bytes = (children + 7) >> 3
     for r in range(low, high):
-        margin = filled[(r - low) * children : (r - low + 1) * children]
+        margin = dense[(r - low) * children : (r - low + 1) * children]
         first = layer.begins[r >> 5] + layer.beyond[r]
         last = layer.begins[(r + 1) >> 5] + layer.beyond[r + 1]
         if layer.listed == 0:
-            at = layer.marks[node] + (r - low) * each
-            add_bits(first, 1.0, layer.weight, layer.places, at, each, margin)
+            at = layer.marks[node] + (r - low) * row_bytes
+            add_bits(first, 1.0, layer.weight, layer.places, at, row_bytes, margin)
         for e in range(first, last if layer.listed else first):
             margin[_child(e, layer)] = as_real(layer.weight[e])
-    return filled
+    return dense
 
 
 @inline_njit
 def _child(e: int, layer: Any) -> Any:
-    """Child of an entry, if children are stored as a list."""
+    """Return the child of an entry, for children stored as a list."""
     if layer.listed == 1:
         return np.int64(layer.places[e])
     if layer.listed == 2:
@@ -136,11 +147,13 @@ def _child(e: int, layer: Any) -> Any:
 
 
 @inline_njit
-def add_bits(e: int, x: float, weight: Any, places: Any, bits: int, each: int, margin: Any) -> None:
-    """Add x times the weights from entry e on to the children whose bits are set."""
-    for first in range(0, each, 8):
+def add_bits(
+    e: int, x: float, weight: Any, places: Any, bits: int, row_bytes: int, margin: Any
+) -> None:
+    """Add x times the weights from entry e on to the margins of the children whose bits are set."""
+    for first in range(0, row_bytes, 8):
         word = np.uint64(0)
-        for b in range(min(each - first, 8)):
+        for b in range(min(row_bytes - first, 8)):
             word |= np.uint64(places[bits + first + b]) << np.uint64(8 * b)
         while word != np.uint64(0):
             margin[8 * first + np.int64(lowest_bit(word))] += x * as_real(weight[e])
@@ -148,9 +161,9 @@ def add_bits(e: int, x: float, weight: Any, places: Any, bits: int, each: int, m
             word &= word - np.uint64(1)
 
 
-cgutils: Any = _cgutils  # it has no type annotations
-_CONTRACT = ("contract",)  # allow fused multiply-add
-MOVED, ACTIVE = 1, 2  # flags returned by `dual_step`
+cgutils: Any = _cgutils  # llvmlite has no type annotations
+_CONTRACT = ("contract",)  # flag that allows fused multiply-add
+MOVED, ACTIVE = 1, 2  # bits of the return value of `dual_step`
 
 
 @llvm_intrinsic
@@ -163,30 +176,31 @@ def row_scores(
     beyond: Any = None,
     out: Any = None,
 ) -> Any:
-    """out (8,) = x.P + the bias of P (features + 1, 8), of a row whose entries are first to beyond.
+    """Set out (8,) to x.P + bias, for a row x whose entries are `first` to `beyond`, exclusive.
 
-    Even and odd entries are summed separately, so that one sum does not wait for the other.
+    The bias is the last row of P (features + 1, 8). Even and odd entries are summed separately, so
+    that one sum does not wait for the other.
     """
 
-    def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = Lanes(context, builder, P.dtype)
-        spots, numbers, rows, to = (lanes.data(sig.args[at], given[at]) for at in (0, 1, 2, 5))
-        begin, end = given[3], given[4]
-        last = builder.sub(lanes.length(P, given[2]), lanes.whole(1))
-        sums = [lanes.variable(lanes.row(rows, last)), lanes.variable(lanes.zero)]
-        pairs = builder.lshr(builder.sub(end, begin), lanes.whole(1))
+        indices, numbers, rows, target = (lanes.data(sig.args[k], args[k]) for k in (0, 1, 2, 5))
+        begin, end = args[3], args[4]
+        last = builder.sub(lanes.length(P, args[2]), lanes.integer(1))
+        sums = [lanes.variable(lanes.load_row(rows, last)), lanes.variable(lanes.zero)]
+        pairs = builder.lshr(builder.sub(end, begin), lanes.integer(1))
         with cgutils.for_range(builder, pairs) as pair:
-            at = builder.add(begin, builder.shl(pair.index, lanes.whole(1)))
+            at = builder.add(begin, builder.shl(pair.index, lanes.integer(1)))
             for odd, total in enumerate(sums):
-                lanes.gain(total, spots, numbers, rows, builder.add(at, lanes.whole(odd)))
+                lanes.add_entry(total, indices, numbers, rows, builder.add(at, lanes.integer(odd)))
         odd = builder.trunc(builder.sub(end, begin), ir.IntType(1))
         with builder.if_then(odd):
-            lanes.gain(sums[0], spots, numbers, rows, builder.sub(end, lanes.whole(1)))
-        both = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
-        lanes.put(both, to)
+            lanes.add_entry(sums[0], indices, numbers, rows, builder.sub(end, lanes.integer(1)))
+        total = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
+        lanes.store(total, target)
         return context.get_dummy_value()
 
-    return types.void(places, values, P, types.intp, types.intp, out), made
+    return types.void(places, values, P, types.intp, types.intp, out), generate
 
 
 @llvm_intrinsic
@@ -199,24 +213,24 @@ def add_scaled_row(
     beyond: Any = None,
     step: Any = None,
 ) -> Any:
-    """Add x times step (8,) to W (features + 1, 8), and the step itself to the bias."""
+    """Add x times step (8,) to the weights W (features + 1, 8), and `step` itself to the bias."""
 
-    def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = Lanes(context, builder, W.dtype)
-        spots, numbers, rows, by = (lanes.data(sig.args[at], given[at]) for at in (0, 1, 2, 5))
-        move = lanes.take(by)
-        last = builder.sub(lanes.length(W, given[2]), lanes.whole(1))
-        lanes.put(builder.fadd(lanes.row(rows, last), move), lanes.spot(rows, last))
+        indices, numbers, rows, steps = (lanes.data(sig.args[k], args[k]) for k in (0, 1, 2, 5))
+        move = lanes.load(steps)
+        last = builder.sub(lanes.length(W, args[2]), lanes.integer(1))
+        lanes.store(builder.fadd(lanes.load_row(rows, last), move), lanes.row_pointer(rows, last))
         with cgutils.for_range_slice(
-            builder, given[3], given[4], lanes.whole(1), intp=lanes.whole(1).type
+            builder, args[3], args[4], lanes.integer(1), intp=lanes.integer(1).type
         ) as (at, _):
-            to = lanes.spot(rows, lanes.place(spots, at))
-            x = lanes.all(lanes.number(numbers, at))
-            more = builder.fmul(x, move, flags=_CONTRACT)
-            lanes.put(builder.fadd(lanes.take(to), more, flags=_CONTRACT), to)
+            target = lanes.row_pointer(rows, lanes.load_index(indices, at))
+            x = lanes.broadcast(lanes.load_number(numbers, at))
+            term = builder.fmul(x, move, flags=_CONTRACT)
+            lanes.store(builder.fadd(lanes.load(target), term, flags=_CONTRACT), target)
         return context.get_dummy_value()
 
-    return types.void(places, values, W, types.intp, types.intp, step), made
+    return types.void(places, values, W, types.intp, types.intp, step), generate
 
 
 @llvm_intrinsic
@@ -224,7 +238,7 @@ def dual_step(
     context: Any,
     sign: Any = None,
     alpha: Any = None,
-    half: Any = None,
+    diagonal: Any = None,
     i: Any = None,
     square: Any = None,
     tiny: Any = None,
@@ -232,76 +246,80 @@ def dual_step(
     step: Any = None,
     bounds: Any = None,
 ) -> Any:
-    """One step of coordinate descent on row i, for eight children.
+    """Make one step of coordinate descent on row i, for eight children.
 
     On entry `step` (8,) is x.w + b; on return it is the change of alpha t. `bounds` (2, 8) are the
     highest and lowest projected gradients so far. Returns MOVED where a step is above `tiny`, plus
-    PULLED where a projected slope is above `rest`.
+    ACTIVE where a projected gradient is above `rest`.
     """
 
-    def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = Lanes(context, builder, alpha.dtype)
-        signs, duals, leans, moves, ends = (
-            lanes.data(sig.args[at], given[at]) for at in (0, 1, 2, 7, 8)
+        signs, duals, diagonal_data, steps, bound_data = (
+            lanes.data(sig.args[k], args[k]) for k in (0, 1, 2, 7, 8)
         )
-        at, one = given[3], lanes.all(lanes.real(1.0))
-        t = lanes.signs(signs, at)
-        dual = lanes.spot(duals, at)
-        a = lanes.take(dual)
-        lean = lanes.row(leans, at) if half.ndim == 2 else lanes.all(builder.load(leans))
-        margin = builder.fmul(t, lanes.take(moves), flags=_CONTRACT)
-        slope = builder.fadd(
+        at, one = args[3], lanes.broadcast(lanes.real(1.0))
+        t = lanes.load_signs(signs, at)
+        dual = lanes.row_pointer(duals, at)
+        a = lanes.load(dual)
+        if diagonal.ndim == 2:
+            own_diagonal = lanes.load_row(diagonal_data, at)
+        else:
+            own_diagonal = lanes.broadcast(builder.load(diagonal_data))
+        margin = builder.fmul(t, lanes.load(steps), flags=_CONTRACT)
+        gradient = builder.fadd(
             builder.fsub(margin, one, flags=_CONTRACT),
-            builder.fmul(a, lean, flags=_CONTRACT),
+            builder.fmul(a, own_diagonal, flags=_CONTRACT),
             flags=_CONTRACT,
         )
         inside = builder.fcmp_ordered(">", a, lanes.zero)
-        pulled = builder.select(inside, slope, lanes.lower(slope, lanes.zero))
-        for which, pick in ((0, lanes.higher), (1, lanes.lower)):
-            bound = lanes.spot(ends, lanes.whole(which))
-            lanes.put(pick(lanes.take(bound), pulled), bound)
-        curve = builder.fadd(builder.fadd(lanes.all(given[4]), one), lean)
-        new = lanes.higher(builder.fsub(a, builder.fdiv(slope, curve)), lanes.zero)
+        projected = builder.select(inside, gradient, lanes.minimum(gradient, lanes.zero))
+        for which, pick in ((0, lanes.maximum), (1, lanes.minimum)):
+            bound = lanes.row_pointer(bound_data, lanes.integer(which))
+            lanes.store(pick(lanes.load(bound), projected), bound)
+        curve = builder.fadd(builder.fadd(lanes.broadcast(args[4]), one), own_diagonal)
+        new = lanes.maximum(builder.fsub(a, builder.fdiv(gradient, curve)), lanes.zero)
         move = builder.fmul(builder.fsub(new, a), t)
-        lanes.put(new, dual)
-        lanes.put(move, moves)
-        moved = lanes.beyond(move, given[5], MOVED)
-        return builder.or_(moved, lanes.beyond(pulled, given[6], ACTIVE))
+        lanes.store(new, dual)
+        lanes.store(move, steps)
+        moved = lanes.flag_if_above(move, args[5], MOVED)
+        return builder.or_(moved, lanes.flag_if_above(projected, args[6], ACTIVE))
 
-    given = sign, alpha, half, types.intp, alpha.dtype, alpha.dtype, alpha.dtype, step, bounds
-    return types.int64(*given), made
+    real = alpha.dtype
+    signature = types.int64(sign, alpha, diagonal, types.intp, real, real, real, step, bounds)
+    return signature, generate
 
 
 @llvm_intrinsic
 def lanes_above(context: Any, W: Any = None, row: Any = None, threshold: Any = None) -> Any:
-    """Bits of the lanes of a row of W (features + 1, 8) above the threshold in absolute value."""
+    """Return eight bits: which weights in a row of W exceed the threshold in absolute value."""
 
-    def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = Lanes(context, builder, W.dtype)
-        numbers = lanes.row(lanes.data(sig.args[0], given[0]), given[1])
-        return builder.zext(lanes.bits_beyond(numbers, given[2]), lanes.whole(0).type)
+        numbers = lanes.load_row(lanes.data(sig.args[0], args[0]), args[1])
+        return builder.zext(lanes.bits_above(numbers, args[2]), lanes.integer(0).type)
 
-    return types.uint64(W, types.intp, W.dtype), made
+    return types.uint64(W, types.intp, W.dtype), generate
 
 
 @llvm_intrinsic
 def prefetch(context: Any, rows: Any = None, at: Any = None) -> Any:
-    """Prefetch row `at` of an array, or its element, into the cache."""
+    """Prefetch row `at` of a two-dimensional array, or element `at` of a vector, into the cache."""
 
-    def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
-        array = context.make_array(rows)(context, builder, given[0])
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array = context.make_array(rows)(context, builder, args[0])
         width = BLOCK if rows.ndim == 2 else 1
-        at = builder.mul(given[1], ir.Constant(given[1].type, width))
+        at = builder.mul(args[1], ir.Constant(args[1].type, width))
         kind = context.get_data_type(rows.dtype).as_pointer()
-        spot = builder.gep(builder.bitcast(array.data, kind), [at])
-        void = builder.bitcast(spot, cgutils.voidptr_t)
+        element = builder.gep(builder.bitcast(array.data, kind), [at])
+        void = builder.bitcast(element, cgutils.voidptr_t)
         word = ir.IntType(32)
         shape = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
-        ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-        builder.call(ask, [void, word(0), word(3), word(1)])
+        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        builder.call(function, [void, word(0), word(3), word(1)])
         return context.get_dummy_value()
 
-    return types.void(rows, types.intp), made
+    return types.void(rows, types.intp), generate
 
 
 class Lanes:
@@ -314,99 +332,99 @@ class Lanes:
         self.vector = ir.VectorType(self.kind, BLOCK)
         self.zero = ir.Constant(self.vector, [0.0] * BLOCK)
 
-    def whole(self, number: int) -> Any:
-        """A whole number."""
+    def integer(self, number: int) -> Any:
+        """Return an integer constant."""
         return self.context.get_constant(types.intp, number)
 
     def real(self, number: float) -> Any:
-        """A number of the kind of the lanes."""
+        """Return a constant of the type of the lanes."""
         return ir.Constant(self.kind, number)
 
     def data(self, kind: Any, array: Any) -> Any:
-        """Where an array's numbers begin."""
+        """Return the pointer to the first element of an array."""
         return self.context.make_array(kind)(self.context, self.builder, array).data
 
     def length(self, kind: Any, array: Any) -> Any:
-        """How many rows an array has."""
-        held = self.context.make_array(kind)(self.context, self.builder, array)
-        return self.builder.extract_value(held.shape, 0)
+        """Return the number of rows of an array."""
+        struct = self.context.make_array(kind)(self.context, self.builder, array)
+        return self.builder.extract_value(struct.shape, 0)
 
     def variable(self, value: Any) -> Any:
-        """A vector that changes; it stays in a register."""
+        """Allocate a vector variable; LLVM keeps it in a register."""
         return cgutils.alloca_once_value(self.builder, value)
 
-    def spot(self, rows: Any, at: Any) -> Any:
-        """Where row `at` of an (n, 8) array begins."""
-        return self.builder.gep(rows, [self.builder.mul(at, self.whole(BLOCK))])
+    def row_pointer(self, rows: Any, at: Any) -> Any:
+        """Return the pointer to row `at` of an (n, 8) array."""
+        return self.builder.gep(rows, [self.builder.mul(at, self.integer(BLOCK))])
 
-    def take(self, spot: Any) -> Any:
-        """Eight numbers from memory."""
+    def load(self, pointer: Any) -> Any:
+        """Load eight numbers from memory."""
         return self.builder.load(
-            self.builder.bitcast(spot, self.vector.as_pointer()), align=self.bytes
+            self.builder.bitcast(pointer, self.vector.as_pointer()), align=self.bytes
         )
 
-    def put(self, vector: Any, spot: Any) -> None:
-        """Eight numbers to memory."""
+    def store(self, vector: Any, pointer: Any) -> None:
+        """Store eight numbers to memory."""
         self.builder.store(
-            vector, self.builder.bitcast(spot, self.vector.as_pointer()), align=self.bytes
+            vector, self.builder.bitcast(pointer, self.vector.as_pointer()), align=self.bytes
         )
 
-    def row(self, rows: Any, at: Any) -> Any:
-        """The numbers of row `at`."""
-        return self.take(self.spot(rows, at))
+    def load_row(self, rows: Any, at: Any) -> Any:
+        """Load row `at` of an (n, 8) array."""
+        return self.load(self.row_pointer(rows, at))
 
-    def all(self, number: Any) -> Any:
-        """The same number in all lanes."""
+    def broadcast(self, number: Any) -> Any:
+        """Return a vector with a number in all lanes."""
         first = self.builder.insert_element(
             ir.Constant(self.vector, ir.Undefined), number, ir.IntType(32)(0)
         )
         order = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK)
         return self.builder.shuffle_vector(first, ir.Constant(self.vector, ir.Undefined), order)
 
-    def place(self, spots: Any, at: Any) -> Any:
-        """The feature of an entry."""
-        found = self.builder.load(self.builder.gep(spots, [at]))
-        return self.builder.sext(found, self.whole(0).type)
+    def load_index(self, indices: Any, at: Any) -> Any:
+        """Load the feature index of an entry."""
+        index = self.builder.load(self.builder.gep(indices, [at]))
+        return self.builder.sext(index, self.integer(0).type)
 
-    def number(self, numbers: Any, at: Any) -> Any:
-        """The value of an entry."""
+    def load_number(self, numbers: Any, at: Any) -> Any:
+        """Load the value of an entry."""
         return self.builder.load(self.builder.gep(numbers, [at]))
 
-    def gain(self, total: Any, spots: Any, numbers: Any, rows: Any, at: Any) -> None:
-        """Add the value of an entry times the weights of its feature."""
-        x = self.all(self.number(numbers, at))
-        weights = self.row(rows, self.place(spots, at))
-        more = self.builder.fmul(x, weights, flags=_CONTRACT)
+    def add_entry(self, total: Any, indices: Any, numbers: Any, rows: Any, at: Any) -> None:
+        """Return `total` plus the value of an entry times the weights of its feature."""
+        x = self.broadcast(self.load_number(numbers, at))
+        weights = self.load_row(rows, self.load_index(indices, at))
+        term = self.builder.fmul(x, weights, flags=_CONTRACT)
         self.builder.store(
-            self.builder.fadd(self.builder.load(total), more, flags=_CONTRACT), total
+            self.builder.fadd(self.builder.load(total), term, flags=_CONTRACT), total
         )
 
-    def signs(self, signs: Any, at: Any) -> Any:
-        """+1 and -1 of a row as numbers."""
+    def load_signs(self, signs: Any, at: Any) -> Any:
+        """Load the signs (+1 or -1) of a row as floats."""
         small = ir.VectorType(ir.IntType(8), BLOCK)
-        spot = self.builder.bitcast(self.spot(signs, at), small.as_pointer())
-        return self.builder.sitofp(self.builder.load(spot, align=1), self.vector)
+        pointer = self.builder.bitcast(self.row_pointer(signs, at), small.as_pointer())
+        return self.builder.sitofp(self.builder.load(pointer, align=1), self.vector)
 
-    def lower(self, one: Any, other: Any) -> Any:
-        """The lower of two, lane by lane."""
-        return self.builder.select(self.builder.fcmp_ordered("<", other, one), other, one)
+    def minimum(self, a: Any, b: Any) -> Any:
+        """Return the minimum of two vectors, lane by lane."""
+        return self.builder.select(self.builder.fcmp_ordered("<", b, a), b, a)
 
-    def higher(self, one: Any, other: Any) -> Any:
-        """The higher of two, lane by lane."""
-        return self.builder.select(self.builder.fcmp_ordered(">", other, one), other, one)
+    def maximum(self, a: Any, b: Any) -> Any:
+        """Return the maximum of two vectors, lane by lane."""
+        return self.builder.select(self.builder.fcmp_ordered(">", b, a), b, a)
 
-    def bits_beyond(self, vector: Any, limit: Any) -> Any:
-        """Which lanes, whatever their sign, are above the limit: eight bits."""
+    def bits_above(self, vector: Any, limit: Any) -> Any:
+        """Return eight bits: which lanes exceed the limit in absolute value."""
         size = self.builder.select(
             self.builder.fcmp_ordered("<", vector, self.zero),
             self.builder.fsub(self.zero, vector),
             vector,
         )
-        above = self.builder.fcmp_ordered(">", size, self.all(limit))
+        above = self.builder.fcmp_ordered(">", size, self.broadcast(limit))
         return self.builder.bitcast(above, ir.IntType(BLOCK))
 
-    def beyond(self, vector: Any, limit: Any, flag: int) -> Any:
-        """`flag` where any lane is above the limit, else 0."""
-        bits = self.bits_beyond(vector, limit)
-        some = self.builder.icmp_unsigned("!=", bits, ir.IntType(BLOCK)(0))
-        return self.builder.select(some, self.whole(flag), self.whole(0))
+    def flag_if_above(self, vector: Any, limit: Any, flag: int) -> Any:
+        """Return `flag` if any lane exceeds the limit in absolute value, else 0."""
+        bits = self.bits_above(vector, limit)
+        any_above = self.builder.icmp_unsigned("!=", bits, ir.IntType(BLOCK)(0))
+        return self.builder.select(any_above, self.integer(flag), self.integer(0))

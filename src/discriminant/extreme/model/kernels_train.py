@@ -1,9 +1,9 @@
-"""Compiled kernels that train the classifiers of a node, eight children at a time.
+"""Compiled kernels that train the classifiers of a label tree node, eight children at a time.
 
-The children of a node share its rows, so memory access is shared too: children are solved in blocks
-of eight, W[feature] holds the weights of all eight side by side, and one step of coordinate descent
-updates eight dual variables (`kernels_simd`). For child k of a block, with t = +-1 and cost c, the
-squared hinge
+All children of a node are trained on the same rows. They are solved in blocks of eight, so that
+each row is read once for eight children: W[feature] contains the weights of all eight side by side,
+and one step of coordinate descent updates eight dual variables (`kernels_simd`). For child k of a
+block, with t = +-1 and cost c, the squared hinge
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
 
@@ -12,21 +12,22 @@ is solved in the dual (Hsieh et al. 2008): alpha >= 0, w = sum alpha t x, b = su
     slope = t (x.w + b) - 1 + alpha / (2 c)
     alpha <- max(0, alpha - slope / (|x|^2 + 1 + 1 / (2 c)))
 
-A row whose projected gradients are all small is left out (shrinking) until the others have
-converged; then all rows are visited again. The solution is final when the projected gradients of
-all rows lie within the tolerance, or after as many visits as `max_sweeps` passes over all rows.
+A row whose eight projected gradients are all small is left out (shrinking) until the other rows
+have converged; then all rows are visited again. The iteration ends when the projected gradients of
+all rows are within the tolerance, or when the number of visits reaches `max_sweeps` times the
+number of rows.
 
 The logistic loss, with margins m = t (x.w + b),
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-m))
 
-is minimised by Newton steps. A step solves (1 + X'DX) s = -gradient, D = c sigma(m) sigma(-m), by
-conjugate gradients, more accurately as the gradient falls; it is halved until the objective falls
-enough, which needs only the margins of the rows. All eight children share each pass over the rows
-and have their own step lengths.
+is minimised by Newton steps. A step s solves (1 + X'DX) s = -gradient, with
+D = c sigma(m) sigma(-m), by conjugate gradients. The smaller the gradient, the more accurate is the
+solution. The step is halved until the objective falls enough, which needs only the margins of the
+rows. All eight children share each pass over the rows, but each has its own step length.
 
-`check_csr` validates a CSR matrix once, since the other kernels check nothing. Numba compiles the
-kernels on first use and caches them on disk.
+`check_csr` validates a CSR matrix once, since the other kernels do not check their arguments. Numba
+compiles the kernels on first use and caches them on disk.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 @fastmath_njit
 def block_scores(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
-    """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
+    """Set out (rows, 8) to x.P + bias; the bias is the last row of P (features + 1, 8)."""
     for i in range(len(out)):
         row_scores(places, values, P, starts[i], starts[i + 1], out[i])
 
@@ -60,20 +61,20 @@ def block_scores(starts: Any, places: Any, values: Any, P: Any, out: Any) -> Non
 def add_transposed(
     starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any
 ) -> None:
-    """out (features + 1, 8) = P + X'(scale R), with R and scale (rows, 8)."""
+    """Set out (features + 1, 8) to P + X'(scale R); R and scale are (rows, 8)."""
     for j in range(len(out)):
         for k in range(BLOCK):
             out[j, k] = P[j, k]
-    pull = np.empty(BLOCK, out.dtype)
+    step = np.empty(BLOCK, out.dtype)
     for i in range(len(R)):
         for k in range(BLOCK):
-            pull[k] = R[i, k] * scale[i, k]
-        add_scaled_row(places, values, out, starts[i], starts[i + 1], pull)
+            step[k] = R[i, k] * scale[i, k]
+        add_scaled_row(places, values, out, starts[i], starts[i + 1], step)
 
 
 @fastmath_njit
 def lane_dots(P: Any, Q: Any, total: Any) -> None:
-    """total (8,) = P.Q of each child, summed in float64."""
+    """Set total (8,) to the dot product of P and Q for each child, summed in float64."""
     for k in range(BLOCK):
         total[k] = 0.0
     for j in range(len(P)):
@@ -83,7 +84,7 @@ def lane_dots(P: Any, Q: Any, total: Any) -> None:
 
 @fastmath_njit
 def logistic_loss(margin: Any) -> Any:
-    """log(1 + exp(-m)), without overflow."""
+    """Return log(1 + exp(-m)), without overflow."""
     if margin > 0:
         return np.log1p(np.exp(-margin))
     return np.log1p(np.exp(margin)) - margin
@@ -95,128 +96,149 @@ def newton(
     places: Any,
     values: Any,
     sign: Any,
-    half: Any,
+    diagonal: Any,
     tolerance: Any,
-    most: Any,
+    max_steps: Any,
     W: Any,
     stop: Any,
 ) -> int:
-    """Fit W (features + 1, 8), which must be 0 on entry; return the number of steps."""
+    """Fit W (features + 1, 8), which must be 0 on entry; return the number of steps.
+
+    G is the gradient and S the Newton step; R and P are the residual and the search direction of
+    the conjugate gradients, and HP is the product of the Hessian and P. Lower-case pairs are dot
+    products, for example gg = G.G of each child. `row_change` is the change of the scores of rows.
+    """
     n, kind = len(sign), W.dtype
-    score, curve = np.zeros((n, BLOCK), kind), np.empty((n, BLOCK), kind)
-    move, one = np.empty((n, BLOCK), kind), np.ones((n, BLOCK), kind)
-    slope, way = np.empty(W.shape, kind), np.empty(W.shape, kind)
-    rest, turn, image = np.empty(W.shape, kind), np.empty(W.shape, kind), np.empty(W.shape, kind)
-    goal, steep, was, now = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    bent, length = np.empty(BLOCK), np.empty(BLOCK)
-    still = 0.0
+    score, row_curvature = np.zeros((n, BLOCK), kind), np.empty((n, BLOCK), kind)
+    row_change, ones = np.empty((n, BLOCK), kind), np.ones((n, BLOCK), kind)
+    G, S = np.empty(W.shape, kind), np.empty(W.shape, kind)
+    R, P, HP = np.empty(W.shape, kind), np.empty(W.shape, kind), np.empty(W.shape, kind)
+    goal, gg, rr, new_rr = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    php, beta = np.empty(BLOCK), np.empty(BLOCK)
+    slope, length = np.empty(BLOCK), np.empty(BLOCK)
+    negligible = 0.0
     for i in range(n):
-        still += 1e-4 * np.finfo(kind).eps * 0.5 / (half[i, 0] if half.ndim == 2 else half[0])
-    for step in range(most):
+        diag = diagonal[i, 0] if diagonal.ndim == 2 else diagonal[0]
+        negligible += 1e-4 * np.finfo(kind).eps * 0.5 / diag
+    for step in range(max_steps):
         for i in range(n):
             for k in range(BLOCK):
                 t = kind.type(sign[i, k])
-                lean = half[i, k] if half.ndim == 2 else half[0]
-                c = kind.type(0.5) / lean
-                miss = kind.type(1) / (kind.type(1) + np.exp(t * score[i, k]))
-                move[i, k] = -c * t * miss
-                curve[i, k] = c * miss * (kind.type(1) - miss)
-        add_transposed(starts, places, values, move, one, W, slope)
-        lane_dots(slope, slope, steep)
+                diag = diagonal[i, k] if diagonal.ndim == 2 else diagonal[0]
+                c = kind.type(0.5) / diag
+                error = kind.type(1) / (kind.type(1) + np.exp(t * score[i, k]))
+                row_change[i, k] = -c * t * error
+                row_curvature[i, k] = c * error * (kind.type(1) - error)
+        add_transposed(starts, places, values, row_change, ones, W, G)
+        lane_dots(G, G, gg)
         if step == 0:
             for k in range(BLOCK):
-                positive = 0
+                positives = 0
                 for i in range(n):
-                    positive += sign[i, k] > 0
-                share = max(min(positive, n - positive), 1) / n
-                goal[k] = steep[k] * (tolerance * share) ** 2
-        going = 0
+                    positives += sign[i, k] > 0
+                share = max(min(positives, n - positives), 1) / n
+                goal[k] = gg[k] * (tolerance * share) ** 2
+        unfinished = 0
         for k in range(BLOCK):
-            going += steep[k] > goal[k]
-        if going == 0 or stop[0]:
+            unfinished += gg[k] > goal[k]
+        if unfinished == 0 or stop[0]:
             return int(step)
         for j in range(len(W)):
             for k in range(BLOCK):
-                way[j, k] = 0
-                rest[j, k] = -slope[j, k]
-                turn[j, k] = rest[j, k]
+                S[j, k] = 0
+                R[j, k] = -G[j, k]
+                P[j, k] = R[j, k]
         for k in range(BLOCK):
-            was[k] = steep[k]
+            rr[k] = gg[k]
         for _ in range(len(W) + 10):
             active = 0
             for k in range(BLOCK):
-                near = min(0.1, np.sqrt(steep[k]) / (1.0 + np.sqrt(steep[k])))
-                active += steep[k] > goal[k] and was[k] > near * near * steep[k]
+                forcing = min(0.1, np.sqrt(gg[k]) / (1.0 + np.sqrt(gg[k])))
+                active += gg[k] > goal[k] and rr[k] > forcing * forcing * gg[k]
             if active == 0:
                 break
-            block_scores(starts, places, values, turn, move)
-            add_transposed(starts, places, values, move, curve, turn, image)
-            lane_dots(turn, image, bent)
+            block_scores(starts, places, values, P, row_change)
+            add_transposed(starts, places, values, row_change, row_curvature, P, HP)
+            lane_dots(P, HP, php)
             for k in range(BLOCK):
-                near = min(0.1, np.sqrt(steep[k]) / (1.0 + np.sqrt(steep[k])))
-                runs = steep[k] > goal[k] and was[k] > near * near * steep[k]
-                length[k] = was[k] / bent[k] if runs and bent[k] > 0 else 0.0
+                forcing = min(0.1, np.sqrt(gg[k]) / (1.0 + np.sqrt(gg[k])))
+                is_active = gg[k] > goal[k] and rr[k] > forcing * forcing * gg[k]
+                length[k] = rr[k] / php[k] if is_active and php[k] > 0 else 0.0
             for j in range(len(W)):
                 for k in range(BLOCK):
-                    way[j, k] += kind.type(length[k]) * turn[j, k]
-                    rest[j, k] -= kind.type(length[k]) * image[j, k]
-            lane_dots(rest, rest, now)
+                    S[j, k] += kind.type(length[k]) * P[j, k]
+                    R[j, k] -= kind.type(length[k]) * HP[j, k]
+            lane_dots(R, R, new_rr)
             for k in range(BLOCK):
-                bent[k] = now[k] / was[k] if length[k] > 0 else 0.0
-                was[k] = now[k] if length[k] > 0 else was[k]
+                beta[k] = new_rr[k] / rr[k] if length[k] > 0 else 0.0
+                rr[k] = new_rr[k] if length[k] > 0 else rr[k]
             for j in range(len(W)):
                 for k in range(BLOCK):
-                    turn[j, k] = rest[j, k] + kind.type(bent[k]) * turn[j, k]
-        block_scores(starts, places, values, way, move)
-        line_search(score, move, sign, half, W, slope, way, length)
-        lane_dots(slope, way, bent)
-        going = 0
+                    P[j, k] = R[j, k] + kind.type(beta[k]) * P[j, k]
+        block_scores(starts, places, values, S, row_change)
+        line_search(score, row_change, sign, diagonal, W, G, S, length)
+        lane_dots(G, S, slope)
+        unfinished = 0
         for k in range(BLOCK):
-            going += -bent[k] > still and length[k] > 0
+            unfinished += -slope[k] > negligible and length[k] > 0
         for j in range(len(W)):
             for k in range(BLOCK):
-                W[j, k] += kind.type(length[k]) * way[j, k]
+                W[j, k] += kind.type(length[k]) * S[j, k]
         for i in range(n):
             for k in range(BLOCK):
-                score[i, k] += kind.type(length[k]) * move[i, k]
-        if going == 0:  # any further gain is below the rounding error of the objective
+                score[i, k] += kind.type(length[k]) * row_change[i, k]
+        if unfinished == 0:  # a further gain would be below the rounding error of the objective
             return int(step)
-    return int(most)
+    return int(max_steps)
 
 
 @fastmath_njit
 def line_search(
-    score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
+    score: Any,
+    row_change: Any,
+    sign: Any,
+    diagonal: Any,
+    W: Any,
+    G: Any,
+    S: Any,
+    length: Any,
 ) -> None:
-    """Set length (8,) of each child's step: 1, 1/2, 1/4, .. until the objective falls enough."""
-    down, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    lane_dots(slope, way, down)
-    lane_dots(W, way, cross)
-    lane_dots(way, way, square)
+    """Set length (8,), the step length of each child.
+
+    It is the first of 1, 1/2, 1/4, ... for which the objective falls enough.
+    """
+    descent, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    lane_dots(G, S, descent)
+    lane_dots(W, S, cross)
+    lane_dots(S, S, square)
     for k in range(BLOCK):
         length[k] = 0.0
-        if down[k] < 0:
-            trial, fell = 2.0, 0.0
+        if descent[k] < 0:
+            trial, change = 2.0, 0.0
             for _ in range(30):
                 trial /= 2
-                fell = trial * cross[k] + 0.5 * trial * trial * square[k]
+                change = trial * cross[k] + 0.5 * trial * trial * square[k]
                 for i in range(len(sign)):
                     t = np.float64(sign[i, k])
-                    lean = half[i, k] if half.ndim == 2 else half[0]
+                    diag = diagonal[i, k] if diagonal.ndim == 2 else diagonal[0]
                     old = t * np.float64(score[i, k])
-                    new = old + trial * t * np.float64(move[i, k])
-                    fell += 0.5 / lean * (logistic_loss(new) - logistic_loss(old))
-                if fell <= 1e-4 * trial * down[k]:
+                    new = old + trial * t * np.float64(row_change[i, k])
+                    change += 0.5 / diag * (logistic_loss(new) - logistic_loss(old))
+                if change <= 1e-4 * trial * descent[k]:
                     length[k] = trial
                     break
 
 
-VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4  # results of check_csr
+# return values of `check_csr`
+VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4
 
 
 @cached_njit
 def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
-    """Validate (n, width) rows of `size` values; `values` may be empty."""
+    """Validate a CSR matrix (n, width) of `size` values; return one of the codes above.
+
+    `values` may be empty; then they are not checked.
+    """
     if len(starts) != n + 1 or starts[0] != 0:
         return BAD_POINTERS
     for i in range(n):
@@ -233,13 +255,14 @@ def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: i
     return VALID
 
 
-_NEAR = 1 << 15  # bytes of weights that fit the first-level cache
-_LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are prefetched
+_CACHE_BYTES = 1 << 15  # size in bytes of weights that fit into the first-level cache
+# how many rows ahead the entries of a row, and then their weights, are prefetched
+_FETCH_ROW, _FETCH_WEIGHTS = 8, 3
 
 
 @fastmath_njit
 def xorshift(state: Any) -> Any:
-    """Next 64-bit pseudo-random number (Marsaglia's xorshift)."""
+    """Return the next 64-bit pseudo-random number (Marsaglia's xorshift)."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
@@ -253,27 +276,27 @@ def coordinate_descent(
     values: Any,
     square: Any,
     sign: Any,
-    half: Any,
+    diagonal: Any,
     tolerance: Any,
-    sweeps: Any,
+    max_sweeps: Any,
     W: Any,
     alpha: Any,
     order: Any,
     seed: Any,
     stop: Any,
 ) -> int:
-    """Fit W (features + 1, 8) of one block, the bias last; return the number of rows visited.
+    """Fit W (features + 1, 8) of one block, with the bias last; return the number of rows visited.
 
-    `half` is 1 / (2 c): one number for all, or (rows, 8).
+    `diagonal` is 1 / (2 c): one number for all, or (rows, 8).
     """
     n, zero = len(square), square.dtype.type(0)
     step, bounds = np.empty(BLOCK, square.dtype), np.empty((2, BLOCK), square.dtype)
-    rest, tiny = tolerance / 2, tolerance * square.dtype.type(1e-6)
+    active_limit, min_step = tolerance / 2, tolerance * square.dtype.type(1e-6)
     state, visits, m = np.uint64(seed), 0, n
-    far = W.nbytes > _NEAR
+    is_large = W.nbytes > _CACHE_BYTES
     for i in range(n):
         order[i] = i
-    while visits // n < sweeps:
+    while visits // n < max_sweeps:
         if stop[0]:
             break
         bounds[0], bounds[1] = -np.inf, np.inf
@@ -282,33 +305,35 @@ def coordinate_descent(
             other = np.int64(((state >> np.uint64(32)) * np.uint64(s + 1)) >> np.uint64(32))
             order[s], order[other] = order[other], order[s]
         visits += m
-        kept = 0
+        active = 0
         for s in range(m):
-            if far:
-                _fetch(starts, places, values, alpha, sign, W, order, s, m)
+            if is_large:
+                _prefetch_rows(starts, places, values, alpha, sign, W, order, s, m)
             i = order[s]
-            first, beyond = starts[i], starts[i + 1]
-            row_scores(places, values, W, first, beyond, step)
-            told = dual_step(sign, alpha, half, i, square[i], tiny, rest, step, bounds)
-            if told & MOVED:
-                add_scaled_row(places, values, W, first, beyond, step)
-            if told & ACTIVE:
-                order[s], order[kept] = order[kept], i
-                kept += 1
-        spread = zero
+            first, last = starts[i], starts[i + 1]
+            row_scores(places, values, W, first, last, step)
+            flags = dual_step(
+                sign, alpha, diagonal, i, square[i], min_step, active_limit, step, bounds
+            )
+            if flags & MOVED:
+                add_scaled_row(places, values, W, first, last, step)
+            if flags & ACTIVE:
+                order[s], order[active] = order[active], i
+                active += 1
+        violation = zero
         for k in range(BLOCK):
-            spread = max(spread, bounds[0, k] - bounds[1, k])
-        if spread <= tolerance:
+            violation = max(violation, bounds[0, k] - bounds[1, k])
+        if violation <= tolerance:
             if m == n:
                 break
             m = n
         else:
-            m = max(kept, 1)
+            m = max(active, 1)
     return visits
 
 
 @inline_njit
-def _fetch(
+def _prefetch_rows(
     starts: Any,
     places: Any,
     values: Any,
@@ -319,16 +344,16 @@ def _fetch(
     s: int,
     m: int,
 ) -> None:
-    """Prefetch the next rows: first a row, then the weights of its features."""
-    if s + _LATER < m:
-        later = order[s + _LATER]
-        prefetch(places, starts[later])
-        prefetch(values, starts[later])
-        prefetch(alpha, later)
-        prefetch(sign, later)
-    if s + _SOON < m:
-        soon = order[s + _SOON]
-        for p in range(starts[soon], starts[soon + 1]):
+    """Prefetch the next rows: first the entries of a row, then the weights of its features."""
+    if s + _FETCH_ROW < m:
+        far = order[s + _FETCH_ROW]
+        prefetch(places, starts[far])
+        prefetch(values, starts[far])
+        prefetch(alpha, far)
+        prefetch(sign, far)
+    if s + _FETCH_WEIGHTS < m:
+        near = order[s + _FETCH_WEIGHTS]
+        for p in range(starts[near], starts[near + 1]):
             prefetch(W, places[p])
 
 
@@ -340,20 +365,20 @@ def gather_rows(
     members: Any,
     local_of: Any,
     place_of: Any,
-    seen: Any,
+    used: Any,
     square: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Copy the rows of a node, its features renumbered in order of appearance; also the features.
+    """Return the rows of a node with features renumbered by first appearance, and those features.
 
-    On entry `local_of` (d,) and `place_of` (N,) are -1 and `seen` (d / 64,) is 0; they are filled,
-    and `scatter_weights` resets them. `square` (rows,) is filled with |x|^2.
+    On entry, `local_of` (d,) and `place_of` (N,) must be -1, and `used` (d / 64,) must be 0. They
+    are filled here, and `scatter_weights` resets them. `square` (rows,) is filled with |x|^2.
     """
     n, total = len(members), 0
     for i in range(n):
         total += starts[members[i] + 1] - starts[members[i]]
     begin, local = np.empty(n + 1, np.int64), np.empty(total, np.int32)
     value, feature = np.empty(total, square.dtype), np.empty(total, np.int32)
-    t, width = 0, 0
+    t, n_features = 0, 0
     begin[0] = 0
     for i in range(n):
         row = members[i]
@@ -362,21 +387,21 @@ def gather_rows(
         for p in range(starts[row], starts[row + 1]):
             f = places[p]
             if local_of[f] < 0:
-                local_of[f] = width
-                seen[f >> 6] |= np.uint64(1) << np.uint64(f & 63)
-                feature[width] = f
-                width += 1
+                local_of[f] = n_features
+                used[f >> 6] |= np.uint64(1) << np.uint64(f & 63)
+                feature[n_features] = f
+                n_features += 1
             x = square.dtype.type(values[p])
             local[t], value[t] = local_of[f], x
             length += x * x
             t += 1
         begin[i + 1], square[i] = t, length
-    return begin, local, value, feature[:width]
+    return begin, local, value, feature[:n_features]
 
 
 @fastmath_njit
 def grow(old: Any, size: Any) -> Any:
-    """Copy an array into a larger one."""
+    """Return a larger array that begins with a copy of `old`."""
     new = np.empty(size, old.dtype)
     for i in range(len(old)):
         new[i] = old[i]
@@ -385,7 +410,7 @@ def grow(old: Any, size: Any) -> Any:
 
 @fastmath_njit
 def reset(W: Any, alpha: Any, sign: Any) -> None:
-    """Set weights and duals to 0 and all rows to negative."""
+    """Set all weights and dual variables to 0 and all signs to negative."""
     for j in range(len(W)):
         for k in range(BLOCK):
             W[j, k] = 0
@@ -395,22 +420,22 @@ def reset(W: Any, alpha: Any, sign: Any) -> None:
 
 
 @fastmath_njit
-def fill_inverse_costs(
-    half: Any,
-    row_half: Any,
-    lists: Any,
-    listed: Any,
-    listed_weight: Any,
+def fill_diagonal(
+    diagonal: Any,
+    row_diagonal: Any,
+    offsets: Any,
+    positives: Any,
+    positive_weight: Any,
     place_of: Any,
-    served: Any,
+    children: Any,
 ) -> None:
-    """Fill 1 / (2 c) of each row for each child of a block, `served` (8,)."""
-    for i in range(len(half)):
+    """Fill `diagonal` (rows, 8) with 1 / (2 c) of each row for each child of a block."""
+    for i in range(len(diagonal)):
         for k in range(BLOCK):
-            half[i, k] = row_half[i]
+            diagonal[i, k] = row_diagonal[i]
     for k in range(BLOCK):
-        for p in range(lists[served[k]], lists[served[k] + 1]):
-            half[place_of[listed[p]], k] /= listed_weight[p]
+        for p in range(offsets[children[k]], offsets[children[k] + 1]):
+            diagonal[place_of[positives[p]], k] /= positive_weight[p]
 
 
 @fastmath_njit
@@ -420,117 +445,112 @@ def solve_children(
     value: Any,
     square: Any,
     width: Any,
-    lists: Any,
-    listed: Any,
-    listed_weight: Any,
+    offsets: Any,
+    positives: Any,
+    positive_weight: Any,
     place_of: Any,
-    row_half: Any,
-    half: Any,
-    curved: Any,
+    row_diagonal: Any,
+    diagonal: Any,
+    logistic: Any,
     tolerance: Any,
-    sweeps: Any,
+    max_sweeps: Any,
     threshold: Any,
     seeds: Any,
     stop: Any,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Train the children whose positives are listed[lists[k] : lists[k + 1]].
+    """Train children; the positives of child k are positives[offsets[k] : offsets[k + 1]].
 
-    `half` is 1 / (2 c), one for all; or (rows, 8), filled from `row_half` (rows,) and the weights
-    of positives. `curved` is None for the squared hinge, a number for the logistic loss. Returns
-    the number of weights above the threshold of each local feature; local feature, child and value
-    of each such weight, in the order of blocks; and the biases.
+    `diagonal` is 1 / (2 c): one number for all, or an array (rows, 8) to be filled from
+    `row_diagonal` (rows,) and the weights of the positives. `logistic` is None for the squared
+    hinge, and a number for the logistic loss. Only weights above the threshold are returned. The
+    return values are the number of weights of each local feature; the local feature, child and
+    value of each weight, in the order of blocks; and the biases.
     """
-    K, n = len(lists) - 1, len(square)
+    K, n = len(offsets) - 1, len(square)
     W, alpha = np.empty((width + 1, BLOCK), square.dtype), np.empty((n, BLOCK), square.dtype)
     sign, order = np.empty((n, BLOCK), np.int8), np.empty(n, np.int32)
     count, bias = np.zeros(width, np.int32), np.empty(K, square.dtype)
-    room, size = 1024, 0
-    at, child = np.empty(room, np.int32), np.empty(room, np.uint16)
-    weight = np.empty(room, square.dtype)
-    served = np.empty(BLOCK, np.int64)
+    capacity, size = 1024, 0
+    local_feature, child = np.empty(capacity, np.int32), np.empty(capacity, np.uint16)
+    weight = np.empty(capacity, square.dtype)
+    children = np.empty(BLOCK, np.int64)
     for first in range(0, K, BLOCK):
         lanes = min(BLOCK, K - first)
         reset(W, alpha, sign)
         for k in range(BLOCK):
-            # A lane without a child repeats the first, so it needs no sweeps of its own.
-            served[k] = first + k if k < lanes else first
-            for p in range(lists[served[k]], lists[served[k] + 1]):
-                sign[place_of[listed[p]], k] = 1
-        if half.ndim == 2:
-            fill_inverse_costs(half, row_half, lists, listed, listed_weight, place_of, served)
-        if curved is None:
+            # A lane without a child repeats the first child, so that it needs no sweeps of its own.
+            children[k] = first + k if k < lanes else first
+            for p in range(offsets[children[k]], offsets[children[k] + 1]):
+                sign[place_of[positives[p]], k] = 1
+        if diagonal.ndim == 2:
+            fill_diagonal(
+                diagonal, row_diagonal, offsets, positives, positive_weight, place_of, children
+            )
+        if logistic is None:
             seed = seeds[first // BLOCK]
             coordinate_descent(
-                begin,
-                local,
-                value,
-                square,
-                sign,
-                half,
-                tolerance,
-                sweeps,
-                W,
-                alpha,
-                order,
-                seed,
-                stop,
-            )
+                begin, local, value, square, sign, diagonal, tolerance, max_sweeps, W, alpha,
+                order, seed, stop,
+            )  # fmt: skip
         else:
-            newton(begin, local, value, sign, half, tolerance, sweeps, W, stop)
-        asked = np.uint64((1 << lanes) - 1)
+            newton(begin, local, value, sign, diagonal, tolerance, max_sweeps, W, stop)
+        lane_mask = np.uint64((1 << lanes) - 1)
         for j in range(width):
-            bits = lanes_above(W, j, threshold) & asked
-            if bits and size + BLOCK > room:
-                room *= 2
-                at, child = grow(at, room), grow(child, room)
-                weight = grow(weight, room)
+            bits = lanes_above(W, j, threshold) & lane_mask
+            if bits and size + BLOCK > capacity:
+                capacity *= 2
+                local_feature, child = grow(local_feature, capacity), grow(child, capacity)
+                weight = grow(weight, capacity)
             while bits:
                 lane = lowest_bit(bits)
-                at[size], child[size], weight[size] = j, served[lane], W[j, lane]
+                local_feature[size], child[size], weight[size] = j, children[lane], W[j, lane]
                 count[j] += 1
                 size += 1
                 bits &= bits - np.uint64(1)
         for k in range(lanes):
-            bias[served[k]] = W[width, k]
-    return count, at[:size], child[:size], weight[:size], bias
+            bias[children[k]] = W[width, k]
+    return count, local_feature[:size], child[:size], weight[:size], bias
 
 
 @fastmath_njit
 def scatter_weights(
     count: Any,
-    at: Any,
+    local_feature: Any,
     child: Any,
     weight: Any,
     members: Any,
     local_of: Any,
     place_of: Any,
-    seen: Any,
+    used: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Return a chunk (sorted features, entries of each, the entries); reset the scratch arrays."""
+    """Return a chunk, and reset the work arrays.
+
+    The chunk consists of its features, sorted, the number of entries of each, and the entries.
+    """
     rows = 0
     for j in range(len(count)):
         rows += count[j] > 0
-    feature, number = np.empty(rows, np.int32), np.empty(rows, np.int32)
-    to, r, e = np.empty(len(count), np.int64), 0, 0
-    for word in range(len(seen)):
-        bits, f = seen[word], word << 6
+    feature, counts = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    target, n_rows, n_entries = np.empty(len(count), np.int64), 0, 0
+    for word in range(len(used)):
+        bits, f = used[word], word << 6
         while bits:
             if bits & np.uint64(1):
                 j = local_of[f]
-                to[j] = e
+                target[j] = n_entries
                 if count[j] > 0:
-                    feature[r], number[r] = f, count[j]
-                    e += count[j]
-                    r += 1
+                    feature[n_rows], counts[n_rows] = f, count[j]
+                    n_entries += count[j]
+                    n_rows += 1
                 local_of[f] = -1
             bits >>= np.uint64(1)
             f += 1
-        seen[word] = 0
+        used[word] = 0
     for row in members:
         place_of[row] = -1
     children, weights = np.empty_like(child), np.empty_like(weight)
-    for q in range(len(at)):
-        z = to[at[q]]
+    for q in range(len(local_feature)):
+        z = target[local_feature[q]]
         children[z], weights[z] = child[q], weight[q]
-        to[at[q]] = z + 1
-    return feature, number, children, weights
+        target[local_feature[q]] = z + 1
+    return feature, counts, children, weights

@@ -1,111 +1,63 @@
 """Storage of partial results while a label tree is trained: in memory or in a checkpoint folder.
 
-A training task yields a part of a node's chunk. Parts are stored in the order in which they are
-finished, by node and first child:
+A training task returns a part of the chunk of a node: the weights of some of its children. Parts
+are stored as they are finished, and are identified by node and first child:
 
     MemoryStore   in memory
     DiskStore     in a folder: training needs memory only for the current tasks, and can resume
                   after it was killed at any moment
 
-    spool.json       what is trained: digests of rows, labels, partition and settings
+    training.json    header: digests of rows, labels, partition and settings
     level-2.parts    the parts of an unfinished level, one after the other, each with a checksum
     level-2/         a finished level: its layer, memory-mapped after its checksums were verified
-    lock             locked during training (`FolderLock`)
+    lock             locked during training
 
-An incomplete part at the end of a file is cut off; all parts before it remain valid. A folder of
-other rows or settings is rejected: a tree of both would be a tree of neither.
+The header and the lock are as in every checkpoint (`table.files.checkpoint_folder`). A folder with
+results of other rows or settings is rejected, and so is one in which another process is training.
+An incomplete part at the end of a file is cut off; all parts before it remain valid.
 
-The file `lock` is kept open and locked during training, and names its owner. The lock counts, not
-the file: whatever ends a process, kill -9 or a power cut, releases the lock.
-
-The manifest of a finished level, `kinds.json`, has the types of the arrays, the size and checksum
-(CRC-32) of each file, and a checksum of itself. Files are read a few megabytes at a time.
+The manifest of a finished level, `kinds.json`, records the types of the arrays, and the size and
+checksum (CRC-32) of each file. Files are read a few megabytes at a time.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import shutil
 import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from hashlib import blake2b
+from dataclasses import dataclass, fields, replace
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
-from discriminant.errors import CheckpointError, DiscriminantError, check_file_name
-from discriminant.extreme.model.tasks import Task
+from discriminant.errors import CheckpointError
 from discriminant.extreme.model.fitted_tree import Ints, Layer, Reals
-from discriminant.table.files.atomic import (
-    atomic_write_bytes,
-    is_temporary_of,
-    sync_folder,
-    try_lock,
+from discriminant.extreme.model.tasks import Task
+from discriminant.table.files.atomic import sync_folder
+from discriminant.table.files.checkpoint_folder import (
+    check_same,
+    create_folder,
+    lock_folder,
+    open_header,
+    read_record,
+    translate_disk_errors,
+    write_record,
 )
 
-LOCK_FILE = "lock"
-
-
-class FolderLock:
-    """Exclusive lock of a folder, until `release`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-        if not try_lock(self._file):
-            owner = os.read(self._file, 300).decode("utf-8", "replace")
-            self.release()
-            raise CheckpointError.in_use(os.fspath(folder), owner)
-        try:
-            os.ftruncate(self._file, 0)
-            os.write(self._file, f"process {os.getpid()} on {platform.node()}".encode())
-        except OSError:
-            self.release()
-            raise
-
-    def release(self) -> None:
-        """Release the lock; may be called twice."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder and its parents unless they exist."""
-    with translate_disk_errors(folder):
-        check_file_name(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-@contextmanager
-def translate_disk_errors(folder: Path) -> Iterator[None]:
-    """Turn OSError into CheckpointError, with the folder and the way out."""
-    try:
-        yield
-    except DiscriminantError:
-        raise
-    except OSError as fault:
-        reason = fault.strerror or str(fault)
-        raise CheckpointError.of_disk(os.fspath(folder), reason) from fault
-
-
+HEADER_FILE = "training.json"
 MANIFEST_FILE = "kinds.json"
 _PIECE = 1 << 22
 
 
 def write_manifest(folder: Path, kinds: Mapping[str, str]) -> None:
-    """Write the manifest of the files of a folder and force everything to the disk."""
+    """Write the manifest of the files of a folder, and flush everything to the disk."""
     files = {path.name: [path.stat().st_size, _checksum(path)] for path in folder.iterdir()}
-    manifest: dict[str, Any] = {"kinds": dict(kinds), "files": files}
-    (folder / MANIFEST_FILE).write_text(
-        json.dumps(manifest | {"checksum": _text_checksum(manifest)})
-    )
+    write_record(folder / MANIFEST_FILE, {"kinds": dict(kinds), "files": files})
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())
@@ -113,80 +65,70 @@ def write_manifest(folder: Path, kinds: Mapping[str, str]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """Verify all files of a folder and return the types of its arrays."""
+    """Verify all files of a folder by the manifest; return the types of the arrays."""
     try:
-        manifest = json.loads((folder / MANIFEST_FILE).read_text())
-        if manifest.pop("checksum") != _text_checksum(manifest):
-            raise ValueError(f"{MANIFEST_FILE} is not what was written")
+        manifest = read_record(folder / MANIFEST_FILE)
         for name, (size, checksum) in manifest["files"].items():
-            _check(folder / name, size, checksum)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        raise CheckpointError.damaged(os.fspath(folder), _reason(fault)) from None
-    return dict(manifest["kinds"])
-
-
-def _check(path: Path, size: int, checksum: int) -> None:
-    found = path.stat().st_size
-    if found != size:
-        raise ValueError(f"{path.name} has {found} bytes of {size}")
-    if _checksum(path) != checksum:
-        raise ValueError(f"{path.name} is not what was written")
+            n_bytes = (folder / name).stat().st_size
+            if n_bytes != size:
+                raise ValueError(f"{name} has {n_bytes} bytes of {size}")
+            if _checksum(folder / name) != checksum:
+                raise ValueError(f"{name} is not what was written")
+        return dict(manifest["kinds"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError.damaged(os.fspath(folder), _describe_damage(error)) from None
 
 
 def _checksum(path: Path) -> int:
-    found = 0
+    checksum = 0
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
-            found = zlib.crc32(piece, found)
-    return found
+            checksum = zlib.crc32(piece, checksum)
+    return checksum
 
 
-def _text_checksum(manifest: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
-
-
-def _reason(fault: Exception) -> str:
-    if isinstance(fault, FileNotFoundError):
-        return f"{Path(fault.filename).name} is not there"
-    if isinstance(fault, json.JSONDecodeError | UnicodeDecodeError):
+def _describe_damage(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{Path(error.filename).name} is missing"
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         return f"{MANIFEST_FILE} cannot be read"
-    if isinstance(fault, KeyError | TypeError | AttributeError | RecursionError):
-        return f"{MANIFEST_FILE} does not say what the files should be"
-    return str(fault)
+    if isinstance(error, KeyError | TypeError | AttributeError):
+        return f"{MANIFEST_FILE} does not list the files"
+    return str(error)
 
 
 Key = tuple[int, int]  # node, first child
 
 _HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
 _MARK = b"part"
-_FORMAT = 2
+_FORMAT = 3
 _ARRAYS = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkPart:
-    """Result of a task: E weights of R features for its C children."""
+    """Result of a training task: E weights of R features for its C children."""
 
-    feature: Ints  # (R,) int32, increasing
-    count: Ints  # (R,) int32, weights of each
-    child: Ints  # (E,) uint16, from the task's first
-    weight: Reals  # (E,)
-    bias: Reals  # (C,)
+    feature: Ints  # (R,) int32, features in increasing order
+    count: Ints  # (R,) int32, number of weights of each feature
+    child: Ints  # (E,) uint16, child of each weight, relative to the first child of the task
+    weight: Reals  # (E,) the weights
+    bias: Reals  # (C,) bias of each child
 
 
 class LayerStore(Protocol):
-    """Store of parts, from which layers are assembled."""
+    """Interface of a store of parts, from which layers are assembled."""
 
     def load_layer(self, level: int) -> Layer | None:
-        """Return the layer of a finished level, or None."""
+        """Return the layer of a finished level; None if the level is not finished."""
         ...
 
     def finished_parts(self, level: int) -> set[Key]:
-        """Return the keys of the parts of a level that are stored already."""
+        """Return the keys of those parts of a level that are already stored."""
         ...
 
     def add_part(self, task: Task, part: ChunkPart) -> None:
-        """Store a part; may be called by several threads."""
+        """Store a part. Several threads may call this at the same time."""
         ...
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
@@ -199,7 +141,7 @@ class LayerStore(Protocol):
 
 
 class MemoryStore:
-    """Store parts in memory."""
+    """Store of parts in memory."""
 
     def __init__(self, kind: Any) -> None:
         self.kind, self.parts = kind, dict[Key, ChunkPart]()
@@ -217,45 +159,53 @@ class MemoryStore:
         self.parts[task.node, task.first] = part
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
-        whole: dict[str, list[Any]] = {name: [] for name in ("feature", "count", "child", "weight")}
-        chunk, bias = np.zeros(len(children) - 1, np.int64), _infinite_bias(children, self.kind)
-        for node, part in merge_chunks(
-            children, tasks, lambda task: self.parts.pop(_key(task)), bias
-        ):
-            chunk[node] = len(part.feature)
-            for name, pieces in whole.items():
-                pieces.append(getattr(part, name))
+        n_rows, bias = np.zeros(len(children) - 1, np.int64), _infinite_bias(children, self.kind)
+        chunks = list[ChunkPart]()
+        for node, chunk in merge_chunks(children, tasks, self._pop, bias):
+            n_rows[node] = len(chunk.feature)
+            chunks.append(chunk)
+
+        def concatenate(name: str, kind: Any) -> Any:
+            arrays = [getattr(chunk, name) for chunk in chunks]
+            return np.concatenate(arrays).astype(kind, copy=False) if arrays else np.empty(0, kind)
+
         return Layer.of(
             children=children,
-            chunks=_offsets(chunk),
-            feature=_concatenate(whole["feature"], np.dtype(np.int32)),
-            entries=_offsets(_concatenate(whole["count"], np.dtype(np.int32))),
-            child=_concatenate(whole["child"], child_dtype(children)),
-            weight=_concatenate(whole["weight"], self.kind),
+            chunks=_offsets(n_rows),
+            feature=concatenate("feature", np.int32),
+            entries=_offsets(concatenate("count", np.int32)),
+            child=concatenate("child", child_dtype(children)),
+            weight=concatenate("weight", self.kind),
             bias=bias,
         )
 
+    def _pop(self, task: Task) -> ChunkPart:
+        return self.parts.pop(_key(task))
+
 
 class DiskStore:
-    """Store the parts of one tree in a folder."""
+    """Store of the parts of one tree in a folder."""
 
-    def __init__(self, folder: str | os.PathLike[str], kind: Any, work: dict[str, str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], kind: Any, inputs: dict[str, str]) -> None:
         self.folder, self.kind, self.lock = Path(folder), kind, threading.Lock()
-        self.offsets: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
+        # key of each part -> its offset and sizes
+        self.offsets: dict[Key, tuple[int, int, int, int]] = {}
         self.file: BinaryIO | None = None
+        create_folder(self.folder, HEADER_FILE)
         with translate_disk_errors(self.folder):
-            _check_folder(self.folder)
-            make_folder(self.folder)
-            self.folder_lock = FolderLock(self.folder)
-            try:
-                _open_folder(self.folder, {"format": str(_FORMAT), **work})
-            except BaseException:
-                self.folder_lock.release()
-                raise
+            self.folder_lock = lock_folder(self.folder)
+        try:
+            run = {"format": str(_FORMAT), **inputs}
+            header = open_header(self.folder, HEADER_FILE, run)
+            for name, now in run.items():
+                check_same(self.folder, name, header.get(name), now)
+        except BaseException:
+            self._release_lock()
+            raise
 
     def load_layer(self, level: int) -> Layer | None:
-        place = self.folder / f"level-{level}"
-        return _map_layer(place, read_manifest(place)) if place.is_dir() else None
+        folder = self.folder / f"level-{level}"
+        return _map_layer(folder, read_manifest(folder)) if folder.is_dir() else None
 
     def finished_parts(self, level: int) -> set[Key]:
         path = self.folder / f"level-{level}.parts"
@@ -264,8 +214,8 @@ class DiskStore:
             path.touch()
             self.file, self.offsets = path.open("r+b"), {}
             end = 0
-            for key, found, last in _scan_parts(self.file, self.kind):
-                self.offsets[key], end = found, last
+            for key, offsets, part_end in _scan_parts(self.file, self.kind):
+                self.offsets[key], end = offsets, part_end
             self.file.truncate(end)
             self.file.seek(end)
         return set(self.offsets)
@@ -285,55 +235,54 @@ class DiskStore:
             self.offsets[_key(task)] = (offset + _HEAD.size, *sizes)
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
-        place, temporary = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
+        target, temporary = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
         with translate_disk_errors(self.folder):
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
-            kinds = self._write(temporary, children, tasks)
-            temporary.rename(place)
-            sync_folder(self.folder)  # before the parts go
+            kinds = self._write_layer(temporary, children, tasks)
+            temporary.rename(target)
+            # the finished layer must be on the disk before the parts are removed
+            sync_folder(self.folder)
             self._close_file()
             os.unlink(self.folder / f"level-{level}.parts")
-            return _map_layer(place, kinds)
+            return _map_layer(target, kinds)
 
     def close(self) -> None:
-        """Close the files and release the lock; the folder stays."""
+        """Close the files and release the lock; the folder is not deleted."""
         try:
             with translate_disk_errors(self.folder):
                 self._close_file()
         finally:
-            self.folder_lock.release()
+            self._release_lock()
 
-    def remove(self) -> None:
-        """Remove the folder; memory-mapped layers stay readable where the system allows it."""
-        self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    # --- inside ---------------------------------------------------------------------------------
+    def _release_lock(self) -> None:
+        handle, self.folder_lock = self.folder_lock, -1
+        if handle >= 0:
+            os.close(handle)
 
     def _close_file(self) -> None:
         file, self.file = self.file, None
         if file is not None:
             file.close()
 
-    def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> dict[str, str]:
-        chunk, bias = np.zeros(len(children) - 1, np.int64), _infinite_bias(children, self.kind)
-        entries, total = folder / "entries", 0
+    def _write_layer(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> dict[str, str]:
+        n_rows, bias = np.zeros(len(children) - 1, np.int64), _infinite_bias(children, self.kind)
+        total = 0
         with (
             (folder / "feature").open("wb") as feature,
-            entries.open("wb") as ends,
+            (folder / "entries").open("wb") as entries,
             (folder / "child").open("wb") as child,
             (folder / "weight").open("wb") as weight,
         ):
-            ends.write(np.zeros(1, np.int64).tobytes())
-            for node, part in merge_chunks(children, tasks, self._read, bias):
-                chunk[node] = len(part.feature)
-                feature.write(part.feature.tobytes())
-                ends.write((total + np.cumsum(part.count, dtype=np.int64)).tobytes())
-                child.write(part.child.tobytes())
-                weight.write(part.weight.tobytes())
-                total += len(part.weight)
-        for name, array in (("children", children), ("chunks", _offsets(chunk)), ("bias", bias)):
+            entries.write(np.zeros(1, np.int64).tobytes())
+            for node, chunk in merge_chunks(children, tasks, self._read, bias):
+                n_rows[node] = len(chunk.feature)
+                feature.write(chunk.feature.tobytes())
+                entries.write((total + np.cumsum(chunk.count, dtype=np.int64)).tobytes())
+                child.write(chunk.child.tobytes())
+                weight.write(chunk.weight.tobytes())
+                total += len(chunk.weight)
+        for name, array in (("children", children), ("chunks", _offsets(n_rows)), ("bias", bias)):
             (folder / name).write_bytes(array.tobytes())
         kinds = {"weight": self.kind.name, "bias": self.kind.name, "feature": "int32"}
         kinds["child"] = child_dtype(children).name
@@ -344,13 +293,14 @@ class DiskStore:
         assert self.file is not None
         offset, *sizes = self.offsets[_key(task)]
         self.file.seek(offset)
-        return _part(self.file.read(_length(sizes, self.kind)), sizes, self.kind)
+        content = self.file.read(_part_bytes(sizes, self.kind))
+        return _decode_part(content, sizes, self.kind)
 
 
 def merge_chunks(
     children: Ints, tasks: Sequence[Task], read: Callable[[Task], ChunkPart], bias: Reals
 ) -> Iterator[tuple[int, ChunkPart]]:
-    """Yield nodes with their complete chunks, in order; fills `bias`."""
+    """Yield each node with its complete chunk, in the order of nodes; fill `bias`."""
     kind, at = child_dtype(children), 0
     while at < len(tasks):
         node, parts, firsts = tasks[at].node, list[ChunkPart](), list[int]()
@@ -363,77 +313,30 @@ def merge_chunks(
 
 
 def join_parts(parts: Sequence[ChunkPart], firsts: Sequence[int], kind: Any) -> ChunkPart:
-    """Merge the parts of one node, sorted by feature, then by child."""
+    """Return the chunk of a node, merged from its parts and sorted by feature, then by child."""
     if len(parts) == 1:
-        part = parts[0]
-        return ChunkPart(part.feature, part.count, part.child.astype(kind), part.weight, part.bias)
+        return replace(parts[0], child=parts[0].child.astype(kind))
     feature = np.concatenate([np.repeat(part.feature, part.count) for part in parts])
-    places = [part.child + np.int64(first) for part, first in zip(parts, firsts, strict=True)]
+    children = [part.child + np.int64(first) for part, first in zip(parts, firsts, strict=True)]
     order = np.argsort(feature, kind="stable")
     distinct, count = np.unique(feature, return_counts=True)
-    child = np.concatenate(places)[order].astype(kind)
+    child = np.concatenate(children)[order].astype(kind)
     weight = np.concatenate([part.weight for part in parts])[order]
     bias = np.concatenate([part.bias for part in parts])
     return ChunkPart(distinct, count.astype(np.int32), child, weight, bias)
 
 
 def child_dtype(children: Ints) -> np.dtype[Any]:
-    """Smallest integer type for the index of a child within its parent."""
+    """Return the smallest integer type for the index of a child within its parent."""
     return np.dtype(np.min_scalar_type(max(int(np.diff(children).max(initial=1)) - 1, 0)))
 
 
-def digest(*arrays: Any) -> str:
-    """Digest of the types, shapes and contents of arrays."""
-    found = blake2b(digest_size=16)
-    for array in arrays:
-        whole = np.ascontiguousarray(array)
-        found.update(f"{whole.dtype.str}{whole.shape}".encode())
-        found.update(whole.view(np.uint8).data if whole.size else b"")
-    return found.hexdigest()
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise if the path is not a checkpoint folder."""
-    if (folder / "spool.json").exists():
-        return
-    if folder.is_file() or (
-        folder.is_dir() and set(os.listdir(folder)) - {LOCK_FILE, *_temporary_files(folder)}
-    ):
-        raise CheckpointError.foreign(os.fspath(folder))
-
-
-def _temporary_files(folder: Path) -> list[str]:
-    """Temporary files of a process that was killed while it wrote `spool.json`."""
-    return [name for name in os.listdir(folder) if is_temporary_of(name, "spool.json")]
-
-
-def _open_folder(folder: Path, work: dict[str, str]) -> None:
-    """Start a new folder, or check that an existing one is for the same training."""
-    head = folder / "spool.json"
-    for name in _temporary_files(folder):
-        os.unlink(folder / name)
-    if not head.exists():
-        atomic_write_bytes(head, json.dumps(work, indent=1).encode())
-        return
-    try:
-        was = json.loads(head.read_text())
-    except ValueError as fault:
-        raise CheckpointError.damaged(os.fspath(head), str(fault)) from None
-    except RecursionError:
-        raise CheckpointError.damaged(os.fspath(head), "it is nested too deep") from None
-    if not isinstance(was, dict):
-        raise CheckpointError.damaged(os.fspath(head), "it does not describe a fit")
-    for what, now in work.items():
-        if was.get(what) != now:
-            raise CheckpointError.of_other(os.fspath(folder), what, str(was.get(what)), now)
-
-
 def _scan_parts(file: BinaryIO, kind: Any) -> Iterator[tuple[Key, tuple[int, int, int, int], int]]:
-    """Yield the complete parts of a file: key, offset and sizes, and the end of the part."""
+    """Yield the complete parts of a file: key, offset and sizes, and end position of each."""
     end = 0
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         mark, node, first, *sizes, checksum = _HEAD.unpack(head)
-        length = _length(sizes, kind) if mark == _MARK else -1
+        length = _part_bytes(sizes, kind) if mark == _MARK else -1
         content = file.read(length) if length >= 0 else b""
         if len(content) != length or zlib.crc32(content) != checksum:
             return
@@ -441,29 +344,35 @@ def _scan_parts(file: BinaryIO, kind: Any) -> Iterator[tuple[Key, tuple[int, int
         yield (node, first), (start, *sizes), end
 
 
-def _length(sizes: Sequence[int], kind: Any) -> int:
+def _part_bytes(sizes: Sequence[int], kind: Any) -> int:
     features, weights, children = sizes
     return int(8 * features + (2 + kind.itemsize) * weights + kind.itemsize * children)
 
 
-def _part(content: bytes, sizes: Sequence[int], kind: Any) -> ChunkPart:
+def _decode_part(content: bytes, sizes: Sequence[int], kind: Any) -> ChunkPart:
     features, weights, children = sizes
-    found, at = list[Any](), 0
-    wanted = ((features, "<i4"), (features, "<i4"), (weights, "<u2"), (weights, kind))
-    for size, what in (*wanted, (children, kind)):
-        found.append(np.frombuffer(content, what, size, at))
-        at += found[-1].nbytes
-    return ChunkPart(*found)
+    counts_and_types = (
+        (features, "<i4"),
+        (features, "<i4"),
+        (weights, "<u2"),
+        (weights, kind),
+        (children, kind),
+    )
+    arrays, offset = list[Any](), 0
+    for count, dtype in counts_and_types:
+        arrays.append(np.frombuffer(content, dtype, count, offset))
+        offset += arrays[-1].nbytes
+    return ChunkPart(*arrays)
 
 
 def _map_layer(folder: Path, kinds: dict[str, str]) -> Layer:
-    """Memory-map a finished layer."""
-    found = {}
+    """Return a finished layer, memory-mapped from its files."""
+    arrays = {}
     for name in _ARRAYS:
         path, kind = folder / name, kinds.get(name, "int64")
-        empty = path.stat().st_size == 0  # a file without bytes cannot be mapped
-        found[name] = np.empty(0, kind) if empty else np.memmap(path, kind, mode="r")
-    return Layer.of(**found)
+        empty = path.stat().st_size == 0  # an empty file cannot be mapped
+        arrays[name] = np.empty(0, kind) if empty else np.memmap(path, kind, mode="r")
+    return Layer.of(**arrays)
 
 
 def _key(task: Task) -> Key:
@@ -476,7 +385,3 @@ def _infinite_bias(children: Ints, kind: Any) -> Reals:
 
 def _offsets(counts: Ints) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-
-
-def _concatenate(pieces: list[Any], kind: Any) -> Any:
-    return np.concatenate(pieces).astype(kind, copy=False) if pieces else np.empty(0, kind)

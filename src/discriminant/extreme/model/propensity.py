@@ -1,7 +1,7 @@
-"""Propensity of labels: the probability that a true label is recorded (Jain et al., 2016).
+"""Propensity of labels: the probability that a label is recorded for a row to which it applies.
 
-Annotators do not record all labels of a row, and rare ones are missed most. With N rows, of which
-N_l have the label l,
+The model is that of Jain et al. (2016). Annotators do not record every label that applies to a row,
+and they miss rare labels most often. If N_l of the N rows have the label l,
 
     p_l = 1 / (1 + C exp(-A log(N_l + B)))        C = (log N - 1) (B + 1)^A
 
@@ -21,10 +21,10 @@ from discriminant.table.blocks import Floats
 
 
 def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Return 1 / p_l (L,), at least one, of labels with `frequency` of the `rows` training rows.
+    """Return 1 / p_l for each label (L,), at least 1; `frequency` (L,) counts its training rows.
 
-    With fewer than three rows the formula would make C negative and rare labels more likely; then
-    1 is returned for every label.
+    With fewer than three rows, C would be negative and rare labels would be more likely to be
+    recorded. In that case 1 is returned for every label.
 
     Examples
     --------
@@ -39,5 +39,5 @@ def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float =
 
 
 def propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Return p_l (L,), between 0 and 1."""
+    """Return the propensity p_l of each label (L,), between 0 and 1."""
     return np.asarray(1.0 / inverse_propensity(frequency, rows=rows, a=a, b=b))

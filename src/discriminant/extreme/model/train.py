@@ -1,14 +1,16 @@
-"""Training of a label tree: in every node, a linear classifier for each child.
+"""Training of a label tree: a linear classifier for each child of every node.
 
-In a node each child is separated from its siblings: of the rows that reach the node, those with a
-label below the child are its positives. For child k, t = +-1 and cost c,
+A classifier separates a child of a node from its siblings. It is trained on the rows that reach the
+node; the positives are the rows with a label below the child. With t = 1 for positives, t = -1 for
+other rows, and cost c, it is the solution of
 
     squared hinge    least of (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
     logistic         least of (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-t (x.w + b)))
 
-c is the cost, times the row's weight, times (for a positive) the weight of its label. Weights of at
-most the threshold are dropped. With the squared hinge this is a support vector machine whose
-intercept is the weight of a column of ones, penalised like the other weights.
+The cost c of a row is the option `cost` times the weight of the row; for a positive, also times the
+weight of its label. Weights w of at most the threshold in absolute value are dropped. With the
+squared hinge, a classifier is a support vector machine whose intercept b is penalised like the
+weights.
 
 All nodes of a level are independent, and so are the children of one node, in blocks of eight:
 
@@ -16,14 +18,15 @@ All nodes of a level are independent, and so are the children of one node, in bl
     part      result of a task: the columns of some children in the node's chunk
     layer     the parts of a level, assembled in the order of nodes
 
-So the model does not depend, to the last bit, on the number of threads or on interruptions. A child
-without siblings is certain, and nothing is trained for it. A node that no row reaches rejects all
-of its children: bias -1.
+Therefore the number of threads and interruptions do not change the model, not even in the last bit.
+A child without siblings needs no classifier. If no row reaches a node, its children have no weights
+and the bias -1, so that they are rejected.
 
-`estimate_tree` predicts size and training time from a few tasks. Within a level, weights and
-seconds are proportional to the work of a task (values read by one sweep). A random sample of the
-tasks of each level is trained, at least eight of them and a given share of the work, and scaled up
-by the ratio of all work to theirs: a tree of a single large node is trained completely.
+`estimate_tree` predicts size and training time from a sample of tasks. It assumes that, within a
+level, the number of weights and the time are proportional to the work of a task (the number of
+values that one sweep reads). A random sample of the tasks of each level is trained: at least eight
+of them, and at least a given share of the work. The results are multiplied by the ratio of all work
+to that of the sample. A tree with a single large node is trained completely.
 """
 
 from __future__ import annotations
@@ -35,19 +38,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
+from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
 from discriminant.extreme.model.layer_store import (
     ChunkPart,
     DiskStore,
     LayerStore,
     MemoryStore,
     child_dtype,
-    digest,
 )
 from discriminant.extreme.model.partition import hash_integers
 from discriminant.extreme.model.tasks import (
@@ -60,15 +64,14 @@ from discriminant.extreme.model.tasks import (
     rows_by_level,
     total_work,
 )
-from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
 from discriminant.numba_cache import log_slow_compilation
 
 Loss = Literal["squared_hinge", "logistic"]
-Progress = Callable[[int, int], object]  # work done, total work
+Progress = Callable[[int, int], object]  # called with the work done and the total work
 
-_MIN_WORK = 200_000  # work of the tasks that are submitted to a thread together
-_TASK_OVERHEAD = 200  # work added per task: it takes time even if no row reaches it
-_POLL_SECONDS = 0.5  # interval at which interrupts are noticed
+_MIN_WORK = 200_000  # tasks are submitted to a thread together up to this amount of work
+_TASK_OVERHEAD = 200  # work added to each task: it takes time even if no row reaches the node
+_POLL_SECONDS = 0.5  # seconds between checks for interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +80,17 @@ class TrainingSettings:
 
     loss: Loss = "squared_hinge"
     cost: float = 1.0  # weight of the loss of a row, relative to |w|^2 / 2
-    tolerance: float = 0.1  # on projected gradients; the solution is exact in the limit 0
-    max_sweeps: int = 20  # passes over the rows; Newton steps for the logistic loss
-    threshold: float = 0.1  # weights of at most this size are dropped
+    # tolerance for projected gradients; the solution is exact as it approaches 0
+    tolerance: float = 0.1
+    # largest number of passes over the rows, or of Newton steps for the logistic loss
+    max_sweeps: int = 20
+    threshold: float = 0.1  # weights of at most this absolute value are dropped
     precision: Literal["float32", "float64"] = "float32"
     seed: int = 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Floating-point type of the computation and of the weights."""
+        """Floating-point type for training and for the stored weights."""
         return np.dtype(self.precision)
 
 
@@ -109,8 +114,8 @@ def train_tree(
     rows : csr_matrix of shape (N, d)
         Features.
     labels : csr_matrix of shape (N, L)
-        An entry where the row has the label; its value is the weight of the row as an example of
-        the label: usually 1, or 1 / propensity so that rare labels count more.
+        Has an entry where a row has a label. The value is the weight of the row as an example of
+        the label: usually 1, or 1 / propensity so that rare labels have more weight.
     settings : TrainingSettings
         Options of the classifiers.
     weight : ndarray of shape (N,), optional
@@ -146,7 +151,7 @@ def train_tree(
 def _train_layer(
     problem: LevelProblem, level: int, *, store: LayerStore, workers: Workers
 ) -> Layer:
-    """Load a finished layer from the store, or train the parts that it lacks."""
+    """Return the layer of a level: load it if it is finished, else train the missing parts."""
     tasks = make_tasks(level, problem.children, problem.above, problem.rows.indptr)
     total = sum(task.work for task in tasks)
     layer = store.load_layer(level)
@@ -168,31 +173,40 @@ def fingerprint(
     settings: TrainingSettings,
     weight: Reals | None = None,
 ) -> dict[str, str]:
-    """Digests of everything that determines a tree."""
+    """Return digests of everything that determines a tree, for the header of a checkpoint."""
     import numba
 
     from discriminant.numba_cache import source_stamp
 
     return {
         "settings": " ".join(f"{name}={value}" for name, value in asdict(settings).items()),
-        "rows": digest(np.array(rows.shape), rows.indptr, rows.indices, rows.data),
-        "labels": digest(np.array(labels.shape), labels.indptr, labels.indices, labels.data),
-        "partition": digest(partition.label_of, *partition.levels),
-        "weight": "1" if weight is None else digest(weight),
+        "rows": _digest(np.array(rows.shape), rows.indptr, rows.indices, rows.data),
+        "labels": _digest(np.array(labels.shape), labels.indptr, labels.indices, labels.data),
+        "partition": _digest(partition.label_of, *partition.levels),
+        "weight": "1" if weight is None else _digest(weight),
         "numba": str(numba.__version__),
         "loops": source_stamp()[:16],
     }
+
+
+def _digest(*arrays: Any) -> str:
+    """Return a digest of the types, shapes and contents of arrays, without copying them."""
+    digest = blake2b(digest_size=16)
+    for array in map(np.ascontiguousarray, arrays):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelProblem:
     """Data shared by the tasks of one level."""
 
-    rows: sparse.csr_matrix  # (N, d)
-    weight: Reals | None  # (N,)
+    rows: sparse.csr_matrix  # (N, d) features
+    weight: Reals | None  # (N,) row weights; None if all are 1
     above: NodeRows
     below: NodeRows
-    children: Ints  # (P + 1,)
+    children: Ints  # (P + 1,) offsets of the children of each node
     settings: TrainingSettings
 
     def solve(self, task: Task, scratch: Scratch, stop: Ints) -> ChunkPart:
@@ -224,17 +238,20 @@ class LevelProblem:
         )
 
     def warm_up_problem(self) -> LevelProblem:
-        """A tiny problem with arrays of the same types, to compile the kernels with."""
-        one, kind = np.array([0, 1]), self.above.rows.dtype
+        """Return a tiny problem with arrays of the same types, for compiling the kernels."""
+        starts, kind = np.array([0, 1]), self.above.rows.dtype
         weight = None if self.below.weight is None else np.ones(1, self.below.weight.dtype)
-        above = NodeRows(one, np.zeros(1, kind), weight)
+        above = NodeRows(starts, np.zeros(1, kind), weight)
         below = NodeRows(np.array([0, 1, 1]), np.zeros(1, kind), weight)
         settings = replace(self.settings, max_sweeps=1)
         own = None if self.weight is None else np.ones_like(self.weight)
         return LevelProblem(self.rows, own, above, below, np.array([0, 2]), settings)
 
     def _positives(self, task: Task) -> tuple[Ints, Ints, Reals]:
-        """Offsets of each child's positives, the positives, and their weights (empty if all 1)."""
+        """Return the positives of each child: offsets, rows and weights.
+
+        The weights are empty if neither rows nor labels have weights.
+        """
         bounds = self.below.starts[task.first : task.last + 1]
         weight = np.empty(0, np.float64)
         if self.below.weight is not None:
@@ -244,7 +261,11 @@ class LevelProblem:
         return bounds - bounds[0], self.below.rows[bounds[0] : bounds[-1]], weight
 
     def _inverse_costs(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
-        """1 / (2 c) of rows as negatives and space for (row, child); or empty and one number."""
+        """Return 1 / (2 c) of each row as a negative, and a work array (rows, 8).
+
+        If neither rows nor labels have weights, return an empty array, and an array with the only
+        value of 1 / (2 c).
+        """
         if self.below.weight is None and self.weight is None:
             return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)
         weight = np.ones(len(members)) if self.weight is None else self.weight[members]
@@ -253,36 +274,35 @@ class LevelProblem:
         )
 
     def _seeds(self, task: Task) -> Ints:
-        """One seed per block, from the seed of the tree and the position of the block."""
+        """Return one seed per block, from the seed of the tree and the position of the block."""
+        place = self.settings.seed, task.level, task.node
         blocks = range(task.block, task.block + n_blocks(task.first, task.last))
-        seed = self.settings.seed
-        seeds = [hash_integers(seed, task.level, task.node, block) for block in blocks]
-        return np.array(seeds, np.uint64)
+        return np.array([hash_integers(*place, block) for block in blocks], np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scratch:
-    """Work arrays of one thread; every task restores their initial values."""
+    """Work arrays of one thread. Every task resets them to their initial values."""
 
-    local_of: Ints  # (d,) -1
-    place_of: Ints  # (N,) -1
-    seen: Ints  # (d / 64 + 1,) 0
+    local_of: Ints  # (d,) initially -1
+    place_of: Ints  # (N,) initially -1
+    seen: Ints  # (d / 64 + 1,) initially 0
 
     @classmethod
     def of(cls, shape: tuple[int, int]) -> Scratch:
-        """Allocate work arrays for (N, d) rows."""
+        """Allocate work arrays for rows of shape (N, d)."""
         n, d = shape
         seen = np.zeros(d // 64 + 1, np.uint64)
         return cls(np.full(d, -1, np.int32), np.full(n, -1, np.int32), seen)
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints]:
-        """The arrays in the order of the kernels' arguments."""
+        """The arrays, in the order in which the kernels expect them."""
         return self.local_of, self.place_of, self.seen
 
 
 class Workers:
-    """Thread pool that solves tasks and reports progress."""
+    """Thread pool that runs tasks and reports progress."""
 
     def __init__(
         self, shape: tuple[int, int], threads: int | None, progress: Progress | None, total: int
@@ -292,16 +312,16 @@ class Workers:
         self.local, self.stop = threading.local(), np.zeros(1, np.int8)
 
     def report(self, work: int) -> None:
-        """Add finished work and call the progress callback."""
+        """Add to the work done, and call the progress callback."""
         self.done += work
         if self.progress is not None and work:
             self.progress(self.done, self.total)
 
     def run(self, problem: LevelProblem, tasks: Sequence[Task], store: LayerStore) -> None:
-        """Solve all tasks, the largest first, and store their parts.
+        """Run all tasks, the largest first, and store their parts.
 
-        After an interrupt or an error it waits for the current sweeps, not for whole nodes; parts
-        finished before stay in the store.
+        After an interrupt or an error, running tasks stop at the end of their current sweep. Parts
+        that were finished before stay in the store.
         """
         if not tasks:
             return
@@ -329,7 +349,7 @@ class Workers:
                 raise
 
     def _run_bundle(self, problem: LevelProblem, tasks: Sequence[Task], store: LayerStore) -> int:
-        """Solve some tasks and return the work done; a stopped task stores nothing."""
+        """Run some tasks and return the work done; a task that is stopped stores nothing."""
         if not hasattr(self.local, "scratch"):
             self.local.scratch = Scratch.of(self.shape)
         done = 0
@@ -343,7 +363,10 @@ class Workers:
 
 
 def bundle_tasks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Group tasks, the largest first: submitting a small task takes longer than solving it."""
+    """Group tasks into bundles, the largest tasks first.
+
+    Submitting a small task on its own would take longer than running it.
+    """
     bundle, work = list[Task](), 0
     for task in sorted(tasks, key=lambda task: -task.work):
         bundle.append(task)
@@ -362,23 +385,25 @@ def _reject_all(task: Task, kind: Any) -> ChunkPart:
 
 
 def _drop_rows(labels: sparse.csr_matrix, dropped: Reals) -> sparse.csr_matrix:
-    """Remove the labels of some rows, which then reach no node."""
-    kept = np.repeat(~dropped, np.diff(labels.indptr))
-    starts = np.concatenate([[0], np.cumsum(kept)])[labels.indptr]
-    return sparse.csr_matrix((labels.data[kept], labels.indices[kept], starts), shape=labels.shape)
+    """Return the label matrix without the labels of dropped rows, which then reach no node."""
+    stays = np.repeat(~dropped, np.diff(labels.indptr))
+    starts = np.concatenate([[0], np.cumsum(stays)])[labels.indptr]
+    return sparse.csr_matrix(
+        (labels.data[stays], labels.indices[stays], starts), shape=labels.shape
+    )
 
 
-_MIN_TASKS = 8  # tasks of a level that are tried: nodes differ
+_MIN_TASKS = 8  # smallest number of tasks to sample from a level, since nodes differ
 
 
 @dataclass(frozen=True, slots=True)
 class TreeEstimate:
     """Estimated size and training time of one tree."""
 
-    weights: int  # entries
-    rows: int  # (chunk, feature) pairs
-    size: int  # bytes of the layers
-    seconds: float  # training time of one thread
+    weights: int  # number of stored weights
+    rows: int  # number of rows of chunks: (chunk, feature) pairs
+    size: int  # size of the layers in bytes
+    seconds: float  # training time with one thread
 
 
 def estimate_tree(
@@ -389,7 +414,7 @@ def estimate_tree(
     settings: TrainingSettings,
     share: float = 0.05,
 ) -> TreeEstimate:
-    """Estimate size and training time from a `share` of the work."""
+    """Estimate size and training time by training a `share` of the work."""
     weights, pairs, size, seconds = 0.0, 0.0, 0.0, 0.0
     for level, (above, below) in enumerate(pairwise(rows_by_level(partition, labels))):
         children = child_offsets(partition, level)
@@ -409,18 +434,21 @@ def estimate_tree(
 
 @dataclass(slots=True)
 class TrialTotals:
-    """Totals over the tasks that were tried."""
+    """Totals over the sampled tasks."""
 
     weights: int = 0
     rows: int = 0
-    bits: int = 0  # bytes of the children if stored as bitmaps
+    bits: int = 0  # size in bytes of the children if stored as bitmaps
     seconds: float = 0.0
 
 
 def _run_trial(
     problem: LevelProblem, tasks: Sequence[Task], share: float
 ) -> tuple[float, TrialTotals]:
-    """Ratio of all work to that of the tasks tried, and the totals over these."""
+    """Train a sample of tasks.
+
+    Return the ratio of all work to that of the sample, and the totals over the sample.
+    """
     total, trial = sum(task.work for task in tasks), TrialTotals()
     if not total:
         return 0.0, trial

@@ -1,1 +1,1 @@
-"""Rules of Gaussian classes, fitted from moments."""
+"""Gaussian models: LDA, QDA, RDA and Fisher's discriminant, fitted from class moments."""

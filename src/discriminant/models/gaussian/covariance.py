@@ -1,17 +1,22 @@
 """Covariances from scatter matrices: denominators, shrinkage, factorisation and rank deficiency.
 
-    unbiased     W / (n - K)             W_k / (n_k - 1)           weights count rows
+The pooled covariance is the pooled scatter W, and the covariance of class k the scatter W_k, over
+a denominator. With n_k the weight of class k and n the weight of all K classes:
+
+    unbiased     W / (n - K)             W_k / (n_k - 1)           weights are numbers of rows
     reliability  W / sum(n_k - q_k/n_k)  W_k / (n_k - q_k/n_k)     q_k the sum of squared weights
     ml           W / n                   W_k / n_k
 
+A covariance S of d features may be shrunk toward a target T, by an amount s:
+
     S(s) = (1 - s) S + s T,   T = diag S, or (tr S / d) I, or I
 
-Priors never enter here. The best s by Ledoit and Wolf (2004, "A well-conditioned estimator for
-large-dimensional covariance matrices", eq. 14) or by OAS (Chen et al. 2010, eq. 23) follows from
-sums: see `ledoit_wolf` and `oas`.
+Priors have no influence on covariances. The optimal s by Ledoit and Wolf (2004, "A well-conditioned
+estimator for large-dimensional covariance matrices", eq. 14) or by OAS (Chen et al. 2010, eq. 23)
+follows from moments: see `ledoit_wolf` and `oas`.
 
-A `Metric` is a factorised covariance, which measures distances and solves. With u = offset * root
-and the columns of `basis` b_i:
+A `Metric` is a factorised covariance: it computes Mahalanobis distances and solves linear systems.
+With u = offset * root, and b_i the columns of B, the `basis`:
 
     distance^2 = rest * (|u|^2 - |u B|^2)  +  sum_i gain_i (u . b_i)^2
 
@@ -19,21 +24,25 @@ and the columns of `basis` b_i:
     diagonal  no basis, rest 1, root 1/sd
     wide      rest 1, B orthonormal: a diagonal plus a few directions, never a d x d matrix
 
-Rank is determined on standardised columns, relative to the largest eigenvalue, so that the unit of
-a column never matters. Where a covariance has no inverse, a warning names the columns:
+The rank is that of standardised columns, relative to the largest eigenvalue, so it does not depend
+on the units of the columns. Where a covariance has no inverse, or an inaccurate one, a warning
+names the columns, and the covariance is treated as follows:
 
-    a column constant in all rows              left out
-    a column that varies only between classes  kept, with a small floor of variance: it decides
-    a column constant in one class             takes the pooled variance there, since one class
-                                               alone is no evidence that it never varies
-    a dependence that no class mean breaks     its direction is left out, as MASS does; where each
-                                               class has a covariance, a column for all classes
-    one direction that only means break        kept with a floor, as for a column
-    many of them, or too few rows              shrunk toward the diagonal by OAS
-    fewer than two rows per column             used as it is
+    a column constant in all rows              the column is left out
+    a column that varies only between classes  it gets a very small variance, so that it determines
+                                               the class
+    a column constant in one class only        it gets the pooled variance in that class, since the
+                                               rows of one class do not show that it never varies
+    columns linearly dependent in all rows,    the direction is left out, as in MASS; if each class
+      class means included                     has its own covariance, all classes drop one column
+    one dependence within classes that the     the direction gets a very small variance, as for a
+      class means do not satisfy               column that varies only between classes
+    several such dependences, or too few rows  the covariance is shrunk toward its diagonal by OAS
+    invertible, but fewer than two rows per    the covariance is used unchanged
+      column
 
-The scatter about class means of n rows in K classes has rank n - K at most. Directions beyond it
-say nothing about the columns, however few they are.
+The scatter about class means of n rows in K classes has a rank of at most n - K. So a lower rank
+than the number of columns shows dependent columns only if n - K is large enough.
 """
 
 from __future__ import annotations
@@ -71,7 +80,10 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
-    """(K,) divisor of each class scatter; zero or less where a class has too little weight."""
+    """Return the (K,) denominators of the class covariances.
+
+    A denominator is zero or negative if the class has too little weight for a covariance.
+    """
     weight = moments.weight
     if denominator == "ml":
         return weight
@@ -82,7 +94,7 @@ def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
 
 
 def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
-    """Divisor of the pooled scatter; an error if only rounding of the weights is left."""
+    """Return the denominator of the pooled covariance; raise if it is zero up to rounding."""
     total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
     weight = float(moments.weight.sum())
     if total <= 64 * _EPS * weight:
@@ -91,13 +103,19 @@ def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
 
 
 def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """(d, d) within-class covariance in units of the anchor; (d,) from diagonal moments."""
+    """Return the (d, d) pooled covariance, in units of the anchor.
+
+    Moments of detail 'diagonal' give only the (d,) variances.
+    """
     return np.asarray(moments.pooled / pooled_degrees(moments, denominator))
 
 
 def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """(K, d, d) covariance of each class, all heavy enough to have one, in units of the anchor."""
-    if not moments.holds("class"):
+    """Return the (K, d, d) covariances of the classes in units of the anchor.
+
+    Every class must have a positive denominator (`class_degrees`).
+    """
+    if not moments.has("class"):
         raise MomentsMismatchError.needs_detail(
             "A covariance for each class", "class", moments.detail
         )
@@ -105,19 +123,25 @@ def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiase
 
 
 def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Floats) -> Floats:
-    """(1 - amount) covariance + amount target; one matrix (d, d), or K and perhaps K amounts."""
+    """Return the shrunk covariance, (1 - amount) covariance + amount target.
+
+    `covariance` is (d, d) or (K, d, d). If it is (K, d, d), `amount` may be (K,).
+    """
     if not np.any(amount):
         return covariance
     diagonal = np.diagonal(covariance, axis1=-2, axis2=-1)
-    each = np.asarray(amount)[..., None]
-    shrunk = (1.0 - each[..., None]) * covariance
+    amounts = np.asarray(amount)[..., None]
+    shrunk = (1.0 - amounts[..., None]) * covariance
     d = np.arange(diagonal.shape[-1])
-    shrunk[..., d, d] += each * target_diagonal(diagonal, target, unit)
+    shrunk[..., d, d] += amounts * target_diagonal(diagonal, target, unit)
     return shrunk
 
 
 def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
-    """The diagonal of the target, in units of the anchor."""
+    """Return the diagonal of the shrinkage target of a covariance, in units of the anchor.
+
+    `diagonal` is the diagonal of the covariance.
+    """
     if target == "diagonal":
         return diagonal
     relative = (unit / unit.max()) ** 2
@@ -128,19 +152,23 @@ def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
 
 
 def best_shrinkage(moments: ClassMoments, rule: Best, target: Target) -> float:
-    """Shrinkage of the pooled covariance that is best by Ledoit and Wolf ('auto') or OAS."""
+    """Return the optimal shrinkage of the pooled covariance by Ledoit-Wolf ('auto') or OAS."""
     fourth = None if moments.fourth is None else moments.fourth.sum(axis=0)
-    return _best(moments, moments.pooled, float(moments.weight.sum()), fourth, rule, target)
+    weight = float(moments.weight.sum())
+    return _optimal_shrinkage(moments, moments.pooled, weight, fourth, rule, target)
 
 
 def best_shrinkages(moments: ClassMoments, rule: Best, target: Target) -> Floats:
-    """(K,) best shrinkage of the covariance of each class, from its own rows."""
+    """Return the (K,) optimal shrinkages of the class covariances, each from the rows of the class.
+
+    The formula is that of Ledoit and Wolf ('auto') or OAS.
+    """
     fourth = [None] * len(moments.labels) if moments.fourth is None else moments.fourth
-    each = zip(moments.scatter, moments.weight.tolist(), fourth, strict=True)
-    return np.array([_best(moments, *of_class, rule, target) for of_class in each])
+    classes = zip(moments.scatter, moments.weight.tolist(), fourth, strict=True)
+    return np.array([_optimal_shrinkage(moments, *sums, rule, target) for sums in classes])
 
 
-def _best(
+def _optimal_shrinkage(
     moments: ClassMoments,
     scatter: Floats,
     weight: float,
@@ -163,14 +191,19 @@ def _best(
 
 
 def shrinkage_terms(covariance: Floats) -> tuple[float, float, int]:
-    """Terms of a covariance in the formulas of shrinkage: |S|^2, tr S and d."""
+    """Return the terms of the shrinkage formulas: |S|^2, tr S and d of a (d, d) covariance S."""
     return float((covariance**2).sum()), float(np.trace(covariance)), len(covariance)
 
 
 def ledoit_wolf(squares: float, trace: float, d: int, weight: float, fourth: float) -> float:
-    """Best shrinkage toward (tr S / d) I; `fourth` is the sum over rows of |z|^4.
+    """Return the optimal shrinkage toward (tr S / d) I by Ledoit and Wolf.
 
-    beta = (fourth / n - |S|^2) / (n d),  delta = (|S|^2 - tr(S)^2 / d) / d,  min(beta, delta)/delta
+    It is min(beta, delta) / delta with
+
+        beta = (fourth / n - |S|^2) / (n d)        delta = (|S|^2 - tr(S)^2 / d) / d
+
+    where `squares` is |S|^2, `trace` tr S, `weight` n, and `fourth` the sum over rows of |z|^4 for
+    centred rows z.
     """
     beta = (fourth / weight - squares) / (weight * d)
     delta = (squares - trace**2 / d) / d
@@ -178,15 +211,21 @@ def ledoit_wolf(squares: float, trace: float, d: int, weight: float, fourth: flo
 
 
 def oas(squares: float, trace: float, d: int, weight: float) -> float:
-    """Oracle-approximating shrinkage toward (tr S / d) I, for Gaussian rows."""
+    """Return the oracle-approximating shrinkage (OAS) toward (tr S / d) I, for Gaussian rows.
+
+    `squares` is |S|^2, `trace` is tr S.
+    """
     alpha = squares / d**2
     mu2 = (trace / d) ** 2
-    below = (weight + 1.0) * (alpha - mu2 / d)
-    return 1.0 if below <= 0 else min((alpha + mu2) / below, 1.0)
+    denominator = (weight + 1.0) * (alpha - mu2 / d)
+    return 1.0 if denominator <= 0 else min((alpha + mu2) / denominator, 1.0)
 
 
 def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
-    """Scale of the columns; on standardised columns the diagonal target is I."""
+    """Return the (d,) scales of the columns.
+
+    If the columns are divided by them, the target is a multiple of the identity.
+    """
     if target == "diagonal":
         sd = np.sqrt(variance)
         return np.asarray(np.where(sd > 0, sd, 1.0))
@@ -195,80 +234,92 @@ def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
 
 _TINY = float(np.finfo(np.float64).tiny)
 
-Driver = Literal["gesdd", "gesvd"]  # of LAPACK: the quick one, or the one closest to exact
+Driver = Literal["gesdd", "gesvd"]  # LAPACK's SVD: the fast one, or the most accurate one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """Distances in a covariance of d features."""
+    """Factorised covariance of d features, for Mahalanobis distances and linear systems.
 
-    root: Floats  # (d,)
+    The module docstring defines `root`, `basis`, `gain` and `rest` by the formula of the distance.
+    """
+
+    root: Floats  # (d,) factors of the offsets; not used if `rest` is 0
     basis: Floats  # (d, r)
     gain: Floats  # (r,)
-    rest: float  # 0 or 1
+    rest: float  # 0 or 1: factor of the squared length outside the span of the basis
     logdet: float
-    shrunk: float = 0.0  # how far the covariance had to go to its diagonal to have an inverse
+    shrunk: float = 0.0  # shrinkage toward the diagonal that made the covariance invertible
 
     def squared_distances(self, offsets: Floats) -> Floats:
-        """(n,) squared distances of offsets (n, d) from zero."""
+        """Return the (n,) squared Mahalanobis lengths of the rows of `offsets` (n, d)."""
         u = self._rooted(offsets)
-        along = u @ self.basis
-        inside = np.vecdot(along * self.gain if self.rest else along, along)
+        projected = u @ self.basis
+        inside = np.vecdot(projected * self.gain if self.rest else projected, projected)
         if not self.rest:
             return np.asarray(inside)
-        if along.size:  # what is outside is taken apart, not as a difference of large squares
-            u = u - along @ self.basis.T
+        if projected.size:  # the residual itself is squared: a difference of squares would cancel
+            u = u - projected @ self.basis.T
         return np.asarray(self.rest * np.vecdot(u, u) + inside)
 
     def write_squared_distances(self, offsets: Floats, *, out: Floats) -> None:
-        """Squared distances of offsets (d, n), a column each, from zero; into `out` (n,)."""
+        """Write the squared lengths of the columns of `offsets` (d, n) to `out` (n,)."""
         if self.rest:
             out[:] = self.squared_distances(offsets.T)
             return
-        along = np.matmul(self.basis.T, offsets)
-        np.square(along, out=along).sum(axis=0, out=out)
+        projected = np.matmul(self.basis.T, offsets)
+        np.square(projected, out=projected).sum(axis=0, out=out)
 
     def solve(self, offsets: Floats) -> Floats:
-        """(n, d) offsets times the inverse covariance."""
+        """Return the (n, d) offsets times the inverse covariance."""
         u = self._rooted(offsets)
-        along = u @ self.basis
+        inside = u @ self.basis
         if not self.rest:
-            return np.asarray((along * self.gain) @ self.basis.T * self.root)
-        outside = u - along @ self.basis.T
-        return np.asarray((self.rest * outside + (along * self.gain) @ self.basis.T) * self.root)
+            return np.asarray((inside * self.gain) @ self.basis.T * self.root)
+        outside = u - inside @ self.basis.T
+        return np.asarray((self.rest * outside + (inside * self.gain) @ self.basis.T) * self.root)
 
     def whiten(self, offsets: Floats) -> Floats:
-        """(n, m) whitened offsets (n, d): Euclidean distances between them are distances here."""
+        """Return the (n, m) whitened offsets.
+
+        Their Euclidean lengths are the Mahalanobis lengths of the rows of `offsets` (n, d).
+        """
         u = self._rooted(offsets)
-        along = u @ self.basis
+        projected = u @ self.basis
         if not self.rest:
-            return np.asarray(along * np.sqrt(self.gain))
-        return np.asarray(u + (along * (np.sqrt(self.gain) - 1.0)) @ self.basis.T)
+            return np.asarray(projected * np.sqrt(self.gain))
+        return np.asarray(u + (projected * (np.sqrt(self.gain) - 1.0)) @ self.basis.T)
 
     def directions(self, whitened: Floats) -> Floats:
-        """(d, r) directions for offsets of directions (m, r) for whitened offsets."""
+        """Return the (d, r) directions for offsets, given the directions for whitened offsets.
+
+        Projections are equal: offsets on the result, and whitened offsets on `whitened` (m, r).
+        """
         if not self.rest:
             return np.asarray((self.basis * np.sqrt(self.gain)) @ whitened)
-        along = (self.basis.T @ whitened) * (np.sqrt(self.gain) - 1.0)[:, None]
-        return np.asarray((whitened + self.basis @ along) * self.root[:, None])
+        projected = (self.basis.T @ whitened) * (np.sqrt(self.gain) - 1.0)[:, None]
+        return np.asarray((whitened + self.basis @ projected) * self.root[:, None])
 
     def covariance(self) -> Floats:
-        """(d, d) the covariance itself."""
-        spread = self.sample(np.eye(len(self.root)))
-        return np.asarray(spread.T @ spread)
+        """Return the (d, d) covariance."""
+        root = self.sample(np.eye(len(self.root)))
+        return np.asarray(root.T @ root)
 
     def sample(self, normal: Floats) -> Floats:
-        """(n, d) offsets with this covariance, from (n, d) independent standard normal numbers."""
+        """Return (n, d) random offsets with this covariance, given standard normal (n, d)."""
         if not self.rest:
-            back = self._unwhitening()
-            return np.asarray(normal[:, : len(back)] @ back)
-        along = normal @ self.basis
+            unwhiten = self._unwhitening()
+            return np.asarray(normal[:, : len(unwhiten)] @ unwhiten)
+        projected = normal @ self.basis
         stretch = 1.0 / np.sqrt(self.gain) - 1.0 / np.sqrt(self.rest)
-        spread = normal / np.sqrt(self.rest) + (along * stretch) @ self.basis.T
-        return np.asarray(spread * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
+        sample = normal / np.sqrt(self.rest) + (projected * stretch) @ self.basis.T
+        return np.asarray(sample * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
 
     def expression(self, apart: Expression, u: Expression, name: str) -> Expression:
-        """(1,) squared length of `apart`, the offsets `u` less a mean, as an expression."""
+        """Return the squared Mahalanobis length of `apart`, as an expression.
+
+        `apart` is the offsets `u` minus a class mean. `name` is the name of the class.
+        """
         if not self.rest:
             apart = apart.with_name(f"apart_{name}", u.components)
             along = apart.affine((self.basis * np.sqrt(self.gain)).T, np.zeros(len(self.gain)))
@@ -284,14 +335,17 @@ class Metric:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a metric, or None."""
+        """Return why these fields do not form a valid metric, or None if they do."""
         root, basis, gain = parts["root"], parts["basis"], parts["gain"]
         if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
             return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"
-        return non_finite_reason("basis", basis)
+        return non_finite_message("basis", basis)
 
     def _unwhitening(self) -> Floats:
-        """(r, d) from whitened numbers back to offsets; units are taken out before the inverse."""
+        """Return the (r, d) matrix that maps whitened offsets back to offsets.
+
+        It is the pseudo-inverse of the whitening matrix, computed with rows of length one.
+        """
         scaled = self.basis * np.sqrt(self.gain)
         size = np.sqrt(np.einsum("ir,ir->i", scaled, scaled))
         per_unit = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
@@ -301,85 +355,100 @@ class Metric:
         return offsets * self.root if self.rest else offsets
 
 
-def non_finite_reason(name: str, values: Floats) -> str | None:
-    """Return a message if an array of a stored rule has values that are not finite, or None."""
+def non_finite_message(name: str, values: Floats) -> str | None:
+    """Return a message if the array `name` has values that are not finite, else None."""
     count = int((~np.isfinite(values)).sum())
     return f"{name} has {count} of {values.size} values that are not finite" if count else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankDeficiency:
-    """Rank, condition and null directions of a nearly singular covariance."""
+    """Rank, condition and null directions of a nearly singular covariance of d columns."""
 
     rank: int
-    condition: float  # of the standardised columns
-    null: Floats  # (d, m) directions of no variance, in standardised columns
-    weakest: Floats  # (d, max(m, 1)) the null directions, or the one of least variance
-    sd: Floats  # (d,)
+    condition: float  # condition number of the correlation matrix
+    null: Floats  # (d, m) directions without variance, for standardised columns
+    weakest: Floats  # (d, max(m, 1)) null directions or, if none, the direction of least variance
+    sd: Floats  # (d,) standard deviations of the columns
 
 
 def diagonal_metric(variance: Floats) -> Metric:
-    """Metric of independent features; a feature without variance is ignored."""
-    some = variance > 0
-    root = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=some)
-    logdet = float(np.log(variance[some]).sum())
+    """Return the metric of uncorrelated features. Features with a variance of 0 are left out."""
+    positive = variance > 0
+    root = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=positive)
+    logdet = float(np.log(variance[positive]).sum())
     return Metric(root, np.zeros((len(variance), 0)), np.zeros(0), 1.0, logdet)
 
 
 def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]:
-    """Metric of a (d, d) covariance with a positive diagonal, or its rank deficiency.
+    """Return the metric and the rank deficiency of a (d, d) covariance with a positive diagonal.
 
-    Both are returned if it can be solved, but with fewer than six digits.
+    The metric is None if the covariance is singular. The deficiency is None if solutions have six
+    or more correct digits. A covariance that is invertible but less accurate has both.
     """
     d = len(covariance)
-    sd = np.sqrt(np.diagonal(covariance))
-    standard = covariance / sd[:, None] / sd
-    low, fault = lapack.dpotrf(standard, lower=True)
-    if fault:
-        return None, _deficiency(standard, sd)
-    norm = float(np.abs(standard).sum(axis=0).max())
-    reciprocal, _ = lapack.dpocon(low, norm, uplo="L")
+    standard, sd, lower, reciprocal = standard_cholesky(covariance)
     if reciprocal < 4 * d * _EPS:
         return None, _deficiency(standard, sd)
-    # LAPACK's own triangular inverse: a solve against the identity keeps a busy machine waiting.
-    whiten = lapack.dtrtri(low, lower=True)[0].T / sd[:, None]
-    logdet = 2 * float(np.log(np.diagonal(low)).sum() + np.log(sd).sum())
+    # The triangular inverse of LAPACK is faster on a busy machine than solving for the identity.
+    whiten = lapack.dtrtri(lower, lower=True)[0].T / sd[:, None]
+    logdet = 2 * float(np.log(np.diagonal(lower)).sum() + np.log(sd).sum())
     metric = Metric(np.ones(d), whiten, np.ones(d), 0.0, logdet)
     doubtful = reciprocal < 1e-10
     return metric, _deficiency(standard, sd) if doubtful else None
 
 
-def subspace_metric(
-    covariance: Floats, lost: RankDeficiency, floor: npt.NDArray[np.float64]
-) -> Metric:
-    """Metric without the null directions, except those given a positive floor of variance.
+def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Return the correlation matrix, the sds, the Cholesky factor and the reciprocal condition.
 
-    `floor` (m,) belongs to the columns of `lost.null`; zero drops the direction.
+    Factor and reciprocal condition number are those of the correlation matrix. If it is not
+    positive definite, the reciprocal condition number is 0.
     """
-    standard = covariance / lost.sd[:, None] / lost.sd
+    sd = np.sqrt(np.diagonal(covariance))
+    standard = covariance / sd[:, None] / sd
+    lower, failed = lapack.dpotrf(standard, lower=True)
+    if failed:
+        return standard, sd, lower, 0.0
+    norm = float(np.abs(standard).sum(axis=0).max())
+    return standard, sd, lower, lapack.dpocon(lower, norm, uplo="L")[0]
+
+
+def subspace_metric(
+    covariance: Floats, deficiency: RankDeficiency, floor: npt.NDArray[np.float64]
+) -> Metric:
+    """Return the metric of a singular covariance, with given variances of the null directions.
+
+    `floor` (m,) holds a variance for each column of `deficiency.null`. Directions with variance
+    zero are left out.
+    """
+    standard = covariance / deficiency.sd[:, None] / deficiency.sd
     values, vectors = eigh(standard)
-    m = lost.null.shape[1]
+    m = deficiency.null.shape[1]
     values[:m] = floor
-    keep = values > 0
-    basis = vectors[:, keep] / np.sqrt(values[keep]) / lost.sd[:, None]
-    logdet = float(np.log(values[keep]).sum() + 2 * np.log(lost.sd).sum())
-    return Metric(np.ones(len(standard)), basis, np.ones(int(keep.sum())), 0.0, logdet)
+    positive = values > 0
+    basis = vectors[:, positive] / np.sqrt(values[positive]) / deficiency.sd[:, None]
+    logdet = float(np.log(values[positive]).sum() + 2 * np.log(deficiency.sd).sum())
+    return Metric(np.ones(len(standard)), basis, np.ones(int(positive.sum())), 0.0, logdet)
 
 
 def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
-    """Which of d standardised columns to keep, so that none of them depends on the others.
+    """Return a boolean array (d,): True for a set of linearly independent columns.
 
-    A Cholesky factor with pivots: each next column is the one that is least explained by those
-    before it, and it stops when what is left is rounding.
+    `standard` is the (d, d) correlation matrix. The columns are chosen by a pivoted Cholesky
+    factorisation: the next column is the one with the largest residual variance given the previous
+    ones, until the residual variances are only rounding errors.
     """
     _, pivot, rank, _ = lapack.dpstrf(standard, tol=8 * len(standard) * _EPS)
-    kept = np.zeros(len(standard), dtype=bool)
-    kept[pivot[:rank] - 1] = True
-    return kept
+    independent = np.zeros(len(standard), dtype=bool)
+    independent[pivot[:rank] - 1] = True
+    return independent
 
 
 def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
-    """Extend a metric of some columns to all columns; the others are ignored."""
+    """Return the metric for all columns, given the metric of the columns where `columns` is True.
+
+    Distances do not depend on the other columns.
+    """
     if columns.all():
         return metric
     basis = np.zeros((len(columns), metric.basis.shape[1]))
@@ -390,9 +459,10 @@ def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
 
 
 def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats, Floats]:
-    """U (n, r), s (r,) and V' (r, d) of (n, d); of a wide one by way of its triangle, (n, n).
+    """Return the thin SVD of a matrix (n, d): U (n, r), s (r,) and V' (r, d).
 
-    Its products (n, n) would do as well, and faster, but they square the condition.
+    A wide matrix is first reduced by QR to a triangular matrix (n, n). The Gram matrix would be
+    faster, but would square the condition number.
     """
     if rows.shape[0] >= rows.shape[1]:
         left, values, right = svd(rows, full_matrices=False, lapack_driver=driver)
@@ -412,150 +482,165 @@ def _deficiency(standard: Floats, sd: Floats) -> RankDeficiency:
     return RankDeficiency(rank, float(values[-1] / least), vectors[:, null], weakest, sd)
 
 
-_FLOOR = 1e-12  # variance, relative to the total, of what does not vary within a class
-# With m degrees of freedom, d features tell classes apart as if their distance were
-# sqrt(m / (m - d)) times shorter (T_Sigma of Raudys and Young 2004, "Results in statistical
-# discriminant analysis", J. Multivariate Anal. 89; the squared cosine between C^-1 a and S^-1 a in
-# the metric of C has mean (m - d + 2) / (m + 1)): by sqrt(2) at m = 2 d, without bound down to d.
+# variance, relative to the total variance, given to a column that varies only between classes
+_FLOOR = 1e-12
+# Degrees of freedom per feature below which a warning is issued. If a covariance of d features is
+# estimated with m degrees of freedom, classes are separated only as well as if their distance were
+# divided by sqrt(m / (m - d)) (T_Sigma of Raudys and Young 2004, "Results in statistical
+# discriminant analysis", J. Multivariate Anal. 89). This divisor is sqrt(2) at m = 2 d and tends to
+# infinity as m decreases to d. Similarly, with C the true and S the estimated covariance, the
+# squared cosine between C^-1 a and S^-1 a in the metric of C has mean (m - d + 2) / (m + 1).
 _PER_FEATURE = 2.0
 
 Columns = npt.NDArray[np.bool_]
 
 
 def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float = np.inf) -> Metric:
-    """Metric of one covariance for all classes; `degrees` is the rank that its rows allow."""
-    covariance, moving, varying = _moving(moments, covariance)
-    if not moving.any():
-        return diagonal_metric(np.zeros(len(moving)))
-    what = "The pooled covariance"
-    metric, lost = factorise(covariance)
-    floor = np.zeros(0) if lost is None else _null_floor(moments, lost, moving)
-    dependent = lost is not None and metric is None and not floor.any()
-    if not dependent and (degrees < varying or (metric is None and (floor > 0).sum() > 1)):
+    """Return the metric of a covariance that all classes share; warn if it is nearly singular.
+
+    `degrees` is the largest rank that the covariance can have with so few rows.
+    """
+    covariance, varying, n_estimated = _floored_covariance(moments, covariance)
+    if not varying.any():
+        return diagonal_metric(np.zeros(len(varying)))
+    name = "The pooled covariance"
+    metric, deficiency = factorise(covariance)
+    floor = np.zeros(0) if deficiency is None else _null_floor(moments, deficiency, varying)
+    dependent = deficiency is not None and metric is None and not floor.any()
+    if not dependent and (degrees < n_estimated or (metric is None and (floor > 0).sum() > 1)):
         weight = float(moments.weight.sum())
-        most = degrees + len(covariance) - varying
-        return embed_columns(_shrunk(covariance, weight, _rank(lost, most), what), moving)
-    if lost is not None:
-        _warn_of(moments, lost, moving, separating=bool(floor.any()))
-        metric = subspace_metric(covariance, lost, floor) if metric is None else metric
-        varying = min(varying, lost.rank)
+        rank = _rank(deficiency, degrees + len(covariance) - n_estimated)
+        return embed_columns(_shrunk_metric(covariance, weight, rank, name), varying)
+    if deficiency is not None:
+        _warn_of_deficiency(moments, deficiency, varying, separating=bool(floor.any()))
+        metric = subspace_metric(covariance, deficiency, floor) if metric is None else metric
+        n_estimated = min(n_estimated, deficiency.rank)
     assert metric is not None
-    _warn_few_rows(what, int(moments.rows.sum()), degrees, varying)
-    return embed_columns(metric, moving)
+    _warn_few_rows(name, int(moments.rows.sum()), degrees, n_estimated)
+    return embed_columns(metric, varying)
 
 
 def class_metric(
     moments: ClassMoments, covariance: Floats, code: int, *, degrees: float = np.inf
 ) -> Metric:
-    """Metric of the covariance of one class; `degrees` is the rank that its rows allow."""
-    covariance, moving, varying = _moving(moments, covariance, code)
-    if not moving.any():
-        return diagonal_metric(np.zeros(len(moving)))
-    what = f"The covariance of class '{moments.labels[code]}'"
-    metric, lost = factorise(covariance)
-    if lost is not None and metric is None and _shared(moments, lost, moving):
-        _warn_of(moments, lost, moving, separating=False)
-        return _without_copies(moments, covariance, moving)
-    if metric is None or degrees < varying:
+    """Return the metric of the covariance of class `code`; warn if it is nearly singular.
+
+    `degrees` is the largest rank that the covariance can have with so few rows.
+    """
+    covariance, varying, n_estimated = _floored_covariance(moments, covariance, code)
+    if not varying.any():
+        return diagonal_metric(np.zeros(len(varying)))
+    name = f"The covariance of class '{moments.labels[code]}'"
+    metric, deficiency = factorise(covariance)
+    if deficiency is not None and metric is None and _in_all_classes(moments, deficiency, varying):
+        _warn_of_deficiency(moments, deficiency, varying, separating=False)
+        return _metric_of_independent(moments, covariance, varying)
+    if metric is None or degrees < n_estimated:
         weight = float(moments.weight[code])
-        most = degrees + len(covariance) - varying
-        return embed_columns(_shrunk(covariance, weight, _rank(lost, most), what), moving)
-    if lost is not None:
-        _warn_of(moments, lost, moving, separating=False)
-    if degrees < moments.rows[code]:  # else it is mixed with that of other classes
-        _warn_few_rows(what, int(moments.rows[code]), degrees, varying)
-    return embed_columns(metric, moving)
+        rank = _rank(deficiency, degrees + len(covariance) - n_estimated)
+        return embed_columns(_shrunk_metric(covariance, weight, rank, name), varying)
+    if deficiency is not None:
+        _warn_of_deficiency(moments, deficiency, varying, separating=False)
+    if degrees < moments.rows[code]:  # otherwise rows of other classes contribute
+        _warn_few_rows(name, int(moments.rows[code]), degrees, n_estimated)
+    return embed_columns(metric, varying)
 
 
-def _rank(lost: RankDeficiency | None, most: float) -> int:
-    """The numerical rank, or the rank that the rows allow if that is less."""
-    return int(most if lost is None else min(lost.rank, most))
+def _rank(deficiency: RankDeficiency | None, limit: float) -> int:
+    """Return the numerical rank, but at most `limit`, the largest rank that the rows allow."""
+    return int(limit if deficiency is None else min(deficiency.rank, limit))
 
 
 def _warn_few_rows(what: str, rows: int, degrees: float, features: int) -> None:
-    """Warn about an invertible covariance from too few rows; a single feature is exempt."""
+    """Warn if an invertible covariance of two or more features is estimated from too few rows."""
     if features > 1 and degrees < _PER_FEATURE * features:
         warn(ScarceRowsWarning.of(what, rows=rows, degrees=int(degrees), features=features))
 
 
-def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) -> Metric:
-    """Metric without the columns that depend on others.
+def _metric_of_independent(moments: ClassMoments, covariance: Floats, varying: Columns) -> Metric:
+    """Return the metric of linearly independent columns; the other columns are left out.
 
-    They are chosen by the pooled covariance, so that all classes drop the same: determinants of
-    other columns could not be compared.
+    The columns are chosen by the pooled covariance, so that all classes leave out the same ones.
+    Otherwise the determinants of the classes could not be compared.
     """
-    pooled = moments.pooled[np.ix_(moving, moving)]
+    pooled = moments.pooled[np.ix_(varying, varying)]
     sd = np.sqrt(np.diagonal(pooled))
-    kept = independent_columns(pooled / sd[:, None] / sd)
-    metric, _ = factorise(covariance[np.ix_(kept, kept)])
+    independent = independent_columns(pooled / sd[:, None] / sd)
+    metric, _ = factorise(covariance[np.ix_(independent, independent)])
     if metric is None:
-        metric = diagonal_metric(np.diagonal(covariance)[kept])
-    columns = moving.copy()
-    columns[moving] = kept
+        metric = diagonal_metric(np.diagonal(covariance)[independent])
+    columns = varying.copy()
+    columns[varying] = independent
     return embed_columns(metric, columns)
 
 
 def rounding_variance(mean: Floats) -> Floats:
-    """(d,) apparent variance of constant columns due to the rounding of means (K, d)."""
+    """Return the (d,) variances that constant columns seem to have because means are rounded.
+
+    `mean` (K, d) holds the class means.
+    """
     return np.asarray((16 * _EPS * np.abs(mean).max(axis=0, initial=0.0)) ** 2)
 
 
 def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
-    """Variances, zero for constant columns and floored for those constant within classes.
+    """Return the (d,) variances, with other values for columns that do not vary; warn about these.
 
-    'Constant' is up to the rounding of the class means: of all classes, or of the class `code`. A
-    column that varies in other classes takes the pooled variance.
+    `variance` is the pooled variance or, if `code` is given, that of class `code`. A column does
+    not vary if its variance is within the rounding of the class means. It then gets zero if it is
+    constant in all rows, the pooled variance if it varies within other classes, and a very small
+    variance if it varies only between classes.
     """
-    still = variance <= rounding_variance(
-        moments.mean if code is None else moments.mean[code][None]
-    )
-    if not still.any():
+    tiny = variance <= rounding_variance(moments.mean if code is None else moments.mean[code][None])
+    if not tiny.any():
         return variance
     pooled = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
-    apart = moments.mean - moments.centre
-    total = (pooled + moments.weight @ apart**2) / moments.weight.sum()
+    offsets = moments.mean - moments.centre
+    total = (pooled + moments.weight @ offsets**2) / moments.weight.sum()
     noise = rounding_variance(moments.mean)
-    constant = still & (total <= 4 * noise)
-    here = still & ~constant & (pooled > 4 * noise * moments.weight.sum()) & (code is not None)
-    separating = still & ~constant & ~here
-    _tell_of(moments, constant, here, separating, code)
-    variance = np.where(here, pooled / moments.weight.sum(), variance)
+    constant = tiny & (total <= 4 * noise)
+    in_class = tiny & ~constant & (pooled > 4 * noise * moments.weight.sum()) & (code is not None)
+    separating = tiny & ~constant & ~in_class
+    _warn_of_columns(moments, constant, in_class, separating, code)
+    variance = np.where(in_class, pooled / moments.weight.sum(), variance)
     return np.where(constant, 0.0, np.where(separating, _FLOOR * total, variance))
 
 
-def _tell_of(
-    moments: ClassMoments, constant: Columns, here: Columns, separating: Columns, code: int | None
+def _warn_of_columns(
+    moments: ClassMoments,
+    constant: Columns,
+    in_class: Columns,
+    separating: Columns,
+    code: int | None,
 ) -> None:
     names = np.array(moments.features, dtype=object)
     if constant.any():
         warn(ConstantColumnWarning.of_columns(names[constant].tolist()))
-    if here.any() and code is not None:
+    if in_class.any() and code is not None:
         label = moments.labels[code]
-        warn(ConstantInClassWarning.of_columns(names[here].tolist(), label))
+        warn(ConstantInClassWarning.of_columns(names[in_class].tolist(), label))
     if separating.any():
-        found = SeparatingColumnWarning.of_columns(
-            names[separating].tolist(), moments.labels.tolist()
-        )
-        warn(found)
+        labels = moments.labels.tolist()
+        warn(SeparatingColumnWarning.of_columns(names[separating].tolist(), labels))
 
 
-def _moving(
+def _floored_covariance(
     moments: ClassMoments, covariance: Floats, code: int | None = None
 ) -> tuple[Floats, Columns, int]:
-    """The covariance of the columns that are not constant, its diagonal floored where it must be.
+    """Return the covariance of the columns that vary, their mask, and the number estimated.
 
-    And how many of these columns are as they were: their variances are what takes rows.
+    The variances are those of `floor_variances`. The number counts the columns whose variance it
+    leaves unchanged, which are thus estimated from the rows.
     """
     variance = floor_variances(moments, np.diagonal(covariance), code)
-    moving = variance > 0
-    varying = int((variance[moving] == np.diagonal(covariance)[moving]).sum())
-    kept = covariance.copy() if moving.all() else covariance[np.ix_(moving, moving)]
-    np.fill_diagonal(kept, variance[moving])
-    return kept, moving, varying
+    varying = variance > 0
+    n_estimated = int((variance[varying] == np.diagonal(covariance)[varying]).sum())
+    covariance = covariance.copy() if varying.all() else covariance[np.ix_(varying, varying)]
+    np.fill_diagonal(covariance, variance[varying])
+    return covariance, varying, n_estimated
 
 
-def _shrunk(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
-    """Metric of the covariance shrunk toward its diagonal by OAS."""
+def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
+    """Return the metric of the covariance after shrinking it toward its diagonal by OAS; warn."""
     sd = np.sqrt(np.diagonal(covariance))
     amount = oas(*shrinkage_terms(covariance / sd[:, None] / sd), weight)
     shrunk = (1.0 - amount) * covariance
@@ -567,38 +652,64 @@ def _shrunk(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
     return replace(metric, shrunk=amount)
 
 
-def _shared(moments: ClassMoments, lost: RankDeficiency, moving: Columns) -> bool:
-    """Whether no class varies and no mean differs along the null directions."""
-    pooled = moments.pooled[np.ix_(moving, moving)] / moments.weight.sum()
-    along = lost.null / lost.sd[:, None]
-    spread = np.einsum("im,ij,jm->m", along, pooled, along)
-    scale = np.einsum("im,i,im->m", along, np.diagonal(pooled), along)
-    return not ((spread > 1e-10 * scale).any() or _null_floor(moments, lost, moving).any())
+def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> bool:
+    """Return whether all rows, and not only those of one class, are constant along the null space.
+
+    That is, no class has variance along the null directions, and no class means differ along them.
+    """
+    pooled = moments.pooled[np.ix_(varying, varying)] / moments.weight.sum()
+    along = deficiency.null / deficiency.sd[:, None]
+    variance = np.einsum("im,ij,jm->m", along, pooled, along)
+    total = np.einsum("im,i,im->m", along, np.diagonal(pooled), along)
+    return not ((variance > 1e-10 * total).any() or _null_floor(moments, deficiency, varying).any())
 
 
-def _null_floor(moments: ClassMoments, lost: RankDeficiency, moving: Columns) -> Floats:
-    """(m,) floor of variance for null directions along which class means differ, else zero."""
-    apart = (moments.mean - moments.centre)[:, moving] / lost.sd
-    along = np.abs(apart @ lost.null).max(axis=0, initial=0.0)
-    noise = 1e-7 * np.abs(apart).max(initial=0.0)
+def _null_floor(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> Floats:
+    """Return the (m,) variances to be given to the null directions.
+
+    A direction gets zero if the class means do not differ along it, else a very small variance.
+    """
+    offsets = (moments.mean - moments.centre)[:, varying] / deficiency.sd
+    along = np.abs(offsets @ deficiency.null).max(axis=0, initial=0.0)
+    noise = 1e-7 * np.abs(offsets).max(initial=0.0)
     return np.where(along > noise, _FLOOR * along**2, 0.0)
 
 
-def _warn_of(
-    moments: ClassMoments, lost: RankDeficiency, moving: Columns, *, separating: bool
+def _warn_of_deficiency(
+    moments: ClassMoments, deficiency: RankDeficiency, varying: Columns, *, separating: bool
 ) -> None:
-    columns = _collinear_columns(moments, lost, moving)
     if separating:
-        found: Warning = SeparatingColumnWarning.of_direction(columns, moments.labels.tolist())
+        columns = _collinear_columns(moments, deficiency, varying)
+        warn(SeparatingColumnWarning.of_direction(columns, moments.labels.tolist()))
     else:
-        found = CollinearWarning.of_columns(
-            columns, rank=lost.rank, features=int(moving.sum()), condition=lost.condition
-        )
-    warn(found)
+        warn_collinear(moments, deficiency, varying)
 
 
-def _collinear_columns(moments: ClassMoments, lost: RankDeficiency, moving: Columns) -> list[str]:
-    """Names of the columns that take part in a direction of (almost) no variance."""
-    names = np.array(moments.features, dtype=object)[moving]
-    part = np.abs(lost.weakest).max(axis=1)
-    return [str(name) for name in names[part > 1e-3 * part.max()]]
+def warn_collinear(
+    moments: ClassMoments,
+    deficiency: RankDeficiency,
+    varying: Columns,
+    *,
+    remedy: str | None = "shrinkage",
+) -> None:
+    """Warn about linearly dependent columns. `remedy` is the option that the warning recommends."""
+    warning = CollinearWarning.of_columns(
+        _collinear_columns(moments, deficiency, varying),
+        rank=deficiency.rank,
+        features=int(varying.sum()),
+        condition=deficiency.condition,
+        remedy=remedy,
+    )
+    warn(warning)
+
+
+def _collinear_columns(
+    moments: ClassMoments, deficiency: RankDeficiency, varying: Columns
+) -> list[str]:
+    """Return the names of the columns that are linearly dependent, or nearly so.
+
+    They are the columns with a non-zero coefficient in the directions of least variance.
+    """
+    names = np.array(moments.features, dtype=object)[varying]
+    share = np.abs(deficiency.weakest).max(axis=1)
+    return [str(name) for name in names[share > 1e-3 * share.max()]]

@@ -1,14 +1,16 @@
-"""The Gaussian family: LDA, QDA and what lies between them, as one function of the moments.
+"""The Gaussian family: LDA, QDA and RDA (mixtures of the two), fitted from class moments.
+
+The covariance S_k of class k is a mixture of its own covariance C_k and the pooled covariance C,
+and may be shrunk before or after mixing:
 
     S_k = (1 - pooling) C_k + pooling C(shrinkage)          shrink="pooled" (lecture 3's table)
     S_k = [(1 - pooling) C_k + pooling C](shrinkage)        shrink="mixed" (klaR, scikit-learn)
 
-with C the pooled covariance and C_k that of class k. pooling=1 is linear (LDA), pooling=0 is QDA.
-With weighting="friedman" (Friedman 1989) scatters and weights are mixed instead of covariances:
+pooling=1 is LDA, whose scores are linear; pooling=0 is QDA. With weighting="friedman" (Friedman
+1989) scatters and weights are mixed instead of covariances:
 [(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
 
-Priors are validated here, and rows with missing features are scored by the features they have
-(`scores_with_missing`).
+This module also validates priors, and scores rows with missing features (`scores_with_missing`).
 """
 
 from __future__ import annotations
@@ -71,14 +73,14 @@ class GaussianFamily:
 
     @property
     def shrinks_mixture(self) -> bool:
-        """Whether the covariance of each class is shrunk after mixing, and not the pooled one."""
+        """Whether class covariances are shrunk after mixing, instead of the pooled covariance."""
         return self.shrink == "mixed" or self.weighting == "friedman"
 
 
 def class_prior(
     moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
 ) -> Floats:
-    """(K,) validated prior; None is the share of each class in the total weight."""
+    """Return the (K,) validated prior. If it is None, return the class shares of the weight."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.zero_class(moments.labels[k])
@@ -87,12 +89,13 @@ def class_prior(
 
 
 def validate_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
-    """(K,) a positive prior for each label, normalised to a sum of one.
+    """Return the (K,) priors; raise unless they are positive and their sum is one.
 
-    `prior`: in the order of the labels, or by label.
+    `prior` is in the order of the labels, or a mapping from label to prior. A sum that differs from
+    one by rounding is normalised.
     """
     if isinstance(prior, Mapping):
-        prior = _by_label(prior, labels.tolist())
+        prior = _order_by_label(prior, labels.tolist())
     try:
         values = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
@@ -107,7 +110,7 @@ def validate_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> 
     return np.asarray(values / values.sum())
 
 
-def _by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
+def _order_by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
     unknown = [label for label in prior if label not in labels]
     if unknown:
         raise LabelError.unknown(unknown, labels)
@@ -120,13 +123,13 @@ def _by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
 def fit_gaussian(
     moments: ClassMoments, *, family: GaussianFamily, prior: Floats
 ) -> LinearRule | QuadraticRule:
-    """Rule of Gaussian classes whose covariances are those of the family.
+    """Fit a rule of Gaussian classes with the covariances of the family to class moments.
 
     Examples
     --------
     >>> from discriminant.engines.dispatch import moments
-    >>> found = moments([[0.0], [2.0], [4.0], [6.0]], ["a", "a", "b", "b"])
-    >>> rule = fit_gaussian(found, family=GaussianFamily(), prior=np.array([0.5, 0.5]))
+    >>> classes = moments([[0.0], [2.0], [4.0], [6.0]], ["a", "a", "b", "b"])
+    >>> rule = fit_gaussian(classes, family=GaussianFamily(), prior=np.array([0.5, 0.5]))
     >>> scores = rule.scores(np.array([[3.0]]))  # half way: a tie
     >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
     True
@@ -137,20 +140,23 @@ def fit_gaussian(
     return quadratic_rule(moments, metrics=class_metrics(moments, family), prior=prior)
 
 
-def check_classes(moments: ClassMoments) -> None:
-    """Raise unless there are two or more classes, each with weight, and more rows than classes."""
+def check_classes(
+    moments: ClassMoments | ClassRows, estimate: str = "a within-class covariance"
+) -> None:
+    """Raise unless there are two or more classes of positive weight, and more rows than classes.
+
+    `estimate` says in the message what cannot be estimated otherwise.
+    """
     if len(moments.labels) < 2:
         raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
     for k in np.flatnonzero(moments.weight <= 0):
         raise WeightError.zero_class(moments.labels[k])
     if moments.rows.sum() <= len(moments.labels):
-        raise TooFewRowsError.of_table(
-            int(moments.rows.sum()), len(moments.labels), "a within-class covariance"
-        )
+        raise TooFewRowsError.of_table(int(moments.rows.sum()), len(moments.labels), estimate)
 
 
-def check_rows_per_class(moments: ClassMoments, denominator: Denominator) -> None:
-    """Raise unless every class has enough weight for a covariance of its own."""
+def check_class_weights(moments: ClassMoments, denominator: Denominator) -> None:
+    """Raise unless every class has enough weight to estimate its own covariance."""
     for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
         if moments.rows[k] > 1:
             raise WeightError.denominator_not_positive(float(moments.weight[k]), 1)
@@ -160,15 +166,21 @@ def check_rows_per_class(moments: ClassMoments, denominator: Denominator) -> Non
 
 
 def check_rows_for_family(moments: ClassMoments, family: GaussianFamily) -> None:
-    """Raise unless every class has the rows it needs; Friedman's mixture needs none."""
+    """Raise unless every class has enough weight for its covariance in the family.
+
+    With Friedman's weighting and pooling > 0 there is no requirement.
+    """
     if family.weighting != "friedman" or family.pooling == 0.0:
-        check_rows_per_class(moments, family.denominator)
+        check_class_weights(moments, family.denominator)
 
 
 def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
-    """Linear scores of classes that share one metric, about the centre of the class means.
+    """Return the linear rule of Gaussian classes that share one metric, that of a covariance C.
 
     score_k(u) = u' C^-1 m_k - m_k' C^-1 m_k / 2 + log prior_k
+
+    where offsets u and class means m_k are relative to the mean of the class means, weighted by
+    the prior.
     """
     anchor, moved = moments.anchor.shift(prior @ moments.mean)
     mean = moments.mean - moved
@@ -180,12 +192,12 @@ def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> Line
 def quadratic_rule(
     moments: ClassMoments, *, metrics: tuple[Metric, ...], prior: Floats
 ) -> QuadraticRule:
-    """Quadratic scores of classes with a metric each."""
+    """Return the quadratic rule of Gaussian classes, each of which has its own metric."""
     return QuadraticRule(moments.labels, moments.anchor, moments.mean, metrics, np.log(prior))
 
 
 def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
-    """Return the family; raise if its optimal shrinkage has no known formula."""
+    """Return the family; raise if its shrinkage is to be estimated and no formula is known."""
     if not isinstance(family.shrinkage, str):
         return family
     if family.target == "identity":
@@ -202,7 +214,10 @@ def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
 
 
 def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | Floats:
-    """Shrinkage as a number, estimated if the family asks for that; for QDA (K,), one per class."""
+    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+
+    The amount is (K,) if it is estimated for each class separately, else a number.
+    """
     check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
@@ -212,43 +227,56 @@ def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | F
 
 
 def pooled_metric(moments: ClassMoments, family: GaussianFamily) -> Metric:
-    """Metric of the covariance that all classes share."""
+    """Return the metric of the covariance that all classes of a linear family share."""
     amount = float(shrinkage_amount(moments, family))
-    pooled = pooled_covariance(moments, family.denominator)
-    diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
-    if amount == 1.0 or pooled.ndim == 1:
-        variance = target_diagonal(diagonal, family.target, moments.anchor.unit)
-        return diagonal_metric(floor_variances(moments, variance))
-    covariance = shrink(pooled, amount, family.target, moments.anchor.unit)
+    covariance = _shared_covariance(moments, family, amount)
+    if covariance.ndim == 1:
+        return diagonal_metric(floor_variances(moments, covariance))
     return shared_metric(moments, covariance, degrees=max_pooled_rank(moments, amount))
 
 
+def _shared_covariance(moments: ClassMoments, family: GaussianFamily, amount: float) -> Floats:
+    """Return the (d, d) shrunk pooled covariance or, if it is diagonal, the (d,) variances."""
+    pooled = pooled_covariance(moments, family.denominator)
+    if amount == 1.0 or pooled.ndim == 1:
+        diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
+        return target_diagonal(diagonal, family.target, moments.anchor.unit)
+    return shrink(pooled, amount, family.target, moments.anchor.unit)
+
+
 def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric, ...]:
-    """Metric of each class's covariance."""
+    """Return for each class the metric of its covariance."""
     check_rows_for_family(moments, family)
-    each = zip(family_covariances(moments, family), max_class_ranks(moments, family), strict=True)
+    covariances = family_covariances(moments, family)
+    ranks = max_class_ranks(moments, family)
     return tuple(
-        class_metric(moments, covariance, k, degrees=degrees)
-        for k, (covariance, degrees) in enumerate(each)
+        class_metric(moments, covariance, k, degrees=rank)
+        for k, (covariance, rank) in enumerate(zip(covariances, ranks, strict=True))
     )
 
 
 def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
-    """Largest possible rank of the pooled covariance given its rows; unlimited if shrunk."""
+    """Return the largest rank that the pooled covariance can have with so many rows.
+
+    Return infinity if the covariance is shrunk.
+    """
     return np.inf if amount else float(moments.rows.sum() - len(moments.labels))
 
 
 def max_class_ranks(moments: ClassMoments, family: GaussianFamily) -> list[float]:
-    """Largest possible rank for each class: from its own rows, or if mixed, from all."""
-    if family.pooling == 0.0 and not family.shrinks_mixture:  # then shrinkage has no part
+    """Return the largest rank that each class covariance can have with so many rows.
+
+    The rank is infinite if the covariance is shrunk.
+    """
+    if family.pooling == 0.0 and not family.shrinks_mixture:  # shrinkage has no effect
         return [float(rows - 1) for rows in moments.rows]
     amounts = np.broadcast_to(shrinkage_amount(moments, family), len(moments.labels))
     rows = moments.rows.sum() - len(moments.labels) if family.pooling > 0.0 else moments.rows - 1
-    return [float(most) for most in np.where(amounts > 0.0, np.inf, rows)]
+    return [float(rank) for rank in np.where(amounts > 0.0, np.inf, rows)]
 
 
 def family_covariances(moments: ClassMoments, family: GaussianFamily) -> Floats:
-    """(K, d, d) covariance of each class by the family's formula."""
+    """Return the (K, d, d) class covariances S_k of the family."""
     unit, pooling = moments.anchor.unit, family.pooling
     amount = shrinkage_amount(moments, family)
     if family.shrinks_mixture:
@@ -260,7 +288,7 @@ def family_covariances(moments: ClassMoments, family: GaussianFamily) -> Floats:
 
 
 def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
-    """(K, d, d) mixtures before shrinkage."""
+    """Return the (K, d, d) mixtures of class and pooled covariances, before shrinkage."""
     pooling = family.pooling
     if pooling == 0.0:
         return class_covariances(moments, family.denominator)
@@ -268,9 +296,9 @@ def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
         pooled = pooled_covariance(moments, family.denominator)
         return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
     degrees = class_degrees(moments, family.denominator)
-    below = (1 - pooling) * degrees + pooling * pooled_degrees(moments, family.denominator)
-    mixed = (1 - pooling) * moments.scatter + pooling * moments.pooled
-    return np.asarray(mixed / below[:, None, None])
+    mixed_degrees = (1 - pooling) * degrees + pooling * pooled_degrees(moments, family.denominator)
+    mixed_scatter = (1 - pooling) * moments.scatter + pooling * moments.pooled
+    return np.asarray(mixed_scatter / mixed_degrees[:, None, None])
 
 
 # --- rows with missing features -----------------------------------------------------------------
@@ -279,66 +307,62 @@ def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
 def scores_with_missing(
     rows: Floats, *, moments: ClassMoments, family: GaussianFamily, prior: Floats
 ) -> Floats:
-    """(n, K) scores of rows (n, d) with NaN where a feature is missing.
+    """Return the (n, K) scores of rows (n, d) that have NaN where a feature is missing.
 
-    A class that is Gaussian in all d features is Gaussian in any o of them, with the same means and
-    the corresponding block of its covariance, so a row is scored exactly by the features it has:
+    If a class is Gaussian in all d features, it is Gaussian in any subset o of them, with the same
+    means and the corresponding block of the covariance. So a row is scored exactly by the features
+    that are present:
 
         score_k(x) = log p(x_o | k) + log prior_k,    x_o ~ N(mean_k[o], S_k[o, o])
 
-    S_k is the covariance the model uses for all features, shrunk and pooled as it is. A row without
-    any feature gets the prior. Rows are grouped by the features they have, so that each block is
-    factorised once. Nothing is imputed; values are assumed to be missing at random, so that being
-    missing says nothing about the class. Terms common to all classes are left out, so scores are
-    comparable within a row only.
+    S_k is the covariance of all features in the model, after pooling and shrinking. The scores of a
+    row without any feature are the log priors. Rows are grouped by the features that are present,
+    so that each block is factorised once. Nothing is imputed. Values are assumed to be missing at
+    random: that a value is missing carries no information about the class. Terms common to all
+    classes are left out, so scores are comparable only within a row.
     """
-    gone = np.isnan(rows)
-    patterns, which = np.unique(gone, axis=0, return_inverse=True)
-    covariance = _shared_or_class_covariance(moments, family)
+    missing = np.isnan(rows)
+    patterns, groups = np.unique(missing, axis=0, return_inverse=True)
+    covariance = (
+        _shared_covariance(moments, family, float(shrinkage_amount(moments, family)))
+        if family.linear
+        else family_covariances(moments, family)
+    )
     scores = np.empty((len(rows), len(prior)))
-    for code, pattern in enumerate(patterns):
-        some = np.flatnonzero(which.ravel() == code)
-        kept = np.flatnonzero(~pattern)
-        if len(kept):
-            rule = _rule_on_features(moments, covariance, kept, family=family, prior=prior)
-            scores[some] = rule.scores(rows[np.ix_(some, kept)])
+    for group, pattern in enumerate(patterns):
+        selected = np.flatnonzero(groups.ravel() == group)
+        present = np.flatnonzero(~pattern)
+        if len(present):
+            rule = _rule_on_features(moments, covariance, present, family=family, prior=prior)
+            scores[selected] = rule.scores(rows[np.ix_(selected, present)])
         else:
-            scores[some] = np.log(prior)
+            scores[selected] = np.log(prior)
     return scores
-
-
-def _shared_or_class_covariance(moments: ClassMoments, family: GaussianFamily) -> Floats:
-    """(d, d) that classes share, or (K, d, d), or (d,) variances, as the family says."""
-    if not family.linear:
-        return family_covariances(moments, family)
-    amount = float(shrinkage_amount(moments, family))
-    pooled = pooled_covariance(moments, family.denominator)
-    if amount == 1.0 or pooled.ndim == 1:
-        diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
-        return target_diagonal(diagonal, family.target, moments.anchor.unit)
-    return shrink(pooled, amount, family.target, moments.anchor.unit)
 
 
 def _rule_on_features(
     moments: ClassMoments,
     covariance: Floats,
-    kept: Places,
+    present: Places,
     *,
     family: GaussianFamily,
     prior: Floats,
 ) -> LinearRule | QuadraticRule:
-    """Rule on some of the features, without repeating the warnings of the fit."""
-    part = moments.select(kept.tolist())
+    """Return the rule that uses only the features `present`; the warnings of the fit are muted."""
+    part = moments.select(present.tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscriminantWarning)
         if covariance.ndim == 1:
-            metric = diagonal_metric(floor_variances(part, covariance[kept]))
+            metric = diagonal_metric(floor_variances(part, covariance[present]))
             return linear_rule(part, metric=metric, prior=prior)
-        block = covariance[..., kept[:, None], kept]
+        block = covariance[..., present[:, None], present]
         if family.linear:
             degrees = max_pooled_rank(moments, float(shrinkage_amount(moments, family)))
             metric = shared_metric(part, block, degrees=degrees)
             return linear_rule(part, metric=metric, prior=prior)
-        each = enumerate(zip(block, max_class_ranks(moments, family), strict=True))
-        metrics = tuple(class_metric(part, own, k, degrees=most) for k, (own, most) in each)
+        ranks = max_class_ranks(moments, family)
+        metrics = tuple(
+            class_metric(part, covariance_k, k, degrees=rank)
+            for k, (covariance_k, rank) in enumerate(zip(block, ranks, strict=True))
+        )
         return quadratic_rule(part, metrics=metrics, prior=prior)

@@ -1,39 +1,44 @@
 """Fisher's discriminant: directions with class means far apart and little variance within classes.
 
-With S_w the scatter within classes and S_b that of their means, S_b = sum n prior_k a_k a_k' and
-a_k = mean_k - centre, centre = sum prior_k mean_k (n prior_k = weight_k unless a prior is given):
+Let S_w be the scatter within classes and S_b the scatter of the class means: S_b is the sum of
+n prior_k a_k a_k' with a_k = mean_k - centre and centre = sum prior_k mean_k. Unless a prior is
+given, n prior_k is the weight of class k. The discriminant directions v solve
 
-    S_b v = lambda S_w v,   at most K - 1 directions of lambda > 0
+    S_b v = lambda S_w v,   at most K - 1 directions with lambda > 0
     canonical correlation = sqrt(lambda / (1 + lambda))
 
-Neither S_w^-1 S_b nor S_b is formed: C = S_w / degrees is factorised (a `Metric`), the rows
-sqrt(n prior_k) a_k are whitened by it, and their right singular vectors are the directions. Each is
-scaled so that the within-class covariance of projected rows is the identity, as in R's MASS, with
-the sign that puts the last class that differs from the centre on the positive side: with two
-classes w is C^-1 (m_2 - m_1), scaled. That sign does not depend on the units of the columns.
+Neither S_w^-1 S_b nor S_b is formed. C = S_w / degrees is factorised (a `Metric`), and the vectors
+sqrt(n prior_k) a_k are whitened by it; their right singular vectors give the directions. The
+directions are scaled so that projected rows have the identity as covariance within classes, as in
+R's MASS. The sign of a direction makes the projected mean of the last class positive; if that mean
+coincides with the centre, the last class whose mean does not is used. So with two classes the
+direction is a positive multiple of C^-1 (m_2 - m_1). The sign does not depend on the units of the
+columns.
 
-Other criteria for r directions W (trace ratio, mean difference) give a subspace; canonical
-directions within it are then computed in the same way, so the above holds for every criterion.
+Other criteria (trace ratio, mean difference) determine only the subspace that r directions W span.
+Canonical directions within the subspace are then computed in the same way, so the above holds for
+every criterion.
 
-To classify, a threshold is added. Along z, with projected means z_k:
+To classify, a threshold is added. With z the projection of a row, and z_k the projected mean of
+class k:
 
-    score_k = z . z_k - |z_k|^2 / 2 + log prior_k     'gaussian': LDA in the space (reduced rank)
+    score_k = z . z_k - |z_k|^2 / 2 + log prior_k     'gaussian': LDA in the subspace (reduced rank)
     without log prior_k                               'midpoint': the nearest projected mean
     boundary at (z_1 s_2 + z_2 s_1) / (s_1 + s_2)     'equal_error': equal error rates of two
                                                       Gaussian classes of projected sd s_k
 
-The trace ratio is maximised over orthonormal W (d, r): tr(W' S_b W) / tr(W' S_w W). It is often
-replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), which has a closed form and does not
-depend on the units of the columns; the two agree for r = 1 only. The trace ratio has no closed
-form, but
+The trace ratio tr(W' S_b W) / tr(W' S_w W) is maximised over matrices W (d, r) with orthonormal
+columns. It is often replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), whose maximum has a
+closed form and does not depend on the units of the columns; the two agree only for r = 1. The
+maximum of the trace ratio has no closed form, but
 
     f(t) = max over W of tr(W' (S_b - t S_w) W) = the sum of the r largest eigenvalues
 
-is decreasing and convex, and its zero is the largest ratio. Newton's method on f (Dinkelbach 1967)
-sets t to the ratio of the W that attains f(t): from t = 0 it increases monotonically and converges
-quadratically (Wang et al. 2007, CVPR; Jia, Nie and Zhang 2009). At the optimum W spans the r
-leading eigenvectors of S_b - t S_w, and t is its ratio. Directions without any variance are removed
-first, since they would be arbitrary.
+is decreasing and convex in t, and its zero is the maximum of the trace ratio. A step of Newton's
+method on f (Dinkelbach 1967) replaces t by the trace ratio of the W that attains f(t). Started at
+0, t increases monotonically and converges quadratically (Wang et al. 2007, CVPR; Jia, Nie and Zhang
+2009). At the optimum W spans the r leading eigenvectors of S_b - t S_w, and t is the trace ratio of
+W. Directions along which the rows do not vary are removed first, since they would be arbitrary.
 """
 
 from __future__ import annotations
@@ -54,8 +59,8 @@ from discriminant.models.gaussian.covariance import (
 )
 from discriminant.models.gaussian.family import (
     GaussianFamily,
+    check_class_weights,
     check_classes,
-    check_rows_per_class,
     pooled_metric,
     shrinkage_amount,
 )
@@ -69,49 +74,51 @@ _TOLERANCE = 1e-13
 
 
 def best_trace_ratio(means: Floats, *, within: Floats, components: int, steps: int = 100) -> Floats:
-    """(d, r) orthonormal directions of the largest trace ratio.
+    """Return the (d, r) orthonormal directions W with the largest trace ratio.
 
     Parameters
     ----------
     means
-        (K, d) with means' means = S_b.
+        (K, d) weighted and centred class means, so that means' means = S_b.
     within
-        (d, d) S_w.
+        (d, d) scatter S_w within classes.
     components
-        r; fewer come back if fewer directions vary.
+        Number r of directions. Fewer are returned if the rows vary along fewer directions.
+    steps
+        Largest number of Newton steps.
     """
-    basis = _varying(means.T @ means + within)
+    basis = _varying_directions(means.T @ means + within)
     means, within = means @ basis, basis.T @ within @ basis
     between = means.T @ means
     r = min(components, len(between))
     ratio, change = 0.0, np.inf
     for _ in range(steps):
-        directions = _largest(between - ratio * within, r)
-        better = _ratio(directions, between, within)
-        change = abs(better - ratio) / better if better > 0 else 0.0
-        ratio = max(ratio, better)
+        directions = _leading_eigenvectors(between - ratio * within, r)
+        attained = _trace_ratio(directions, between, within)
+        change = abs(attained - ratio) / attained if attained > 0 else 0.0
+        ratio = max(ratio, attained)
         if change <= _TOLERANCE:
             return np.asarray(basis @ directions)
     warn(NotConvergedWarning.of("The trace ratio", steps, change, _TOLERANCE))
     return np.asarray(basis @ directions)
 
 
-def _varying(total: Floats) -> Floats:
-    """(d, m) orthonormal directions along which rows vary."""
+def _varying_directions(total: Floats) -> Floats:
+    """Return (d, m) orthonormal directions that span the range of the total scatter (d, d)."""
     values, vectors = eigh(total)
     return np.asarray(vectors[:, values > len(values) * _EPS * values[-1]])
 
 
-def _largest(matrix: Floats, r: int) -> Floats:
-    """(d, r) eigenvectors of the r largest eigenvalues."""
+def _leading_eigenvectors(matrix: Floats, r: int) -> Floats:
+    """Return the (d, r) eigenvectors of the r largest eigenvalues, the largest first."""
     d = len(matrix)
     return np.asarray(eigh(matrix, subset_by_index=[d - r, d - 1])[1][:, ::-1])
 
 
-def _ratio(directions: Floats, between: Floats, within: Floats) -> float:
-    above = np.einsum("ir,ij,jr->", directions, between, directions, optimize=True)
-    below = np.einsum("ir,ij,jr->", directions, within, directions, optimize=True)
-    return float(above / below)
+def _trace_ratio(directions: Floats, between: Floats, within: Floats) -> float:
+    numerator = np.einsum("ir,ij,jr->", directions, between, directions, optimize=True)
+    denominator = np.einsum("ir,ij,jr->", directions, within, directions, optimize=True)
+    return float(numerator / denominator)
 
 
 Method = Literal["fisher", "mean_difference"]
@@ -121,57 +128,58 @@ METHODS = ("fisher", "mean_difference")
 CRITERIA = ("ratio_trace", "trace_ratio")
 THRESHOLDS = ("gaussian", "midpoint", "equal_error")
 _NULL = 1e-11  # singular values below this, relative to the largest, are rounding
-_TOLD = 1e-6  # a class nearer to the centre than this, relative to the farthest, is not told apart
+_DISTINCT = 1e-6  # projected means nearer to the centre than this (relative) coincide with it
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionOptions:
-    """How many directions, how they are chosen, and where the border of two classes lies."""
+    """Number of directions, how they are chosen, and the decision threshold."""
 
-    components: int | None = None
+    components: int | None = None  # None: all
     method: Method = "fisher"
     criterion: Criterion = "ratio_trace"
     threshold: Threshold = "gaussian"
 
     @property
     def closed(self) -> bool:
-        """Whether the directions follow from means and a metric alone."""
+        """Whether the directions have a closed form, given the class means and a metric."""
         return self.method == "fisher" and self.criterion == "ratio_trace"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FisherRule(LinearRule):
-    """A linear rule that lives in r directions; its anchor lies at the centre of the means."""
+    """Linear rule on r discriminant directions. Its anchor is the centre, up to rounding."""
 
-    scalings: Floats  # (d, r) for offsets
-    shift: Floats  # (r,) from the anchor, which is a rounded number, to the centre
-    projected: Floats  # (K, r) class means along the directions
-    eigenvalues: Floats  # (r,) lambda, falling
-    share: Floats  # (r,) of the sum of all lambda
+    scalings: Floats  # (d, r) discriminant directions, for offsets
+    shift: Floats  # (r,) added to projected offsets, which makes them relative to the exact centre
+    projected: Floats  # (K, r) projected class means
+    eigenvalues: Floats  # (r,) lambda, in decreasing order
+    share: Floats  # (r,) each lambda divided by the sum of all
 
     def project(self, features: Features) -> Floats:
-        """(n, r) rows along the directions, counted from the centre."""
+        """Return the (n, r) projections of rows on the directions, relative to the centre."""
         return LinearRule(self.labels, self.anchor, self.scalings.T, self.shift).values(features)
 
     @property
     def trace_ratio(self) -> float:
-        """tr(W' S_b W) / tr(W' S_w W) of orthonormal W (in the user's units) of the same span.
+        """Trace ratio tr(W' S_b W) / tr(W' S_w W), where W spans the directions.
 
-        With scalings = W R: W' S_w W ~ R^-T R^-1 and W' S_b W ~ R^-T diag(lambda) R^-1.
+        The columns of W are orthonormal in the user's units. With scalings = W R, W' S_w W is
+        proportional to R^-T R^-1, and W' S_b W to R^-T diag(lambda) R^-1.
         """
         slopes = self.scalings / self.anchor.unit[:, None]
         size = np.abs(slopes).max(axis=0)
-        size = np.where(size > 0, size, 1.0)  # taken out, so that no square overflows
-        corner = np.linalg.qr(slopes / size, mode="r")
-        inverse = (np.linalg.pinv(corner) * (size.min() / size)[:, None]) ** 2
+        size = np.where(size > 0, size, 1.0)  # slopes are divided by it, so no square overflows
+        upper = np.linalg.qr(slopes / size, mode="r")
+        inverse = (np.linalg.pinv(upper) * (size.min() / size)[:, None]) ** 2
         return float((self.eigenvalues @ inverse).sum() / max(inverse.sum(), 1e-300))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CanonicalVariates:
-    """Canonical directions of some moments."""
+    """Discriminant directions of class moments; the fields are those of `FisherRule`."""
 
-    scalings: Floats  # (d, r) for offsets
+    scalings: Floats  # (d, r)
     projected: Floats  # (K, r)
     eigenvalues: Floats  # (r,)
     share: Floats  # (r,)
@@ -185,16 +193,31 @@ def fit_fisher(
     projection: ProjectionOptions,
     metric: Metric | None = None,
 ) -> FisherRule:
-    """Rule in the discriminant space; `metric` where C has been factorised already.
+    """Fit Fisher's discriminant: a linear rule on r discriminant directions.
+
+    Parameters
+    ----------
+    moments
+        Class moments.
+    family
+        Covariance structure. It must be a linear family, with one covariance for all classes.
+    prior
+        (K,) class probabilities.
+    projection
+        Number of directions, criterion and threshold.
+    metric
+        The factorised covariance C. None: computed from the moments.
 
     Examples
     --------
     >>> from discriminant.engines.dispatch import moments
-    >>> found = moments([[0.0, 0.0], [2.0, 0.0], [4.0, 1.0], [6.0, 1.0]], ["a", "a", "b", "b"])
-    >>> found = found.select([0])
-    >>> half = np.array([0.5, 0.5])
-    >>> one = ProjectionOptions(components=1)
-    >>> rule = fit_fisher(found, family=GaussianFamily(), prior=half, projection=one)
+    >>> classes = moments([[0.0, 0.0], [2.0, 0.0], [4.0, 1.0], [6.0, 1.0]], ["a", "a", "b", "b"])
+    >>> rule = fit_fisher(
+    ...     classes.select([0]),
+    ...     family=GaussianFamily(),
+    ...     prior=np.array([0.5, 0.5]),
+    ...     projection=ProjectionOptions(components=1),
+    ... )
     >>> rule.project(np.array([[3.0], [5.0]])).round(4).tolist()  # 3 is the centre, the sd sqrt 2
     [[0.0], [1.4142]]
     """
@@ -203,26 +226,31 @@ def fit_fisher(
     centre = prior @ moments.mean
     centred = replace(moments, mean=moments.mean - centre)
     variates = _variates(centred, metric, family=family, prior=prior, projection=projection)
-    lift = _lift(centred, variates, family=family, prior=prior, threshold=projection.threshold)
+    intercept = _intercepts(
+        centred, variates, family=family, prior=prior, threshold=projection.threshold
+    )
     anchor, moved = moments.anchor.shift(centre)
-    return _rule(moments.labels, anchor, variates, lift=lift, residue=centre - moved)
+    return _rule(moments.labels, anchor, variates, intercept=intercept, residue=centre - moved)
 
 
 def canonical_variates(
     moments: ClassMoments, *, metric: Metric, degrees: float, prior: Floats, components: int | None
 ) -> CanonicalVariates:
-    """Directions of the ratio trace, from means about their centre and the metric of C."""
+    """Return the directions that maximise the ratio trace, given the metric of C.
+
+    The means of `moments` must be relative to the centre. `degrees` is the denominator of C.
+    """
     root = np.sqrt(moments.weight.sum() * prior)[:, None]
     means = metric.whiten(moments.mean)
     _, singular, right = np.linalg.svd(root * means, full_matrices=False)
-    most = min(len(prior) - 1, len(singular))
-    rank = max(int((singular[:most] > _NULL * singular[0]).sum()), 1)
-    r = rank if components is None else min(components, most)
-    along = right[:r].T * _signs(means @ right[:r].T)
-    eigenvalues = singular[:most] ** 2 / degrees
+    limit = min(len(prior) - 1, len(singular))
+    rank = max(int((singular[:limit] > _NULL * singular[0]).sum()), 1)
+    r = rank if components is None else min(components, limit)
+    axes = right[:r].T * _signs(means @ right[:r].T)
+    eigenvalues = singular[:limit] ** 2 / degrees
     total = float(eigenvalues.sum())
     share = eigenvalues[:r] / total if total > 0 else np.zeros(r)
-    return CanonicalVariates(metric.directions(along), means @ along, eigenvalues[:r], share)
+    return CanonicalVariates(metric.directions(axes), means @ axes, eigenvalues[:r], share)
 
 
 def _variates(
@@ -233,12 +261,12 @@ def _variates(
     prior: Floats,
     projection: ProjectionOptions,
 ) -> CanonicalVariates:
-    """The directions that the projection asks for."""
+    """Return the directions for the method and criterion of `projection`; means are centred."""
     degrees = pooled_degrees(moments, family.denominator)
     if projection.method == "mean_difference":
         covariance = _plain_covariance(moments, family)
         directions = _mean_directions(moments, prior, projection.components)
-        return _within(moments, directions, covariance, family=family, prior=prior)
+        return _variates_within(moments, directions, covariance, family=family, prior=prior)
     metric = pooled_metric(moments, family) if metric is None else metric
     closed = canonical_variates(
         moments, metric=metric, degrees=degrees, prior=prior, components=projection.components
@@ -246,16 +274,16 @@ def _variates(
     r = closed.scalings.shape[1]
     if projection.criterion == "ratio_trace" or r == 1:  # with one direction both are the same
         return closed
-    covariance, relative = metric.covariance(), _relative(moments.anchor)
+    covariance, relative = metric.covariance(), _relative_units(moments.anchor)
     root = np.sqrt(moments.weight.sum() * prior / degrees)[:, None] * moments.mean
     directions = best_trace_ratio(
         root * relative, within=covariance * relative[:, None] * relative, components=r
     )
     directions *= relative[:, None]
-    return _within(moments, directions, covariance, family=family, prior=prior)
+    return _variates_within(moments, directions, covariance, family=family, prior=prior)
 
 
-def _within(
+def _variates_within(
     moments: ClassMoments,
     directions: Floats,
     covariance: Floats,
@@ -263,7 +291,7 @@ def _within(
     family: GaussianFamily,
     prior: Floats,
 ) -> CanonicalVariates:
-    """Canonical variates of the rows projected on given directions (d, r)."""
+    """Return the canonical variates within the subspace that `directions` (d, r) span."""
     r, degrees = directions.shape[1], pooled_degrees(moments, family.denominator)
     projected = replace(
         moments,
@@ -282,29 +310,35 @@ def _within(
 
 
 def _mean_directions(moments: ClassMoments, prior: Floats, components: int | None) -> Floats:
-    """(d, r) directions, orthonormal in the user's units, along which means are farthest apart."""
-    relative = _relative(moments.anchor)
-    spread = np.sqrt(prior)[:, None] * moments.mean * relative
-    _, singular, right = np.linalg.svd(spread, full_matrices=False)
-    most = min(len(prior) - 1, len(singular))
-    rank = max(int((singular[:most] > _NULL * singular[0]).sum()), 1)
-    return (
-        np.asarray(right[: rank if components is None else min(components, most)].T)
-        * relative[:, None]
-    )
+    """Return the (d, r) directions in which the class means differ most.
+
+    The directions are orthonormal in the user's units.
+    """
+    relative = _relative_units(moments.anchor)
+    weighted_means = np.sqrt(prior)[:, None] * moments.mean * relative
+    _, singular, right = np.linalg.svd(weighted_means, full_matrices=False)
+    limit = min(len(prior) - 1, len(singular))
+    rank = max(int((singular[:limit] > _NULL * singular[0]).sum()), 1)
+    r = rank if components is None else min(components, limit)
+    return np.asarray(right[:r].T) * relative[:, None]
 
 
 def _plain_covariance(moments: ClassMoments, family: GaussianFamily) -> Floats:
-    """(d, d) pooled covariance, shrunk as asked; it need not have an inverse."""
+    """Return the (d, d) pooled covariance, shrunk as the family requires. It may be singular."""
     pooled = pooled_covariance(moments, family.denominator)
     full = np.diag(pooled) if pooled.ndim == 1 else pooled
     return shrink(full, shrinkage_amount(moments, family), family.target, moments.anchor.unit)
 
 
 def _rule(
-    labels: Labels, anchor: Anchor, variates: CanonicalVariates, *, lift: Floats, residue: Floats
+    labels: Labels,
+    anchor: Anchor,
+    variates: CanonicalVariates,
+    *,
+    intercept: Floats,
+    residue: Floats,
 ) -> FisherRule:
-    """The rule about an anchor that misses the centre by `residue` (d,)."""
+    """Return the rule for offsets from `anchor`; `residue` (d,) is the centre minus the anchor."""
     projected = variates.projected
     shift = -residue @ variates.scalings
     half = 0.5 * np.einsum("kr,kr->k", projected, projected)
@@ -312,7 +346,7 @@ def _rule(
         labels,
         anchor,
         projected @ variates.scalings.T,
-        lift - half + projected @ shift,
+        intercept - half + projected @ shift,
         variates.scalings,
         shift,
         projected,
@@ -321,7 +355,7 @@ def _rule(
     )
 
 
-def _lift(
+def _intercepts(
     moments: ClassMoments,
     variates: CanonicalVariates,
     *,
@@ -329,50 +363,54 @@ def _lift(
     prior: Floats,
     threshold: Threshold,
 ) -> Floats:
-    """(K,) what the threshold adds to the scores of nearest means."""
+    """Return the (K,) terms that the threshold adds to the nearest-mean scores."""
     if threshold == "gaussian":
         return np.asarray(np.log(prior))
     if threshold == "midpoint":
         return np.zeros(len(prior))
-    return _equal_error_lift(moments, variates, family)
+    return _equal_error_intercepts(moments, variates, family)
 
 
-def _equal_error_lift(
+def _equal_error_intercepts(
     moments: ClassMoments, variates: CanonicalVariates, family: GaussianFamily
 ) -> Floats:
-    """(2,) what moves the border from half way to where both Gaussian tails are equal."""
+    """Return the (2,) terms that move the boundary to where both classes have equal error rates."""
     if len(moments.labels) != 2:
         allowed = f"'gaussian' or 'midpoint' with {len(moments.labels)} classes: it takes two"
         raise OptionError.of("threshold", "equal_error", allowed)
-    check_rows_per_class(moments, family.denominator)
-    each = class_covariances(moments, family.denominator)
-    axis = variates.scalings[:, 0]
-    sd = np.sqrt(np.maximum(np.einsum("i,kij,j->k", axis, each, axis), 0.0))
+    check_class_weights(moments, family.denominator)
+    covariances = class_covariances(moments, family.denominator)
+    direction = variates.scalings[:, 0]
+    sd = np.sqrt(np.maximum(np.einsum("i,kij,j->k", direction, covariances, direction), 0.0))
     first, second = variates.projected[:, 0]
     half = 0.5 * (first + second)
-    border = (first * sd[1] + second * sd[0]) / sd.sum() if sd.any() else half
-    return np.asarray(np.array([-0.5, 0.5]) * (second - first) * (half - border))
+    boundary = (first * sd[1] + second * sd[0]) / sd.sum() if sd.any() else half
+    return np.asarray(np.array([-0.5, 0.5]) * (second - first) * (half - boundary))
 
 
 def _check_components(moments: ClassMoments, components: int | None) -> None:
     if components is None:
         return
     K, d = moments.mean.shape
-    most = min(K - 1, d)
-    whole = isinstance(components, int | np.integer) and not isinstance(components, bool)
-    if not whole or not 1 <= components <= most:
-        allowed = f"None or a whole number from 1 to {most} ({K} classes, {d} features)"
+    limit = min(K - 1, d)
+    is_integer = isinstance(components, int | np.integer) and not isinstance(components, bool)
+    if not is_integer or not 1 <= components <= limit:
+        allowed = f"None or a whole number from 1 to {limit} ({K} classes, {d} features)"
         raise OptionError.of("n_components", components, allowed)
 
 
 def _signs(projected: Floats) -> Floats:
-    """(r,) signs that put the last class that a direction tells from the centre on its + side."""
-    far = np.abs(projected)
-    told = far > _TOLD * far.max(axis=0)
-    last = len(projected) - 1 - np.argmax(told[::-1], axis=0)
+    """Return the (r,) signs of the directions, given the projected class means (K, r).
+
+    They make the projection of the last class positive whose mean does not coincide with the
+    centre.
+    """
+    distance = np.abs(projected)
+    distinct = distance > _DISTINCT * distance.max(axis=0)
+    last = len(projected) - 1 - np.argmax(distinct[::-1], axis=0)
     return np.where(projected[last, np.arange(projected.shape[1])] < 0, -1.0, 1.0)
 
 
-def _relative(anchor: Anchor) -> Floats:
-    """(d,) units of the columns relative to the largest: all one but for extreme columns."""
+def _relative_units(anchor: Anchor) -> Floats:
+    """Return the (d,) units of the columns, divided by the largest unit."""
     return np.asarray(anchor.unit / anchor.unit.max())

@@ -1,27 +1,28 @@
-"""The Gaussian family where features outnumber rows, without forming a d x d matrix.
+"""Wide data (more features than rows): the Gaussian family without forming a d x d matrix.
 
-Every covariance of the family is, with z_i the rows about their class means,
+With z_i the N rows minus their class means, every covariance of the family has the form
 
     S = sum_i a_i z_i z_i' + D,      a_i >= 0, D diagonal (added by shrinkage)
 
 for LDA   a_i = (1 - s) w_i / v
 for RDA   a_i = (1 - pooling) w_i [i in k] / v_k + pooling (1 - s) w_i / v
 
-(v and v_k the denominators). With the thin SVD of the rows sqrt(a_i) z_i D^-1/2 = U diag(e) V'
+where w_i are the weights of the rows, s is the amount of shrinkage, and v and v_k are the
+denominators. The matrix with the rows sqrt(a_i) z_i D^-1/2 has the thin SVD U diag(e) V', so
 
     S = D^1/2 (I + V diag(e^2) V') D^1/2,      log det S = sum log D + sum log(1 + e^2)
 
-which is a `Metric` at a cost of N^2 d. Where D is zero there is no inverse; that is handled, and
-warned about, as in `gaussian.covariance`.
+This is a `Metric`, and takes about N^2 d operations. If D is zero, S has no inverse; this case is
+treated as in `gaussian.covariance`, with the same warnings.
 
-`RowSpace` serves penalised linear models: centred and scaled rows are U S V' (thin), at most N
-directions of d, and the fit lies in their span, since a coefficient outside it is penalised and
-changes no score:
+`RowSpace` is for penalised linear models. The centred and scaled rows have the thin SVD U S V', so
+they span at most N directions. The coefficients of the fit lie in this span, since any part outside
+it would be penalised without changing a score:
 
     score = z'gamma + b,    z = V'(x - mean) / sd,    coef = V gamma / sd,    |V gamma| = |gamma|
 
-`fit_family` and its companions accept either summary, class moments or rows, and choose the
-algebra; both give the same rules.
+`fit_gaussian_family`, `family_metric`, `family_shrinkage` and `fit_fisher_rule` accept class
+moments or rows and choose the algebra accordingly. Moments and rows give the same rules.
 """
 
 from __future__ import annotations
@@ -73,17 +74,17 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpace:
-    """N rows in the r directions that they span."""
+    """Coordinates of N rows in the r directions that they span."""
 
-    rows: Floats  # (N, r) z
+    rows: Floats  # (N, r) coordinates z of the rows
     axes: Floats  # (d, r) V / sd
-    mean: Floats  # (d,) zero where rows are not centred
+    mean: Floats  # (d,) mean of the rows; zero if rows are not centred
 
     @classmethod
     def from_rows(
         cls, offsets: Floats, *, weight: Floats | None, centred: bool, standardize: bool = True
     ) -> RowSpace:
-        """Row space of offsets (N, d), without constant features.
+        """Return the row space of `offsets` (N, d). Constant features are left out.
 
         >>> rows = np.array([[0.0, 0, 1], [2, 0, 1]])
         >>> space = RowSpace.from_rows(rows, weight=None, centred=True)
@@ -93,71 +94,82 @@ class RowSpace:
         mean = np.zeros(offsets.shape[1])
         if centred:
             mean = np.average(offsets, axis=0, weights=weight)
-        apart = offsets - mean
-        sd = np.sqrt(np.average(apart * apart, axis=0, weights=weight))
-        some = sd > 16 * _EPS * np.abs(mean)
+        offsets = offsets - mean
+        sd = np.sqrt(np.average(offsets * offsets, axis=0, weights=weight))
+        varying = sd > 16 * _EPS * np.abs(mean)
         scale = sd if standardize else np.ones_like(sd)
-        per_unit = np.divide(1.0, scale, out=np.zeros_like(sd), where=some)
-        left, size, right = thin_svd(apart * per_unit)
-        kept = size > 8 * max(offsets.shape) * _EPS * size.max(initial=0.0)
-        return cls(left[:, kept] * size[kept], right[kept].T * per_unit[:, None], mean)
+        per_unit = np.divide(1.0, scale, out=np.zeros_like(sd), where=varying)
+        left, size, right = thin_svd(offsets * per_unit)
+        nonzero = size > 8 * max(offsets.shape) * _EPS * size.max(initial=0.0)
+        return cls(left[:, nonzero] * size[nonzero], right[nonzero].T * per_unit[:, None], mean)
 
     def coefficients(self, gamma: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """(d, m) coefficients and (m,) intercepts for offsets, from those in the row space."""
+        """Return the (d, m) coefficients and (m,) intercepts for offsets.
+
+        `gamma` (r, m) and `intercept` (m,) are those for the coordinates z.
+        """
         coef = self.axes @ gamma
         return coef, intercept - self.mean @ coef
 
 
-_LEAST = 500  # up to here a d x d matrix is small enough not to matter
+_SMALL = 500  # up to this number of features the cost of a d x d matrix is negligible
 
 Columns = npt.NDArray[np.bool_]
 
 
 def is_wide(rows: int, features: int) -> bool:
-    """Whether to store the rows rather than their products."""
-    return features > _LEAST and features > rows
+    """Return whether the data are wide, so that the rows are stored instead of their products."""
+    return features > _SMALL and features > rows
 
 
 def fit_wide(
     rows: ClassRows, *, family: GaussianFamily, prior: Floats
 ) -> LinearRule | QuadraticRule:
-    """Rule of Gaussian classes whose covariances are those of the family, from the rows.
+    """Fit a rule of Gaussian classes with the covariances of the family to wide rows.
 
     Examples
     --------
     >>> from discriminant.engines.dispatch import moments
-    >>> found = moments([[0.0, 1, 0], [2, 0, 1], [4, 1, 1], [6, 0, 0]], list("aabb"), detail="rows")
-    >>> rule = fit_wide(found, family=GaussianFamily(shrinkage=0.5), prior=np.array([0.5, 0.5]))
+    >>> rows = moments([[0.0, 1, 0], [2, 0, 1], [4, 1, 1], [6, 0, 0]], list("aabb"), detail="rows")
+    >>> rule = fit_wide(rows, family=GaussianFamily(shrinkage=0.5), prior=np.array([0.5, 0.5]))
     >>> scores = rule.scores(np.array([[3.0, 0.5, 0.5]]))  # half way: a tie
     >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
     True
     """
-    spread = _Spread.of(rows)
-    check_classes(spread.moments)
+    centred = _CentredRows.from_rows(rows)
+    check_classes(centred.moments)
     if family.linear:
-        return linear_rule(spread.moments, metric=_shared(spread, family), prior=prior)
-    return quadratic_rule(spread.moments, metrics=_each(spread, family), prior=prior)
+        return linear_rule(centred.moments, metric=_pooled_metric(centred, family), prior=prior)
+    return quadratic_rule(centred.moments, metrics=_class_metrics(centred, family), prior=prior)
 
 
 def wide_metric(rows: ClassRows, family: GaussianFamily) -> Metric:
-    """Metric of the covariance that all classes share."""
-    return _shared(_Spread.of(rows), family)
+    """Return the metric of the covariance that all classes of a linear family share."""
+    return _pooled_metric(_CentredRows.from_rows(rows), family)
 
 
 def wide_shrinkage(rows: ClassRows, family: GaussianFamily) -> float | Floats:
-    """Shrinkage as a number, estimated if the family asks for that; for QDA (K,), one per class."""
+    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+
+    The amount is (K,) if it is estimated for each class separately, else a number.
+    """
     check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
     if family.shrinks_mixture and family.pooling == 0.0:
         codes = range(len(rows.labels))
-        return np.array([_best(rows, rows.codes == k, family) for k in codes])
-    return _best(rows, np.ones(len(rows.codes), dtype=np.bool_), family)
+        return np.array([_optimal_shrinkage(rows, rows.codes == k, family) for k in codes])
+    return _optimal_shrinkage(rows, np.ones(len(rows.codes), dtype=np.bool_), family)
 
 
-def _best(rows: ClassRows, chosen: npt.NDArray[np.bool_], family: GaussianFamily) -> float:
-    """Best shrinkage from some rows: |S|^2 is that of their products, |z|^4 is summed as it is."""
-    centred, weights = rows.centred[chosen], rows.weights[chosen]
+def _optimal_shrinkage(
+    rows: ClassRows, selected: npt.NDArray[np.bool_], family: GaussianFamily
+) -> float:
+    """Return the optimal shrinkage of the covariance S of the selected rows.
+
+    |S|^2 is computed from the Gram matrix of the rows, so that S itself is not needed.
+    """
+    centred, weights = rows.centred[selected], rows.weights[selected]
     weight = float(weights.sum())
     variance = np.einsum("n,nj,nj->j", weights, centred, centred) / weight
     centred /= shrinkage_scale(variance, family.target, rows.anchor.unit)
@@ -171,69 +183,76 @@ def _best(rows: ClassRows, chosen: npt.NDArray[np.bool_], family: GaussianFamily
     return ledoit_wolf(*size, weight, float(weights @ lengths**2))
 
 
-# --- covariances as shares of rows ----------------------------------------------------------------
+# --- covariances as weighted sums over rows -------------------------------------------------------
 
 
-def _shared(spread: _Spread, family: GaussianFamily) -> Metric:
-    """Metric of the covariance that all classes share."""
-    rows, amount = spread.rows, float(wide_shrinkage(spread.rows, family))
-    pooled = pooled_covariance(spread.moments, family.denominator)
+def _pooled_metric(centred: _CentredRows, family: GaussianFamily) -> Metric:
+    """Return the metric of the covariance that all classes of a linear family share."""
+    rows, amount = centred.rows, float(wide_shrinkage(centred.rows, family))
+    pooled = pooled_covariance(centred.moments, family.denominator)
     target = target_diagonal(pooled, family.target, rows.anchor.unit)
     if amount == 1.0:
-        return diagonal_metric(floor_variances(spread.moments, target))
-    share = (1.0 - amount) * rows.weights / pooled_degrees(spread.moments, family.denominator)
-    return _metric(spread, _Mixture(share, amount * target))
+        return diagonal_metric(floor_variances(centred.moments, target))
+    share = (1.0 - amount) * rows.weights / pooled_degrees(centred.moments, family.denominator)
+    return _mixture_metric(centred, _Mixture(share, amount * target))
 
 
-def _each(spread: _Spread, family: GaussianFamily) -> tuple[Metric, ...]:
-    """Metric of each class's covariance."""
-    check_rows_for_family(spread.moments, family)
-    amounts = np.broadcast_to(wide_shrinkage(spread.rows, family), len(spread.rows.labels))
+def _class_metrics(centred: _CentredRows, family: GaussianFamily) -> tuple[Metric, ...]:
+    """Return for each class the metric of its covariance."""
+    check_rows_for_family(centred.moments, family)
+    amounts = np.broadcast_to(wide_shrinkage(centred.rows, family), len(centred.rows.labels))
     return tuple(
-        _metric(spread, _mixture(spread, family, float(amount), k))
+        _mixture_metric(centred, _class_mixture(centred, family, float(amount), k))
         for k, amount in enumerate(amounts)
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Spread:
-    """Rows about the means of their classes."""
+class _CentredRows:
+    """Rows with their moments, and with offsets from the means of their classes."""
 
     rows: ClassRows
-    moments: ClassMoments  # of detail diagonal
-    centred: Floats  # (N, d)
+    moments: ClassMoments  # moments of the rows, of detail 'diagonal'
+    offsets: Floats  # (N, d) z, the rows minus their class means
 
     @classmethod
-    def of(cls, rows: ClassRows) -> _Spread:
+    def from_rows(cls, rows: ClassRows) -> _CentredRows:
         return cls(rows, rows.reduce("diagonal"), rows.centred)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mixture:
-    """A covariance before it is factorised: the sum of share z z' over the rows and a diagonal."""
+    """Covariance before it is factorised: sum over rows of share_i z_i z_i', plus a diagonal."""
 
-    share: Floats  # (N,)
-    diagonal: Floats  # (d,)
-    code: int | None = None  # of the class it belongs to; None is all
+    share: Floats  # (N,) the a_i of the module docstring
+    diagonal: Floats  # (d,) the D of the module docstring
+    code: int | None = None  # class whose covariance it is; None if all classes share it
 
 
-def _mixture(spread: _Spread, family: GaussianFamily, amount: float, code: int) -> _Mixture:
-    """The covariance of one class by the family's formula."""
-    moments, pooling = spread.moments, family.pooling
-    own, common = _factors(moments, family, code)
-    weights, unit = spread.rows.weights, spread.rows.anchor.unit
-    owned = np.where(spread.rows.codes == code, own * weights, 0.0)
+def _class_mixture(
+    centred: _CentredRows, family: GaussianFamily, amount: float, code: int
+) -> _Mixture:
+    """Return the covariance of class `code` in the family, with `amount` of shrinkage."""
+    moments, pooling = centred.moments, family.pooling
+    own_factor, pooled_factor = _weight_factors(moments, family, code)
+    weights, unit = centred.rows.weights, centred.rows.anchor.unit
+    own_share = np.where(centred.rows.codes == code, own_factor * weights, 0.0)
     if family.shrinks_mixture:
-        variance = own * moments.scatter[code] + common * moments.pooled
+        variance = own_factor * moments.scatter[code] + pooled_factor * moments.pooled
         diagonal = amount * target_diagonal(variance, family.target, unit)
-        return _Mixture((1.0 - amount) * (owned + common * weights), diagonal, code)
+        return _Mixture((1.0 - amount) * (own_share + pooled_factor * weights), diagonal, code)
     pooled = pooled_covariance(moments, family.denominator)
     diagonal = pooling * amount * target_diagonal(pooled, family.target, unit)
-    return _Mixture(owned + (1.0 - amount) * common * weights, diagonal, code)
+    return _Mixture(own_share + (1.0 - amount) * pooled_factor * weights, diagonal, code)
 
 
-def _factors(moments: ClassMoments, family: GaussianFamily, code: int) -> tuple[float, float]:
-    """Factors of a row's weight in the covariance of its class and in the pooled one."""
+def _weight_factors(
+    moments: ClassMoments, family: GaussianFamily, code: int
+) -> tuple[float, float]:
+    """Return the two factors of row weights in the covariance of class `code`.
+
+    The first is for the scatter of the class itself, the second for the pooled scatter.
+    """
     pooling = family.pooling
     degrees = class_degrees(moments, family.denominator)
     total = pooled_degrees(moments, family.denominator)
@@ -246,144 +265,166 @@ def _factors(moments: ClassMoments, family: GaussianFamily, code: int) -> tuple[
 # --- factorising ----------------------------------------------------------------------------------
 
 
-def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
-    """Metric of a mixture; constant columns are left out or given a floor of variance."""
-    moments, code = spread.moments, mixture.code
-    within = np.einsum("n,nj,nj->j", mixture.share, spread.centred, spread.centred)
+def _mixture_metric(centred: _CentredRows, mixture: _Mixture) -> Metric:
+    """Return the metric of a mixture. Columns without variance are as in `floor_variances`."""
+    moments, code = centred.moments, mixture.code
+    within = np.einsum("n,nj,nj->j", mixture.share, centred.offsets, centred.offsets)
     variance = floor_variances(moments, within + mixture.diagonal, code)
-    moving = variance > 0
-    if not moving.any():
+    varying = variance > 0
+    if not varying.any():
         return diagonal_metric(variance)
-    still = variance != within + mixture.diagonal  # nothing of the rows is left in these columns
-    counted = mixture.share > 0
-    part = spread.centred[np.ix_(counted, moving)]
-    part *= np.sqrt(mixture.share[counted])[:, None]
-    part[:, still[moving]] = 0.0
-    if mixture.diagonal.any() or not counted.any():
-        diagonal = np.where(still, variance, mixture.diagonal)[moving]
-        return embed_columns(_plus_diagonal(part, diagonal), moving)
+    floored = variance != within + mixture.diagonal  # these columns do not depend on the rows
+    used = mixture.share > 0
+    part = centred.offsets[np.ix_(used, varying)]
+    part *= np.sqrt(mixture.share[used])[:, None]
+    part[:, floored[varying]] = 0.0
+    if mixture.diagonal.any() or not used.any():
+        diagonal = np.where(floored, variance, mixture.diagonal)[varying]
+        return embed_columns(_low_rank_metric(part, diagonal), varying)
     if len(part) >= part.shape[1]:
-        degrees = len(part) - len(np.unique(spread.rows.codes[counted]))
-        return embed_columns(_narrow(spread, part, variance, moving, code, degrees), moving)
-    return embed_columns(_unshrunk(spread, part, variance, moving, still[moving], code), moving)
+        degrees = len(part) - len(np.unique(centred.rows.codes[used]))
+        metric = _dense_metric(centred, part, variance, varying, code, degrees)
+    else:
+        metric = _singular_metric(centred, part, variance, varying, floored[varying], code)
+    return embed_columns(metric, varying)
 
 
-def _plus_diagonal(part: Floats, diagonal: Floats) -> Metric:
-    """Metric of part' part + diag(diagonal)."""
+def _low_rank_metric(part: Floats, diagonal: Floats) -> Metric:
+    """Return the metric of part' part + diag(diagonal)."""
     root = 1.0 / np.sqrt(diagonal)
     part *= root
     _, length, right = thin_svd(part)
-    return _round_plus(root, length**2, right.T)
+    return _identity_plus_low_rank(root, length**2, right.T)
 
 
-def _round_plus(root: Floats, extra: Floats, basis: Floats) -> Metric:
-    """Metric of 1/root (I + basis diag(extra) basis') 1/root."""
-    felt = extra > _EPS
+def _identity_plus_low_rank(root: Floats, extra: Floats, basis: Floats) -> Metric:
+    """Return the metric of the covariance R^-1 (I + basis diag(extra) basis') R^-1.
+
+    R is the diagonal matrix with the diagonal `root` (d,).
+    """
+    significant = extra > _EPS
     logdet = float(np.log1p(extra).sum() - 2.0 * np.log(root).sum())
-    return Metric(root, basis[:, felt], 1.0 / (1.0 + extra[felt]), 1.0, logdet)
+    return Metric(root, basis[:, significant], 1.0 / (1.0 + extra[significant]), 1.0, logdet)
 
 
-# --- no shrinkage: what models.support does, in the space of the rows -----------------------------
+# --- without shrinkage: as in `gaussian.covariance`, but in the space spanned by the rows ---------
 
 
-def _narrow(
-    spread: _Spread,
+def _dense_metric(
+    centred: _CentredRows,
     part: Floats,
     variance: Floats,
-    moving: Columns,
+    varying: Columns,
     code: int | None,
     degrees: int,
 ) -> Metric:
-    """Metric where constant columns leave fewer columns than rows: by the d x d algebra."""
-    moments: ClassMoments = spread.rows.select(np.flatnonzero(moving).tolist()).reduce("class")
+    """Return the metric by way of a covariance matrix of the columns that vary.
+
+    It is used if there are at least as many rows as such columns.
+    """
+    moments: ClassMoments = centred.rows.select(np.flatnonzero(varying).tolist()).reduce("class")
     covariance = part.T @ part
-    np.fill_diagonal(covariance, variance[moving])
+    np.fill_diagonal(covariance, variance[varying])
     if code is None:
         return shared_metric(moments, covariance, degrees=degrees)
     return class_metric(moments, covariance, code, degrees=degrees)
 
 
-def _unshrunk(
-    spread: _Spread,
+def _singular_metric(
+    centred: _CentredRows,
     part: Floats,
     variance: Floats,
-    moving: Columns,
-    still: Columns,
+    varying: Columns,
+    floored: Columns,
     code: int | None,
 ) -> Metric:
-    """Metric of the singular part' part: shrunk, or restricted to its range."""
-    sd = np.sqrt(variance[moving])
+    """Return the metric of part' part, which is singular.
+
+    If class means or rows lie outside its range, the covariance is shrunk; otherwise the metric is
+    restricted to the range.
+    """
+    sd = np.sqrt(variance[varying])
     _, length, right = thin_svd(part / sd)
-    kept = length**2 > 8 * len(sd) * _EPS * length.max() ** 2
-    values, basis = length[kept] ** 2, right[kept].T
-    rank, lone = int(kept.sum() + still.sum()), int(still.sum())
-    if _beyond(spread, basis, sd, moving, still, within=code is not None):
-        weight = spread.moments.weight.sum() if code is None else spread.moments.weight[code]
-        size = float((values**2).sum()) + lone, float(values.sum()) + lone, len(sd)
+    nonzero = length**2 > 8 * len(sd) * _EPS * length.max() ** 2
+    values, basis = length[nonzero] ** 2, right[nonzero].T
+    rank, n_floored = int(nonzero.sum() + floored.sum()), int(floored.sum())
+    if _leave_span(centred, basis, sd, varying, floored, within=code is not None):
+        weight = centred.moments.weight.sum() if code is None else centred.moments.weight[code]
+        size = float((values**2).sum()) + n_floored, float(values.sum()) + n_floored, len(sd)
         amount = oas(*size, float(weight))
-        what = "The pooled covariance"
+        name = "The pooled covariance"
         if code is not None:
-            what = f"The covariance of class '{spread.moments.labels[code]}'"
-        warn(ShrinkageChosenWarning.of(what, rank, len(sd), amount))
-        root = np.where(still, 1.0, 1.0 / np.sqrt(amount)) / sd
-        metric = _round_plus(root, (1.0 - amount) / amount * values, basis)
+            name = f"The covariance of class '{centred.moments.labels[code]}'"
+        warn(ShrinkageChosenWarning.of(name, rank, len(sd), amount))
+        root = np.where(floored, 1.0, 1.0 / np.sqrt(amount)) / sd
+        metric = _identity_plus_low_rank(root, (1.0 - amount) / amount * values, basis)
         return replace(metric, shrunk=amount)
-    _warn_of_dependence(spread.moments, basis, moving, still, rank)
+    _warn_of_dependence(centred.moments, basis, varying, floored, rank)
     if code is not None:
-        return _without_copies(spread, part, sd, moving)
-    whiten = np.hstack([basis / np.sqrt(values), np.eye(len(sd))[:, still]]) / sd[:, None]
+        return _metric_of_independent(centred, part, sd, varying)
+    whiten = np.hstack([basis / np.sqrt(values), np.eye(len(sd))[:, floored]]) / sd[:, None]
     logdet = float(np.log(values).sum() + 2.0 * np.log(sd).sum())
     return Metric(np.ones(len(sd)), whiten, np.ones(rank), 0.0, logdet)
 
 
-def _without_copies(spread: _Spread, part: Floats, sd: Floats, moving: Columns) -> Metric:
-    """Metric without the columns that depend on others in all classes."""
-    standard = spread.centred[:, moving] * np.sqrt(spread.rows.weights)[:, None]
-    standard /= np.sqrt(spread.moments.pooled[moving])
-    corner, pivot = qr(standard, mode="r", pivoting=True, check_finite=False)
-    rank = int((np.diagonal(corner) ** 2 > 8 * len(sd) * _EPS).sum())
-    kept = np.zeros(len(sd), dtype=np.bool_)
-    kept[pivot[:rank]] = True
-    covariance = part[:, kept].T @ part[:, kept]
-    np.fill_diagonal(covariance, sd[kept] ** 2)
+def _metric_of_independent(
+    centred: _CentredRows, part: Floats, sd: Floats, varying: Columns
+) -> Metric:
+    """Return the metric of columns that are linearly independent over the rows of all classes.
+
+    The other columns are left out.
+    """
+    standard = centred.offsets[:, varying] * np.sqrt(centred.rows.weights)[:, None]
+    standard /= np.sqrt(centred.moments.pooled[varying])
+    upper, pivot = qr(standard, mode="r", pivoting=True, check_finite=False)
+    rank = int((np.diagonal(upper) ** 2 > 8 * len(sd) * _EPS).sum())
+    independent = np.zeros(len(sd), dtype=np.bool_)
+    independent[pivot[:rank]] = True
+    covariance = part[:, independent].T @ part[:, independent]
+    np.fill_diagonal(covariance, sd[independent] ** 2)
     metric, _ = factorise(covariance)
-    return embed_columns(diagonal_metric(sd[kept] ** 2) if metric is None else metric, kept)
+    if metric is None:
+        metric = diagonal_metric(sd[independent] ** 2)
+    return embed_columns(metric, independent)
 
 
-def _beyond(
-    spread: _Spread,
+def _leave_span(
+    centred: _CentredRows,
     basis: Floats,
     sd: Floats,
-    moving: Columns,
-    still: Columns,
+    varying: Columns,
+    floored: Columns,
     *,
     within: bool,
 ) -> bool:
-    """Whether class means, or with `within` rows of any class, leave the span of the basis."""
-    moments = spread.moments
-    apart = (moments.mean - moments.centre)[:, moving] / sd
-    tests = [(apart, 1e-7)]
+    """Return whether a class mean lies outside the span of the basis.
+
+    With `within`, return whether a class mean or a row does.
+    """
+    moments = centred.moments
+    means = (moments.mean - moments.centre)[:, varying] / sd
+    tests = [(means, 1e-7)]
     if within:
-        tests.append((spread.centred[:, moving] / sd, 1e-5))
-    for offsets, share in tests:
+        tests.append((centred.offsets[:, varying] / sd, 1e-5))
+    for offsets, tolerance in tests:
         size = np.abs(offsets).max(initial=0.0)
-        offsets = np.where(still, 0.0, offsets)
+        offsets = np.where(floored, 0.0, offsets)
         outside = offsets - (offsets @ basis) @ basis.T
-        if np.abs(outside).max(initial=0.0) > share * size:
+        if np.abs(outside).max(initial=0.0) > tolerance * size:
             return True
     return False
 
 
 def _warn_of_dependence(
-    moments: ClassMoments, basis: Floats, moving: Columns, still: Columns, rank: int
+    moments: ClassMoments, basis: Floats, varying: Columns, floored: Columns, rank: int
 ) -> None:
-    outside = np.where(still, 0.0, 1.0 - np.einsum("ji,ji->j", basis, basis))
-    names = np.array(moments.features, dtype=object)[moving]
+    outside = np.where(floored, 0.0, 1.0 - np.einsum("ji,ji->j", basis, basis))
+    names = np.array(moments.features, dtype=object)[varying]
     involved = [str(name) for name in names[outside > 1e-6]]
-    found = CollinearWarning.of_columns(
+    warning = CollinearWarning.of_columns(
         involved, rank=rank, features=len(names), condition=1.0 / _EPS
     )
-    warn(found)
+    warn(warning)
 
 
 # --- moments or rows ----------------------------------------------------------------------------
@@ -391,24 +432,27 @@ def _warn_of_dependence(
 Classes = ClassMoments | ClassRows
 
 
-def fit_family(
+def fit_gaussian_family(
     classes: Classes, *, family: GaussianFamily, prior: Floats
 ) -> LinearRule | QuadraticRule:
-    """Fit the Gaussian family to class moments, or in their row space to wide rows."""
+    """Fit the Gaussian family to class moments (`fit_gaussian`) or to wide rows (`fit_wide`)."""
     if isinstance(classes, ClassRows):
         return fit_wide(classes, family=family, prior=prior)
     return fit_gaussian(classes, family=family, prior=prior)
 
 
 def family_metric(classes: Classes, family: GaussianFamily) -> Metric:
-    """Metric of the covariance that all classes of a linear family share."""
+    """Return the metric of the covariance that all classes of a linear family share."""
     if isinstance(classes, ClassRows):
         return wide_metric(classes, family)
     return pooled_metric(classes, family)
 
 
 def family_shrinkage(classes: Classes, family: GaussianFamily) -> Any:
-    """Shrinkage as a number, estimated if the family asks for that; for QDA (K,), one per class."""
+    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+
+    The amount is (K,) if it is estimated for each class separately, else a number.
+    """
     if isinstance(classes, ClassRows):
         return wide_shrinkage(classes, family)
     return shrinkage_amount(classes, family)
@@ -417,7 +461,7 @@ def family_shrinkage(classes: Classes, family: GaussianFamily) -> Any:
 def fit_fisher_rule(
     classes: Classes, *, family: GaussianFamily, prior: Floats, projection: ProjectionOptions
 ) -> FisherRule:
-    """Fit Fisher's discriminant directions in the metric of a linear family."""
+    """Fit Fisher's discriminant, with the covariance of a linear family, to moments or rows."""
     if not isinstance(classes, ClassRows):
         return fit_fisher(classes, family=family, prior=prior, projection=projection)
     variances: ClassMoments = classes.reduce("diagonal")

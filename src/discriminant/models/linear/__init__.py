@@ -1,1 +1,1 @@
-"""Linear models fitted from moments or by repeated passes over the rows."""
+"""Linear models: least squares, logistic regression, GLMs, support vector machines, perceptron."""

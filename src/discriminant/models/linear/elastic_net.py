@@ -3,44 +3,48 @@
     minimise  mean loss  +  ridge ( (1 - l1_ratio) / 2 sum (sd_j coef_j)^2
                                     + l1_ratio sum |sd_j coef_j| )
 
-as glmnet does: two classes have one score, K classes have K, each with its coefficients (symmetric,
-ungrouped). A score common to all classes changes the penalty but not the loss, so the penalty
-determines it: the K coefficients of a column need not sum to zero. Intercepts, which nothing
-determines, sum to zero where columns have their means. With l1_ratio 1 and K even, the K
-coefficients of a column may be shifted from one of their two medians being zero to the other at the
-same cost. Unless several are zero, the shift with the smaller sum of squares is used.
+as in glmnet: two classes have one score; K > 2 classes have K scores, each with its own
+coefficients (symmetric, ungrouped). Adding the same term to the scores of all classes changes the
+penalty but not the loss, so the penalty determines this term, and the K coefficients of a column
+need not sum to zero. For intercepts the term is arbitrary; they are chosen to sum to zero for a row
+at the column means. If l1_ratio is 1 and K is even, the minimum is not unique: the K coefficients
+of a column may be shifted by a common term, from where one of their two medians is zero to where
+the other is. Unless several coefficients are zero, the one of the two ends is used that has the
+smaller sum of squares.
 
-Columns are scaled and centred for the optimiser; the penalty is unchanged by that: theta_j = size_j
-coef_j, and sd_j becomes sd_j / size_j. The objective is
+For the optimiser columns are scaled and centred, which does not change the penalty:
+theta_j = size_j coef_j, and sd_j is replaced by sd_j / size_j. The objective is
 
     f(theta) = loss(theta) / weight  +  sum_j steep_j |theta_j|^2 / 2  +  sum_j corner_j |theta_j|_1
 
-Every step is one pass over the rows, as in `linear.optimise`. In place of the gradient there is the
-smallest subgradient, zero at the minimum only, with the same criterion:
+Every evaluation is one pass over the rows, as in `linear.optimise`. The smallest subgradient takes
+the place of the gradient. It is zero only at the minimum, and has the same criterion:
 
-    theta_jk = 0     |slope_jk| - corner_j, if more than zero
+    theta_jk = 0     |slope_jk| - corner_j, or 0 if this is negative
     else             |slope_jk + corner_j sign theta_jk|             <= 1e-8
 
-`proximal_newton` computes the curvature and steps to the minimum of the quadratic with the l1
-penalty (`L1Quadratic`). `orthant_lbfgs` uses gradients alone (Andrew & Gao 2007): it keeps the
-signs of the last point, and learns the curvature of the non-zero coordinates from the last passes.
-`proximal_gradient` is accelerated descent (Beck & Teboulle 2009) with restarts (O'Donoghue & Candes
-2015).
+`proximal_newton` computes the curvature, and steps to the minimum of the quadratic approximation of
+the loss plus the l1 penalty (`L1Quadratic`). `orthant_lbfgs` uses only gradients (Andrew & Gao
+2007): no coordinate changes its sign within a step, and the curvature of the non-zero coordinates
+is approximated from the last passes. `proximal_gradient` is accelerated descent (Beck & Teboulle
+2009) with restarts (O'Donoghue & Candes 2015).
 
-`L1Quadratic` is one lasso step, without rows:
+`L1Quadratic` solves the subproblem of one step of `proximal_newton`, for which no rows are read:
 
     minimise over x    g'(x - x0)  +  (x - x0)' H (x - x0) / 2  +  sum_i a_i |x_i|
 
-Where the signs of x are known this is a linear system, so signs are guessed and the guess improved.
-A face is the set of x with given signs and given zeros. In turn:
+If the signs of x were known, this would be a linear system. So signs are guessed, and the guess is
+improved. A face is the set of all x with given signs, some of which are zero. Each iteration has
+two parts:
 
-    zeros that should move      most do, at once: each takes its own best step, divided by their
-                                number, which by convexity decreases the value
-    Newton's step on the face   as far as signs are kept; a coordinate that would change sign
-                                becomes zero
+    zeros that should move      those with a large subgradient move together: each makes its own
+                                best step, divided by their number, which decreases the value by
+                                convexity
+    Newton step on the face     it goes as far as the signs do not change; a coordinate that would
+                                change its sign becomes zero
 
-Every turn decreases the value and no face attains its minimum twice, so the iteration ends, and it
-is exact: an excluded coordinate is exactly zero.
+Every iteration decreases the value and no face attains its minimum twice, so the iteration ends.
+The result is exact: an excluded coordinate is exactly zero.
 """
 
 from __future__ import annotations
@@ -53,7 +57,15 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from discriminant.errors import ConstantColumnWarning, warn
 from discriminant.models.gaussian.covariance import rounding_variance
-from discriminant.models.linear.logistic import LogisticFit, LogisticOptions, shift_progress
+from discriminant.models.linear.logistic import (
+    FEW_COEFFICIENTS,
+    NEAR_ZERO,
+    SLOW_TOLERANCE,
+    SOME_COEFFICIENTS,
+    LogisticFit,
+    LogisticOptions,
+    shift_progress,
+)
 from discriminant.models.linear.optimise import (
     DECREMENT,
     GRADIENT,
@@ -71,95 +83,101 @@ from discriminant.moments.qr_factor import ColumnSums
 from discriminant.moments.softmax_loss import BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Floats
 
-_TURNS = 1000
-_DRAWN = 0.5  # of the strongest pull on any zero; the weaker are mostly gone when that has moved
-_DUST = 1e-12  # added to the diagonal of the curvature, relatively: columns may be copies
-_FLAT = 1e-12  # of the largest eigenvalue: a curvature that is rounding
+_TURNS = 1000  # largest number of iterations of `L1Quadratic.minimise`
+_STRONG_SHARE = 0.5  # zeros move if their subgradient is at least this share of the largest
+_DIAGONAL_RIDGE = 1e-12  # added to the unit diagonal of the curvature, since columns may be equal
+_FLAT = 1e-12  # smaller eigenvalues of the curvature, relative to the largest, are rounding errors
 _TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class L1Quadratic:
-    """What is to be made small."""
+    """Quadratic function plus an l1 penalty."""
 
-    gradient: Floats  # (n,) g, at x0
+    gradient: Floats  # (n,) g, the gradient at x0
     curvature: Floats  # (n, n) H, positive semidefinite
-    corner: Floats  # (n,) a, zero where a coordinate is free
+    corner: Floats  # (n,) a, the l1 penalties; zero for a coordinate that is not penalised
     origin: Floats  # (n,) x0
 
     def value(self, x: Floats) -> float:
-        """How much x costs."""
+        """Return the value at x."""
         step = x - self.origin
-        curve = 0.5 * float(step @ (self.curvature @ step))
-        return float(self.gradient @ step) + curve + float(self.corner @ np.abs(x))
+        quadratic = 0.5 * float(step @ (self.curvature @ step))
+        return float(self.gradient @ step) + quadratic + float(self.corner @ np.abs(x))
 
     def slope(self, x: Floats) -> Floats:
-        """(n,) gradient of the quadratic alone."""
+        """Return the (n,) gradient of the quadratic part at x."""
         return self.gradient + self.curvature @ (x - self.origin)
 
-    def minimise(self, *, goal: float) -> Floats:
-        """(n,) the x that costs least, from x0 on."""
+    def minimise(self, *, tolerance: float) -> Floats:
+        """Return the (n,) minimiser. The search starts at x0."""
         x, value = self.origin, np.inf
         for _ in range(_TURNS):
-            x = self._on_face(self._entered(x))
+            x = self._minimise_on_face(self._activate_zeros(x))
             steepest = np.abs(subgradient(self.slope(x), x, self.corner)).max(initial=0.0)
             before, value = value, self.value(x)
-            if steepest <= goal or not value < before:
+            if steepest <= tolerance or not value < before:
                 break
         return x
 
-    def _entered(self, x: Floats) -> Floats:
-        """The coordinates that are zero and ought not to be, a little out."""
-        pull = subgradient(self.slope(x), x, self.corner)
-        curve = np.diagonal(self.curvature)
-        drawn = np.abs(np.where((x == 0) & (curve > 0), pull, 0.0))
-        ought = (drawn > 0) & (drawn >= _DRAWN * drawn.max())
-        share = max(int(ought.sum()), 1)
-        return np.asarray(np.where(ought, -pull / np.where(ought, curve, 1.0) / share, x))
+    def _activate_zeros(self, x: Floats) -> Floats:
+        """Return x after a small step of the zero coordinates with the largest subgradients."""
+        gradient = subgradient(self.slope(x), x, self.corner)
+        curvature = np.diagonal(self.curvature)
+        strength = np.abs(np.where((x == 0) & (curvature > 0), gradient, 0.0))
+        enter = (strength > 0) & (strength >= _STRONG_SHARE * strength.max())
+        count = max(int(enter.sum()), 1)
+        return np.asarray(np.where(enter, -gradient / np.where(enter, curvature, 1.0) / count, x))
 
-    def _on_face(self, x: Floats) -> Floats:
-        """Down the face that x is on, and its edges, to where no sign wants to change."""
+    def _minimise_on_face(self, x: Floats) -> Floats:
+        """Return the minimiser on the face of x. If signs would change, it is on a smaller face."""
         for _ in range(len(x) + 1):
             step = self._newton(x)
             after = x + step
-            turned = (self.corner > 0) & (x * after <= 0)
-            if not turned[x != 0].any():
+            changing = (self.corner > 0) & (x * after <= 0)
+            if not changing[x != 0].any():
                 return after
-            cut = np.where(turned, 0.0, after)
-            edge = _to_edge(x, step, turned & (x != 0))  # until there this is the face itself
-            x = cut if self.value(cut) < self.value(edge) else edge
+            truncated = np.where(changing, 0.0, after)
+            at_zero = _to_first_zero(x, step, changing & (x != 0))  # still on the face
+            x = truncated if self.value(truncated) < self.value(at_zero) else at_zero
         return x
 
     def _newton(self, x: Floats) -> Floats:
-        """(n,) the step to the least of the quadratic that has these signs and zeros."""
-        curve = np.diagonal(self.curvature)
-        on = (x != 0) | ((self.corner == 0) & (curve > 0))
+        """Return the (n,) Newton step from x to the minimum on its face.
+
+        Signs are assumed not to change, and penalised coordinates that are zero stay zero.
+        """
+        curvature = np.diagonal(self.curvature)
+        active = (x != 0) | ((self.corner == 0) & (curvature > 0))
         step = np.zeros_like(x)
-        if not on.any():
+        if not active.any():
             return step
-        slope = (self.slope(x) + self.corner * np.sign(x))[on]
-        step[on] = -_solved(self.curvature[np.ix_(on, on)], slope)
+        slope = (self.slope(x) + self.corner * np.sign(x))[active]
+        step[active] = -_solve_regularised(self.curvature[np.ix_(active, active)], slope)
         return step
 
 
-def _solved(curvature: Floats, slope: Floats) -> Floats:
-    """(n,) H^-1 g, judged on a diagonal of ones; along what is flat nothing is done."""
+def _solve_regularised(curvature: Floats, slope: Floats) -> Floats:
+    """Return the (n,) solution H^-1 g, with H scaled to a unit diagonal.
+
+    If H is singular, directions without curvature are left out.
+    """
     size = np.sqrt(np.maximum(np.diagonal(curvature), _TINY))
-    part = curvature / size[:, None] / size
-    part[np.diag_indices_from(part)] += _DUST
+    standard = curvature / size[:, None] / size
+    standard[np.diag_indices_from(standard)] += _DIAGONAL_RIDGE
     try:
-        return np.asarray(cho_solve(cho_factor(part), slope / size) / size)
+        return np.asarray(cho_solve(cho_factor(standard), slope / size) / size)
     except LinAlgError:
-        values, vectors = eigh(part)
-        some = values > _FLAT * values[-1]
-        along = vectors[:, some]
-        return np.asarray(along @ ((along.T @ (slope / size)) / values[some]) / size)
+        values, vectors = eigh(standard)
+        positive = values > _FLAT * values[-1]
+        directions = vectors[:, positive]
+        return np.asarray(directions @ ((directions.T @ (slope / size)) / values[positive]) / size)
 
 
 def subgradient(slope: Floats, x: Floats, corner: Floats) -> Floats:
-    """The smallest subgradient at x of a smooth function with that slope plus sum corner |x|.
+    """Return the smallest subgradient at x of a smooth function plus sum_i corner_i |x_i|.
 
-    It is zero at the least value and nowhere else.
+    `slope` is the gradient of the smooth function at x. The result is zero only at the minimum.
 
     >>> subgradient(np.array([-3.0, 0.5]), np.zeros(2), np.ones(2)).tolist()
     [-2.0, 0.0]
@@ -168,51 +186,58 @@ def subgradient(slope: Floats, x: Floats, corner: Floats) -> Floats:
     return np.asarray(np.where(x == 0, at_corner, slope + corner * np.sign(x)))
 
 
-def _to_edge(x: Floats, step: Floats, turned: npt.NDArray[np.bool_]) -> Floats:
-    """Along a step to where the first of those that would change sign is zero."""
-    places = np.flatnonzero(turned)
-    shares = -x[places] / step[places]
-    edge = x + shares.min() * step
-    edge[places[shares == shares.min()]] = 0.0
-    return np.asarray(edge)
+def _to_first_zero(x: Floats, step: Floats, changing: npt.NDArray[np.bool_]) -> Floats:
+    """Return the point on the way along `step` at which one of the `changing` coordinates is zero.
+
+    It is the first such point.
+    """
+    indices = np.flatnonzero(changing)
+    factors = -x[indices] / step[indices]
+    point = x + factors.min() * step
+    point[indices[factors == factors.min()]] = 0.0
+    return np.asarray(point)
 
 
 _ARMIJO = 1e-4
 _HALVINGS = 40
 _PAIRS = 20
-_BLUR = 1e-14  # values that agree so far, relatively, are alike
+_ROUNDING = 1e-14  # smaller relative differences of values count as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgradientPoint(Point):
-    """Somewhere on the trace; its gradient is the smallest subgradient."""
+    """Point at which the field `gradient` holds the smallest subgradient."""
 
-    smooth: Floats  # (q, m) gradient of loss and squares alone
+    smooth: Floats  # (q, m) gradient of the loss plus the ridge, without the l1 penalty
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class L1PenalisedLoss:
-    """Mean loss, squares and absolute values."""
+    """Mean loss with a ridge and a lasso penalty."""
 
-    plain: PenalisedLoss  # the loss and the squares
-    corner: Floats  # (q, 1)
+    plain: PenalisedLoss  # loss plus the ridge
+    corner: Floats  # (q, 1) l1 penalty of each coordinate
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> SubgradientPoint:
-        """One pass over the rows."""
+        """Return the value and the derivatives at theta, by one pass over the rows."""
         point = self.plain.evaluate(theta, want=want)
         value = point.value + float((self.corner * np.abs(theta)).sum())
-        pull = subgradient(point.gradient, theta, self.corner)
-        return SubgradientPoint(theta, value, pull, point.curvature, point.slope, point.gradient)
+        least = subgradient(point.gradient, theta, self.corner)
+        return SubgradientPoint(theta, value, least, point.curvature, point.slope, point.gradient)
 
 
 class _ProximalTrace(Trace):
-    """Passes made, and whether a step was worth its pass."""
+    """Trace with the criteria of convergence, and of accepting a step, for an l1 penalty."""
 
     def __init__(
-        self, objective: L1PenalisedLoss, most: int, goal: float, progress: Progress | None
+        self,
+        objective: L1PenalisedLoss,
+        max_passes: int,
+        tolerance: float,
+        progress: Progress | None,
     ) -> None:
-        super().__init__(objective, most, progress)
-        self.corner, self.goal = objective.corner, goal
+        super().__init__(objective, max_passes, progress)
+        self.corner, self.tolerance = objective.corner, tolerance
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> SubgradientPoint:
         point = super().evaluate(theta, want=want)
@@ -220,19 +245,21 @@ class _ProximalTrace(Trace):
         return point
 
     def done(self, point: SubgradientPoint, decrement: float) -> bool:
-        return point.max_gradient <= self.goal and decrement <= DECREMENT
+        return point.max_gradient <= self.tolerance and decrement <= DECREMENT
 
-    def better(self, point: SubgradientPoint, after: SubgradientPoint, fall: float) -> bool:
-        """Whether a step that promised a fall (negative) kept some of it.
+    def better(self, point: SubgradientPoint, after: SubgradientPoint, decrease: float) -> bool:
+        """Return whether the step from `point` to `after` is accepted.
 
-        Near the end values agree to rounding, and then a smaller gradient is as good.
+        It is if the value decreases by at least a small share of `decrease`, the predicted change,
+        which is negative. Near the minimum values differ only by rounding; then a point with a
+        smaller subgradient is accepted too.
         """
         if not np.isfinite(after.value):
             return False
-        if fall < 0 and after.value <= point.value + _ARMIJO * fall:
+        if decrease < 0 and after.value <= point.value + _ARMIJO * decrease:
             return True
-        blur = _BLUR * max(1.0, abs(point.value))
-        return after.value <= point.value + blur and after.max_gradient < point.max_gradient
+        rounding = _ROUNDING * max(1.0, abs(point.value))
+        return after.value <= point.value + rounding and after.max_gradient < point.max_gradient
 
 
 # --- Newton ---------------------------------------------------------------------------------------
@@ -242,58 +269,59 @@ def proximal_newton(
     objective: L1PenalisedLoss,
     start: Floats,
     *,
-    most: int = 100,
+    max_passes: int = 100,
     progress: Progress | None = None,
-    goal: float = GRADIENT,
+    tolerance: float = GRADIENT,
 ) -> OptimisationResult:
-    """Newton's steps to the least of the quadratic with corners, each halved until f falls.
+    """Minimise by proximal Newton steps with a line search.
 
-    When the goal is met one more step is taken without reading the rows again, as in `newton`.
+    A step goes to the minimum of the quadratic approximation of the loss plus the penalty. At
+    convergence one more step is taken without a pass over the rows, as in `newton_descent`.
     """
-    trace = _ProximalTrace(objective, most, goal, progress)
+    trace = _ProximalTrace(objective, max_passes, tolerance, progress)
     point = trace.evaluate(start, want="curvature")
     while True:
-        there = _least_near(point, objective.corner)
-        step = there - point.theta
-        rise = float((objective.corner * (np.abs(there) - np.abs(point.theta))).sum())
-        fall = float((point.smooth * step).sum()) + rise
-        decrement = -0.5 * fall
+        minimum = _quadratic_minimum(point, objective.corner)
+        step = minimum - point.theta
+        penalty_change = float((objective.corner * (np.abs(minimum) - np.abs(point.theta))).sum())
+        decrease = float((point.smooth * step).sum()) + penalty_change
+        decrement = -0.5 * decrease
         if trace.done(point, decrement):
-            return trace.result(point, decrement, there)
-        after = None if trace.exhausted else _shortened(trace, point, step, fall)
-        if after is None:
+            return trace.result(point, decrement, minimum)
+        next_point = None if trace.exhausted else _line_search(trace, point, step, decrease)
+        if next_point is None:
             return trace.result(point, decrement)
-        point = after
+        point = next_point
 
 
-def _least_near(point: SubgradientPoint, corner: Floats) -> Floats:
-    """(q, m) where loss, taken for a quadratic, and penalty are least."""
+def _quadratic_minimum(point: SubgradientPoint, corner: Floats) -> Floats:
+    """Return the (q, m) minimiser of the quadratic approximation of the loss plus the penalty."""
     assert point.curvature is not None
     q, m = point.theta.shape
-    near = L1Quadratic(
+    model = L1Quadratic(
         point.smooth.T.ravel(),
         point.curvature,
         np.tile(corner.ravel(), m),
         point.theta.T.ravel(),
     )
-    return near.minimise(goal=1e-4 * min(point.max_gradient, GRADIENT)).reshape(m, q).T
+    return model.minimise(tolerance=1e-4 * min(point.max_gradient, GRADIENT)).reshape(m, q).T
 
 
-def _shortened(
-    trace: _ProximalTrace, point: SubgradientPoint, step: Floats, fall: float
+def _line_search(
+    trace: _ProximalTrace, point: SubgradientPoint, step: Floats, decrease: float
 ) -> SubgradientPoint | None:
-    share = 1.0
+    factor = 1.0
     for _ in range(_HALVINGS):
-        after = trace.evaluate(point.theta + share * step, want="curvature")
-        if trace.better(point, after, share * fall):
+        after = trace.evaluate(point.theta + factor * step, want="curvature")
+        if trace.better(point, after, factor * decrease):
             return after
         if trace.exhausted:
             return None
-        share *= 0.5 if np.isfinite(after.value) else 0.1
+        factor *= 0.5 if np.isfinite(after.value) else 0.1
     return None
 
 
-# --- gradients alone ------------------------------------------------------------------------------
+# --- first-order methods --------------------------------------------------------------------------
 
 
 def orthant_lbfgs(
@@ -301,93 +329,99 @@ def orthant_lbfgs(
     start: Floats,
     *,
     scale: Floats,
-    most: int = 1000,
+    max_passes: int = 1000,
     progress: Progress | None = None,
-    goal: float = GRADIENT,
+    tolerance: float = GRADIENT,
 ) -> OptimisationResult:
-    """Steps that learn the curvature from the last passes, and keep to the signs they began with.
+    """Minimise by L-BFGS steps within orthants: no coordinate changes its sign within a step.
 
-    `scale` (q, m): about how steep the loss and the squares are.
+    `scale` (q, m) is the approximate diagonal of the curvature of the loss plus the ridge.
     """
-    trace = _ProximalTrace(objective, most, goal, progress)
-    point, pairs = trace.evaluate(start), list[_Pair]()
+    trace = _ProximalTrace(objective, max_passes, tolerance, progress)
+    point, pairs = trace.evaluate(start), list[_CorrectionPair]()
     while True:
         step = _direction(point, pairs, scale, objective.corner)
         decrement = -0.5 * float((point.gradient * step).sum())
         if trace.done(point, decrement) or trace.exhausted:
             return trace.result(point, decrement)
-        after = _within_orthant(trace, point, step)
-        if after is not None:
-            pairs = [*pairs[-_PAIRS + 1 :], _Pair.between(point, after)]
-            point = after
-        elif pairs:  # the curvature was misjudged: begin again
+        next_point = _within_orthant(trace, point, step)
+        if next_point is not None:
+            pairs = [*pairs[-_PAIRS + 1 :], _CorrectionPair.between(point, next_point)]
+            point = next_point
+        elif pairs:  # the curvature is wrong: restart
             pairs = []
         else:
             return trace.result(point, decrement)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
-    """A step, and how the gradient of the smooth part changed along it."""
+class _CorrectionPair:
+    """A step, and the change of the gradient of the penalised loss over that step."""
 
     move: Floats  # (q, m)
     change: Floats  # (q, m)
 
     @classmethod
-    def between(cls, point: SubgradientPoint, after: SubgradientPoint) -> _Pair:
+    def between(cls, point: SubgradientPoint, after: SubgradientPoint) -> _CorrectionPair:
         return cls(after.theta - point.theta, after.smooth - point.smooth)
 
 
 def _direction(
-    point: SubgradientPoint, pairs: list[_Pair], scale: Floats, corner: Floats
+    point: SubgradientPoint, pairs: list[_CorrectionPair], scale: Floats, corner: Floats
 ) -> Floats:
-    """(q, m) down, in the coordinates that are not zero or ought not to be."""
-    pull = point.gradient
-    on = (point.theta != 0) | (pull != 0)
-    step = -_two_loops(pull, pairs, scale, on)
-    wrong = (point.theta == 0) & (corner > 0) & (step * pull >= 0)
-    step = np.where(wrong, 0.0, step)
-    if float((step * pull).sum()) < 0:
+    """Return a (q, m) descent direction.
+
+    Coordinates that are zero, and whose subgradient is zero, do not move.
+    """
+    gradient = point.gradient
+    active = (point.theta != 0) | (gradient != 0)
+    step = -_two_loops(gradient, pairs, scale, active)
+    uphill = (point.theta == 0) & (corner > 0) & (step * gradient >= 0)
+    step = np.where(uphill, 0.0, step)
+    if float((step * gradient).sum()) < 0:
         return np.asarray(step)
-    return np.asarray(-pull / scale)
+    return np.asarray(-gradient / scale)
 
 
 def _two_loops(
-    pull: Floats, pairs: list[_Pair], scale: Floats, on: npt.NDArray[np.bool_]
+    gradient: Floats, pairs: list[_CorrectionPair], scale: Floats, active: npt.NDArray[np.bool_]
 ) -> Floats:
-    """(q, m) L-BFGS among some coordinates, as if there were no others."""
-    direction, used, ratio = pull.copy(), list[tuple[Floats, Floats, float, float]](), 1.0
+    """Return the (q, m) L-BFGS direction restricted to the active coordinates."""
+    direction, used, ratio = gradient.copy(), list[tuple[Floats, Floats, float, float]](), 1.0
     for pair in reversed(pairs):
-        move, change = np.where(on, pair.move, 0.0), np.where(on, pair.change, 0.0)
-        product, steep = float((move * change).sum()), float((change * change / scale).sum())
-        if not product > 1e-10 * steep:
+        move, change = np.where(active, pair.move, 0.0), np.where(active, pair.change, 0.0)
+        product, norm = (float((move * change).sum()), float((change * change / scale).sum()))
+        if not product > 1e-10 * norm:
             continue
-        ratio = ratio if used else product / steep
-        share = float((move * direction).sum()) / product
-        direction -= share * change
-        used.append((move, change, product, share))
+        ratio = ratio if used else product / norm
+        coefficient = float((move * direction).sum()) / product
+        direction -= coefficient * change
+        used.append((move, change, product, coefficient))
     direction *= ratio / scale
-    for move, change, product, share in reversed(used):
-        direction += (share - float((change * direction).sum()) / product) * move
+    for move, change, product, coefficient in reversed(used):
+        direction += (coefficient - float((change * direction).sum()) / product) * move
     return direction
 
 
 def _within_orthant(
     trace: _ProximalTrace, point: SubgradientPoint, step: Floats
 ) -> SubgradientPoint | None:
-    """The point a step away, or a part of it; who would change sign is zero there."""
+    """Return the first accepted point among shorter and shorter steps, or None.
+
+    Coordinates that would change their sign are set to zero.
+    """
     side = np.where(point.theta == 0, -np.sign(point.gradient), np.sign(point.theta))
-    share = 1.0
+    factor = 1.0
     for _ in range(_HALVINGS):
-        there = point.theta + share * step
-        turned = (trace.corner > 0) & (there * side <= 0)
-        there = np.where(turned, 0.0, there)
-        after = trace.evaluate(there)
-        if trace.better(point, after, float((point.gradient * (there - point.theta)).sum())):
+        theta = point.theta + factor * step
+        crossing = (trace.corner > 0) & (theta * side <= 0)
+        theta = np.where(crossing, 0.0, theta)
+        after = trace.evaluate(theta)
+        if trace.better(point, after, float((point.gradient * (theta - point.theta)).sum())):
             return after
         if trace.exhausted:
             return None
-        share *= 0.5 if np.isfinite(after.value) else 0.1
+        factor *= 0.5 if np.isfinite(after.value) else 0.1
     return None
 
 
@@ -396,76 +430,83 @@ def proximal_gradient(
     start: Floats,
     *,
     scale: Floats,
-    most: int = 10000,
+    max_passes: int = 10000,
     progress: Progress | None = None,
 ) -> OptimisationResult:
-    """Accelerated steps down the gradient and to the corners; shorter where they overshoot."""
-    trace = _ProximalTrace(objective, most, GRADIENT, progress)
-    point = here = trace.evaluate(start)
-    steep, speed = float(scale.max()), 1.0
+    """Minimise by accelerated proximal gradient steps. Steps that overshoot are shortened."""
+    trace = _ProximalTrace(objective, max_passes, GRADIENT, progress)
+    point = extrapolated = trace.evaluate(start)
+    curvature, momentum = float(scale.max()), 1.0
     while point.max_gradient > GRADIENT and not trace.exhausted:
-        there = _pulled(here.theta - here.smooth / steep, objective.corner / steep)
-        after, move = trace.evaluate(there), there - here.theta
-        if _overshot(here, after, move, steep, objective.corner):
-            steep *= 2.0
+        theta = _soft_threshold(
+            extrapolated.theta - extrapolated.smooth / curvature, objective.corner / curvature
+        )
+        after, step = trace.evaluate(theta), theta - extrapolated.theta
+        if _overshoots(extrapolated, after, step, curvature, objective.corner):
+            curvature *= 2.0
             continue
-        onward = there - point.theta
-        faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * speed**2))
-        run = (speed - 1.0) / faster
-        if float((move * onward).sum()) < 0:  # it turned back
-            faster, run = 1.0, 0.0
-        point, speed = after, faster
-        here = after if run == 0 or trace.exhausted else trace.evaluate(there + run * onward)
-    return trace.result(point, 0.5 * float((point.gradient**2).sum()) / steep)
+        progress_step = theta - point.theta
+        next_momentum = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        extrapolation = (momentum - 1.0) / next_momentum
+        if float((step * progress_step).sum()) < 0:  # restart
+            next_momentum, extrapolation = 1.0, 0.0
+        point, momentum = after, next_momentum
+        extrapolated = (
+            after
+            if extrapolation == 0 or trace.exhausted
+            else trace.evaluate(theta + extrapolation * progress_step)
+        )
+    return trace.result(point, 0.5 * float((point.gradient**2).sum()) / curvature)
 
 
-def _pulled(theta: Floats, corner: Floats) -> Floats:
+def _soft_threshold(theta: Floats, corner: Floats) -> Floats:
     return np.asarray(np.sign(theta) * np.maximum(np.abs(theta) - corner, 0.0))
 
 
-def _overshot(
-    here: SubgradientPoint, after: SubgradientPoint, move: Floats, steep: float, corner: Floats
+def _overshoots(
+    start: SubgradientPoint, after: SubgradientPoint, step: Floats, curvature: float, corner: Floats
 ) -> bool:
-    """Whether the loss is above the parabola that the step took it for."""
+    """Return whether the loss after a step exceeds its quadratic upper bound.
+
+    The bound assumes that the curvature is at most `curvature`.
+    """
     smooth = after.value - float((corner * np.abs(after.theta)).sum())
-    before = here.value - float((corner * np.abs(here.theta)).sum())
-    bound = before + float((here.smooth * move).sum()) + 0.5 * steep * float((move**2).sum())
-    blur = _BLUR * max(1.0, abs(before))
-    return not smooth <= bound + blur
+    before = start.value - float((corner * np.abs(start.theta)).sum())
+    bound = before + float((start.smooth * step).sum()) + 0.5 * curvature * float((step**2).sum())
+    rounding = _ROUNDING * max(1.0, abs(before))
+    return not smooth <= bound + rounding
 
 
-_CENTRED = 4.0  # a mean of so many standard deviations costs no digit worth a subtraction
-_FEW = 64  # coefficients; up to so many, their curvature is read about as fast as their gradient
-_SOME = 1500  # coefficients; up to so many, it is better read than guessed for long
-_PATIENCE = 32, 200  # passes at least, at most; else half as many as coefficients
-_SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not square the error
+# L-BFGS makes half as many passes as there are coefficients, but within these limits, before Newton
+# steps are tried.
+_PATIENCE = 32, 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnScales:
-    """Where columns are and how far they spread, in offsets from an anchor."""
+    """Means and standard deviations of the columns, for offsets from an anchor."""
 
     features: tuple[str, ...]  # d names
     anchor: Anchor
     mean: Floats  # (d,)
     spread: Floats  # (d,) standard deviation with the weight as denominator; 0 if constant
-    weight: Floats  # (K,) of each class
+    weight: Floats  # (K,) weight of each class
 
     @classmethod
     def of_moments(cls, moments: ClassMoments, *, intercept: bool) -> ColumnScales:
-        """From moments in detail diagonal; columns that do not vary are told of."""
+        """Create from moments of detail 'diagonal'. Warn about constant columns."""
         total = moments.weight.sum()
-        apart = moments.mean - moments.centre
-        variance = (moments.pooled + moments.weight @ apart**2) / total
-        still = variance <= 4 * rounding_variance(moments.mean)
-        spread = np.where(still, 0.0, np.sqrt(variance))
+        offsets = moments.mean - moments.centre
+        variance = (moments.pooled + moments.weight @ offsets**2) / total
+        constant = variance <= 4 * rounding_variance(moments.mean)
+        spread = np.where(constant, 0.0, np.sqrt(variance))
         at_zero = Anchor(np.zeros_like(spread), moments.anchor.unit)
         centre = moments.centre + moments.anchor.shift_to(at_zero)
-        idle = still if intercept else still & (centre == 0)
-        if idle.any():
-            names = np.array(moments.features, dtype=object)[idle].tolist()
+        useless = constant if intercept else constant & (centre == 0)
+        if useless.any():
+            names = np.array(moments.features, dtype=object)[useless].tolist()
             warn(ConstantColumnWarning.of_columns(names))
-        if not intercept or (np.abs(centre) <= _CENTRED * spread).all():
+        if not intercept or (np.abs(centre) <= NEAR_ZERO * spread).all():
             return cls(moments.features, at_zero, centre, spread, moments.weight)
         return cls(moments.features, moments.anchor, moments.centre, spread, moments.weight)
 
@@ -473,44 +514,47 @@ class ColumnScales:
     def of_sums(
         cls, sums: ColumnSums, *, features: tuple[str, ...], weight: Floats
     ) -> ColumnScales:
-        """From sums about zero: sparse rows of many features."""
+        """Create from column sums about zero, for sparse rows of many features."""
         return cls(features, Anchor.zero(len(features)), sums.mean, sums.std, weight)
 
     def coordinates(self, *, intercept: bool) -> ScaledCoordinates:
-        """In which columns have variance one; without an intercept, mean square one."""
-        size = self.spread if intercept else np.hypot(self.spread, self.mean)
-        scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-        mean = self.mean if intercept else np.zeros_like(size)
-        return ScaledCoordinates(scale, mean, None, int(intercept))
+        """Return coordinates in which columns have variance one.
 
-    def penalised(self, *, standardize: bool, intercept: bool) -> Floats:
-        """(d,) what a coefficient is multiplied by in the penalty."""
+        Without an intercept they have a mean square of one instead.
+        """
+        size = self.penalty_factors(standardize=True, intercept=intercept)
+        return ScaledCoordinates.from_spread(size, self.mean, intercept=intercept)
+
+    def penalty_factors(self, *, standardize: bool, intercept: bool) -> Floats:
+        """Return the (d,) factors by which coefficients are multiplied in the penalty."""
         if not standardize:
             return np.asarray(1.0 / self.anchor.unit)
         return self.spread if intercept else np.hypot(self.spread, self.mean)
 
 
 def fit_elastic_net(read: Pass, columns: ColumnScales, options: LogisticOptions) -> LogisticFit:
-    """Fit by passes over the rows.
+    """Fit logistic regression with an elastic-net penalty by passes over the rows.
 
     Parameters
     ----------
     read
-        The fold over the rows, whoever does it.
+        Function that makes a pass: it sums what a reading computes for each block over all rows.
     columns
-        Of the same rows.
+        Means and scales of the columns of the same rows.
+    options
+        Link, penalty, solver and limits.
     """
     K = len(columns.weight)
     loss = SoftmaxLoss(K) if K > 2 else BinaryLoss(options.link)
     coordinates = columns.coordinates(intercept=options.intercept)
-    size = columns.penalised(standardize=options.standardize, intercept=options.intercept)
+    size = columns.penalty_factors(standardize=options.standardize, intercept=options.intercept)
     square = coordinates.penalty(size)  # (q,)
-    steep = options.ridge * (1.0 - options.l1_ratio) * square
-    corner = options.ridge * options.l1_ratio * np.sqrt(square)
-    plain = PenalisedLoss(read, columns.features, columns.anchor, loss, coordinates, steep)
+    ridge = options.ridge * (1.0 - options.l1_ratio) * square
+    lasso = options.ridge * options.l1_ratio * np.sqrt(square)
+    plain = PenalisedLoss(read, columns.features, columns.anchor, loss, coordinates, ridge)
     share = columns.weight / columns.weight.sum()
-    descent = _descend(L1PenalisedLoss(plain, corner[:, None]), share, options)
-    theta = _settled(descent.theta, coordinates.free, lasso=options.l1_ratio == 1)
+    descent = _descend(L1PenalisedLoss(plain, lasso[:, None]), share, options)
+    theta = _fix_common_shift(descent.theta, coordinates.free, lasso=options.l1_ratio == 1)
     return LogisticFit(
         plain, coordinates, columns.anchor, replace(descent, theta=theta), overlap=True
     )
@@ -519,41 +563,49 @@ def fit_elastic_net(read: Pass, columns: ColumnScales, options: LogisticOptions)
 def _descend(
     objective: L1PenalisedLoss, share: Floats, options: LogisticOptions
 ) -> OptimisationResult:
-    """The trace asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
-    goal = GRADIENT if options.link == "logit" else _SLOW_GOAL  # others expect their curvature
-    start = _level(objective, share)
-    most, progress, solver = options.max_passes, options.progress, options.solver
-    if solver == "newton" or (solver == "auto" and start.size <= _FEW):
-        return proximal_newton(objective, start, most=most, progress=progress, goal=goal)
-    scale = _steepness(objective, share)
+    """Minimise by the solver of the options.
+
+    'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
+    converges slowly.
+    """
+    tolerance = GRADIENT if options.link == "logit" else SLOW_TOLERANCE  # else expected
+    start = _intercept_start(objective, share)
+    max_passes, progress, solver = options.max_passes, options.progress, options.solver
+    if solver == "newton" or (solver == "auto" and start.size <= FEW_COEFFICIENTS):
+        return proximal_newton(
+            objective, start, max_passes=max_passes, progress=progress, tolerance=tolerance
+        )
+    scale = _starting_curvature(objective, share)
     if solver == "gradient":
-        return proximal_gradient(objective, start, scale=scale, most=most, progress=progress)
-    some = solver == "auto" and start.size <= _SOME
-    patience = min(most, int(np.clip(start.size // 2, *_PATIENCE))) if some else most
-    first = orthant_lbfgs(objective, start, scale=scale, most=patience, progress=progress)
-    left = most - first.passes
-    if first.converged or not some or left < 1:
+        return proximal_gradient(
+            objective, start, scale=scale, max_passes=max_passes, progress=progress
+        )
+    auto = solver == "auto" and start.size <= SOME_COEFFICIENTS
+    patience = min(max_passes, int(np.clip(start.size // 2, *_PATIENCE))) if auto else max_passes
+    first = orthant_lbfgs(objective, start, scale=scale, max_passes=patience, progress=progress)
+    remaining = max_passes - first.passes
+    if first.converged or not auto or remaining < 1:
         return first
-    rest = proximal_newton(
+    second = proximal_newton(
         objective,
         first.theta,
-        most=left,
+        max_passes=remaining,
         progress=shift_progress(progress, first.passes),
-        goal=goal,
+        tolerance=tolerance,
     )
-    return replace(rest, path=first.path + rest.path)
+    return replace(second, path=first.path + second.path)
 
 
-def _steepness(objective: L1PenalisedLoss, share: Floats) -> Floats:
-    """(q, m) curvature of the loss and the squares where no feature tells of a class."""
-    squares = objective.plain.penalty
-    assert squares is not None
-    curve = share * (1.0 - share)
-    return np.asarray(squares[:, None] + (curve if len(share) > 2 else curve[1:]))
+def _starting_curvature(objective: L1PenalisedLoss, share: Floats) -> Floats:
+    """Return the (q, m) diagonal of the curvature of the loss plus the ridge, at zero slopes."""
+    ridge = objective.plain.penalty
+    assert ridge is not None
+    variance = share * (1.0 - share)
+    return np.asarray(ridge[:, None] + (variance if len(share) > 2 else variance[1:]))
 
 
-def _level(objective: L1PenalisedLoss, share: Floats) -> Floats:
-    """(q, m) no slopes, and with an intercept the shares of the classes."""
+def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
+    """Return theta (q, m) with zero slopes, and intercepts whose probabilities are class shares."""
     coordinates = objective.plain.coordinates
     level = np.log(share)
     level = level - level.mean() if len(share) > 2 else level[1:] - level[:1]
@@ -562,8 +614,12 @@ def _level(objective: L1PenalisedLoss, share: Floats) -> Floats:
     return start
 
 
-def _settled(theta: Floats, free: int, *, lasso: bool) -> Floats:
-    """(q, m) with what is common to all classes settled where loss and penalty do not."""
+def _fix_common_shift(theta: Floats, free: int, *, lasso: bool) -> Floats:
+    """Return theta (q, m) with the terms fixed that loss and penalty do not determine.
+
+    These are terms common to all classes: of intercepts, and with a pure lasso also of columns. The
+    module docstring says how they are chosen.
+    """
     m = theta.shape[1]
     if m == 1:
         return theta
@@ -571,8 +627,8 @@ def _settled(theta: Floats, free: int, *, lasso: bool) -> Floats:
     shifted_theta[:free] -= shifted_theta[:free].mean(axis=1, keepdims=True)
     if lasso and m % 2 == 0:
         middle = np.sort(shifted_theta[free:], axis=1)[:, m // 2 - 1 : m // 2 + 1]
-        loose = (middle[:, 0] < middle[:, 1]) & ((shifted_theta[free:] == 0).sum(axis=1) < 2)
-        for j in np.flatnonzero(loose):
+        ambiguous = (middle[:, 0] < middle[:, 1]) & ((shifted_theta[free:] == 0).sum(axis=1) < 2)
+        for j in np.flatnonzero(ambiguous):
             shifted = [shifted_theta[free + j] - median for median in middle[j]]
             shifted_theta[free + j] = min(shifted, key=lambda row: float(row @ row))
     return shifted_theta

@@ -2,29 +2,31 @@
 
     mean loss = sum w d(y, mu) / 2 sum w  +  ridge/2 sum_j (sd_j coef_j)^2
 
-with d the deviance of a row (`moments.glm_families`), in white coordinates. The first step is R's:
-least squares to the link of means near the responses. Every later step is a Newton step with the
-expected curvature, which is weighted least squares of the working response; a step to where some
-row has no mean is halved. With many rows a sample is fitted first, as a start from which few passes
-over all rows remain. The units of theta and of the loss are chosen so that the curvature begins at
-about one, so that the convergence criteria mean the same in any unit of the response.
+with d the deviance of a row (`moments.glm_families`), in white coordinates. The first step is that
+of R's `glm`: a least-squares fit of the link of means near the responses. Every later step is a
+Newton step with the expected curvature, which is weighted least squares of the working response. A
+step is shortened if the link gives some row no valid mean. With many rows a sample is fitted first,
+so that few passes over all rows are needed. The units of theta and of the loss are chosen so that
+the curvature at the start is about one. So the convergence criteria do not depend on the unit of
+the response.
 
-After the criteria of `linear.optimise` are met, steps go on until the gradient is rounding: with a
-link that is not canonical each gains only some digits, and where responses are far from their means
-almost none; then L-BFGS corrects the curvature.
+After the criteria of `linear.optimise` are met, steps continue until the gradient is only rounding
+error. If the link is not canonical, each step gains only a few digits, and almost none if responses
+are far from their means. In this case L-BFGS corrects the curvature.
 
-Where means are bounded by a value that responses attain (a share of 1 with the log link, a count of
-0 with the identity) the minimum may lie on that boundary, where the gradient does not vanish. What
-holds there (Karush, Kuhn, Tucker) is
+Means may be bounded by a value that responses attain: a share of 1 with the log link, a count of 0
+with the identity link. The minimum may then lie on the boundary, where the gradient does not
+vanish. The condition for a minimum (Karush, Kuhn, Tucker) is
 
     gradient = sum of multipliers times the rows at their boundary,    multipliers >= 0
 
-and on the path of a barrier it holds with multipliers push / distance, up to a gap of push for
-every row. Its points converge to the minimum as a smooth function of push, so the last three are
-extrapolated.
+A barrier keeps all rows away from their boundary. The minimum with a barrier satisfies the
+condition with the multipliers barrier / distance, up to a gap of `barrier` for every row. As the
+barrier decreases, these minima form a path that converges smoothly, so its limit is extrapolated
+from the last three points.
 
-`fit_glm_scaled` fits sparse rows with more features than products of them can be stored: a ridge,
-columns of variance one, and L-BFGS whose steps begin from the mean curvature of the scores.
+`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. It needs a ridge,
+scales columns to variance one, and uses L-BFGS, starting from the mean curvature of the scores.
 """
 
 from __future__ import annotations
@@ -66,54 +68,61 @@ from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
 from discriminant.moments.qr_factor import ColumnSums
 from discriminant.table.blocks import Block, Floats
 
-_PUSHES = tuple(0.1**k for k in range(7))  # smaller ones are lost in rounding
-_TO_ZERO = np.array([1.0, -110.0, 1000.0]) / 891.0  # of a parabola at 0 by 1, 0.1 and 0.01
-_NEAR = 1e-4  # a score so near to its edge, against the last push, is on it
-_BACK = (1e-6, 1e-4, 1e-2, 1.0)  # shares of the way back from the end until all rows have a mean
+_BARRIERS = tuple(0.1**k for k in range(7))  # smaller ones are dominated by rounding
+_EXTRAPOLATION = np.array([1.0, -110.0, 1000.0]) / 891.0  # to 0 of a parabola at 1, 0.1 and 0.01
+_AT_BOUNDARY = (
+    1e-4  # distance of a score from its boundary, relative to the last barrier, that counts as zero
+)
+# If some row has no mean at the extrapolated limit, it is moved toward the last point by these
+# shares of the distance, one after the other.
+_RETREATS = (1e-6, 1e-4, 1e-2, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundaryResult:
-    """Where the path ended."""
+    """Result of a minimisation with a decreasing barrier."""
 
     descent: OptimisationResult
-    touched: bool  # whether a row is at its edge
+    touched: bool  # whether a row is at its boundary
     passes: int
 
 
 def minimise_on_boundary(
-    objective: PenalisedLoss, start: Floats, *, most: int, progress: Progress | None = None
+    objective: PenalisedLoss, start: Floats, *, max_passes: int, progress: Progress | None = None
 ) -> BoundaryResult:
-    """The least that a path from `start`, where every row has a mean, leads to."""
+    """Minimise with a decreasing barrier. Every row must have a mean at `start`."""
     assert isinstance(objective.loss, Deviance)
-    deviance, passes, places = objective.loss, 0, [start]
+    deviance, passes, points = objective.loss, 0, [start]
 
-    def least(push: float) -> OptimisationResult:
-        walled = replace(objective, loss=BarrierLoss(deviance, push))
-        told = shift_progress(progress, passes)
-        return newton_descent(walled, places[-1], most=max(most - passes, 1), progress=told)
+    def minimise(barrier: float) -> OptimisationResult:
+        return newton_descent(
+            replace(objective, loss=BarrierLoss(deviance, barrier)),
+            points[-1],
+            max_passes=max(max_passes - passes, 1),
+            progress=shift_progress(progress, passes),
+        )
 
-    for push in _PUSHES:
-        last = least(push)
-        places.append(last.theta)
+    for barrier in _BARRIERS:
+        last = minimise(barrier)
+        points.append(last.theta)
         passes += last.passes
         if not last.converged:
             return BoundaryResult(last, touched=False, passes=passes)
-    if last.point.slope.least > _NEAR:
-        inside = least(0.0)
+    if last.point.slope.least > _AT_BOUNDARY:
+        inside = minimise(0.0)
         passes += inside.passes
         if inside.converged:
             return BoundaryResult(inside, touched=False, passes=passes)
-    return _end(objective, places[-3:], last, passes)
+    return _extrapolate(objective, points[-3:], last, passes)
 
 
-def _end(
-    objective: PenalisedLoss, places: list[Floats], last: OptimisationResult, passes: int
+def _extrapolate(
+    objective: PenalisedLoss, points: list[Floats], last: OptimisationResult, passes: int
 ) -> BoundaryResult:
-    """Where the path ends, from its last three places, which lie as a parabola in push."""
-    limit = np.einsum("k,kqm->qm", _TO_ZERO, np.stack(places))
-    for back in _BACK:
-        theta = limit + back * (places[-1] - limit)
+    """Return the limit of the path, extrapolated from its last three points by a parabola."""
+    limit = np.einsum("k,kqm->qm", _EXTRAPOLATION, np.stack(points))
+    for retreat in _RETREATS:
+        theta = limit + retreat * (points[-1] - limit)
         point = objective.evaluate(theta, want="curvature")
         passes += 1
         if np.isfinite(point.value):
@@ -122,22 +131,22 @@ def _end(
     return BoundaryResult(end, touched=True, passes=passes)
 
 
-_SETTLED = 1e-14  # a gradient that is nearly rounding
-_FALLING = 0.9  # what is left of the gradient after a step that helps
-_STEPS = 40  # after the tests are met, at most
-_LONG = 40  # passes after which steps by the expected curvature alone have taken too long
-PATIENCE = 20  # passes after which the least is taken to lie on an edge, if there is one
+_SETTLED = 1e-14  # a smaller gradient is nearly rounding error
+_REDUCTION = 0.9  # a useful step reduces the gradient at least by this factor
+_MAX_REFINEMENTS = 40  # largest number of steps after the criteria are met
+_MAX_SCORING = 40  # number of passes before L-BFGS corrects the expected curvature
+_MAX_BOUNDED_SCORING = 20  # number of passes before the minimum is sought on a boundary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RescaledObjective:
-    """An objective in other units of loss."""
+    """An objective divided by `unit`, a unit of the loss."""
 
     objective: PenalisedLoss
     unit: float
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
-        """One pass over the rows."""
+        """Return the value and the derivatives at theta, by one pass over the rows."""
         point = self.objective.evaluate(theta, want=want)
         curvature = None if point.curvature is None else point.curvature / self.unit
         return replace(
@@ -150,90 +159,102 @@ class RescaledObjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoringResult:
-    """How a fit came to its end."""
+    """Result of Fisher scoring."""
 
-    end: OptimisationResult  # its point is the last pass that went down
-    path: tuple[float, ...]  # of the passes by the loss itself
-    passes: int
+    end: OptimisationResult  # its point is that of the last pass that decreased the loss
+    path: tuple[float, ...]  # loss in each pass, except passes with a barrier
+    passes: int  # number of all passes
     converged: bool
-    at_edge: bool = False
+    at_edge: bool = False  # whether the minimum is on the boundary
 
 
 def minimise_deviance(
     objective: RescaledObjective,
     starts: tuple[Floats, Floats],
-    most: int,
+    max_passes: int,
     progress: Progress | None,
 ) -> ScoringResult:
-    """Steps until the gradient is rounding, or along an edge that stands in their way."""
-    edged = _edged(objective.objective)
-    few = min(most, PATIENCE if edged else _LONG)
-    start, descent = starts[0], newton_descent(objective, starts[0], most=few, progress=progress)
-    if not np.isfinite(descent.path[0]):
-        start, descent = (
-            starts[1],
-            newton_descent(objective, starts[1], most=few, progress=progress),
-        )
-    short = not descent.converged and descent.passes < most
-    if edged and short and np.isfinite(descent.path[0]):
+    """Minimise until the gradient is only rounding error.
+
+    If scoring does not converge and means are bounded, the minimum is sought on the boundary. If
+    some row has no mean at the first of the `starts`, the second is used.
+    """
+    bounded = _has_boundary(objective.objective)
+    limit = min(max_passes, _MAX_BOUNDED_SCORING if bounded else _MAX_SCORING)
+    for start in starts:
+        descent = newton_descent(objective, start, max_passes=limit, progress=progress)
+        if np.isfinite(descent.path[0]):
+            break
+    unfinished = not descent.converged and descent.passes < max_passes
+    if bounded and unfinished and np.isfinite(descent.path[0]):
         inside = starts[1] if objective.objective.coordinates.free else start
-        return _along_edge(objective, inside, descent, most, progress)
+        return _continue_on_boundary(objective, inside, descent, max_passes, progress)
     path = descent.path
-    if short and np.isfinite(path[0]):
-        descent = _by_pairs(objective, descent, most, progress)
+    if unfinished and np.isfinite(path[0]):
+        descent = _correct_curvature(objective, descent, max_passes, progress)
         path += descent.path
-    end, more = refine(objective, descent, shift_progress(progress, len(path)))
-    path += more
+    end, more_values = refine(objective, descent, shift_progress(progress, len(path)))
+    path += more_values
     return ScoringResult(end, path, len(path), descent.converged)
 
 
-def _by_pairs(
-    objective: RescaledObjective, first: OptimisationResult, most: int, progress: Progress | None
+def _correct_curvature(
+    objective: RescaledObjective,
+    first: OptimisationResult,
+    max_passes: int,
+    progress: Progress | None,
 ) -> OptimisationResult:
-    """Where the expected curvature is far from the observed one: corrected by what passes find."""
-    guess, done = exact_curvature(first.point), first.passes
+    """Continue by L-BFGS after scoring that did not converge.
+
+    This happens if the expected curvature differs much from the observed one.
+    """
+    curvature, passes = exact_curvature(first.point), first.passes
     corrected = lbfgs(
         objective,
         first.point.theta,
-        sketch=lambda point: guess,
-        most=most - done,
-        progress=shift_progress(progress, done),
+        sketch=lambda point: curvature,
+        max_passes=max_passes - passes,
+        progress=shift_progress(progress, passes),
     )
-    told = shift_progress(progress, done + corrected.passes)
-    rest = newton_descent(objective, corrected.theta, most=1, progress=told)
-    return replace(rest, path=corrected.path + rest.path)
+    progress_after = shift_progress(progress, passes + corrected.passes)
+    last = newton_descent(objective, corrected.theta, max_passes=1, progress=progress_after)
+    return replace(last, path=corrected.path + last.path)
 
 
-def _edged(objective: PenalisedLoss) -> bool:
+def _has_boundary(objective: PenalisedLoss) -> bool:
     loss = objective.loss
     return isinstance(loss, Deviance) and (loss.family, loss.link) in BOUNDARIES
 
 
-def _along_edge(
+def _continue_on_boundary(
     objective: RescaledObjective,
     start: Floats,
     first: OptimisationResult,
-    most: int,
+    max_passes: int,
     progress: Progress | None,
 ) -> ScoringResult:
-    """The least after a way that stopped short of it."""
-    done = first.passes
-    more = shift_progress(progress, done)
-    edge = minimise_on_boundary(objective.objective, start, most=max(most - done, 1), progress=more)
-    done, end = done + edge.passes, edge.descent
-    if edge.touched:
-        path = (*first.path, end.point.value)
-        return ScoringResult(end, path, done, end.converged, at_edge=True)
-    if not end.converged:
-        return ScoringResult(
-            replace(first, theta=first.point.theta), first.path, done, converged=False
-        )
-    rest = newton_descent(
-        objective, end.theta, most=max(most - done, 1), progress=shift_progress(progress, done)
+    """Minimise with a barrier, since scoring did not converge and means are bounded."""
+    passes = first.passes
+    progress_after = shift_progress(progress, passes)
+    boundary = minimise_on_boundary(
+        objective.objective, start, max_passes=max(max_passes - passes, 1), progress=progress_after
     )
-    end, last = refine(objective, rest, shift_progress(progress, done + rest.passes))
-    path = first.path + rest.path + last
-    return ScoringResult(end, path, done + rest.passes + len(last), rest.converged)
+    passes, end = passes + boundary.passes, boundary.descent
+    if boundary.touched:
+        path = (*first.path, end.point.value)
+        return ScoringResult(end, path, passes, end.converged, at_edge=True)
+    if not end.converged:
+        end = replace(first, theta=first.point.theta)
+        return ScoringResult(end, first.path, passes, converged=False)
+    newton = newton_descent(
+        objective,
+        end.theta,
+        max_passes=max(max_passes - passes, 1),
+        progress=shift_progress(progress, passes),
+    )
+    end, more_values = refine(objective, newton, shift_progress(progress, passes + newton.passes))
+    path = first.path + newton.path + more_values
+    return ScoringResult(end, path, passes + newton.passes + len(more_values), newton.converged)
 
 
 def refine(
@@ -241,79 +262,82 @@ def refine(
     descent: OptimisationResult,
     progress: Progress | None = None,
 ) -> tuple[OptimisationResult, tuple[float, ...]]:
-    """Further steps from where the tests were met, as long as the gradient falls.
+    """Take further steps from a converged point, as long as the gradient decreases.
 
-    The point returned is the last pass that helped, so that its curvature is the one at theta; and
-    the losses of all passes that it took.
+    Return the last result that decreased the gradient, and the losses of all passes. The curvature
+    of the result is that at its theta.
     """
     best, path = descent, tuple[float, ...]()
     if not descent.converged:
         return replace(best, theta=best.point.theta), path
-    while len(path) < _STEPS and best.point.max_gradient > _SETTLED:
-        after = newton_descent(
-            objective, best.theta, most=1, progress=shift_progress(progress, len(path))
+    while len(path) < _MAX_REFINEMENTS and best.point.max_gradient > _SETTLED:
+        next_result = newton_descent(
+            objective, best.theta, max_passes=1, progress=shift_progress(progress, len(path))
         )
-        path += after.path
-        if not (after.converged and after.point.max_gradient < _FALLING * best.point.max_gradient):
+        path += next_result.path
+        if not (
+            next_result.converged
+            and next_result.point.max_gradient < _REDUCTION * best.point.max_gradient
+        ):
             break
-        best = after
+        best = next_result
     return best, path
 
 
-_WORSE = 1.0 + 1e-9
-_MANY = 50  # rows for each number, enough for a start
-_STILL = 1e-6  # a last step longer than this is one of an estimate on its way to infinity
+_NOT_WORSE = 1.0 + 1e-9  # largest ratio of the loss to that of the null model
+_ROWS_PER_COEFFICIENT = 50  # number of sample rows per coefficient needed to fit a starting point
+_MAX_RELATIVE_STEP = 1e-6  # if the last step is longer, the estimate diverges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GLMFit:
-    """Where the scoring ended, in coordinates; it holds no rows."""
+    """Result of fitting a generalised linear model. It contains no rows."""
 
     nan_fields: ClassVar[tuple[str, ...]] = ("pearson",)  # NaN where the dispersion is fixed
 
     coordinates: Coordinates | ScaledCoordinates
     theta: Floats  # (q, 1)
-    slope: LossSums  # of the loss without penalty, with its curvature but for scaled coordinates
-    null: float  # deviance of the intercept, or of nothing, alone
-    pearson: float  # sum of w (y - mu)^2 / V, where the dispersion is estimated
+    slope: LossSums  # sums of the loss without penalty; no curvature if coordinates are scaled
+    null: float  # deviance of the model with only an intercept; without one, with only the offset
+    pearson: float  # sum of w (y - mu)^2 / V, if the dispersion is estimated
     converged: bool
-    diverging: bool  # the tests are met, but by an estimate that is on its way to infinity
-    at_edge: bool  # the least is on the edge of what means can be, where the gradient is not zero
-    unit: float  # of the loss, in which the tests for the end were made
-    stride: float  # how far the next step would go, in units of theta
+    diverging: bool  # the criteria are met, but the estimate tends to infinity
+    at_edge: bool  # the minimum is on the boundary of the means, where the gradient is not zero
+    unit: float  # unit of the loss for the convergence criteria
+    stride: float  # length of the next step, in units of theta
     steepness: float  # largest entry of the last gradient
     path: tuple[float, ...]  # penalised mean loss of each pass
-    passes: int  # over the rows, for all that is here
+    passes: int  # number of passes over the rows in all
 
     @property
     def deviance(self) -> float:
-        """Twice the loss."""
+        """Deviance: twice the loss without penalty, summed over the rows."""
         return 2.0 * self.slope.loss
 
     def objective(
         self, read: Pass, features: tuple[str, ...], anchor: Anchor, deviance: Deviance
     ) -> PenalisedLoss:
-        """The mean loss of rows, in the coordinates of this fit."""
+        """Return the mean loss of rows in the coordinates of this fit."""
         return PenalisedLoss(read, features, anchor, deviance, self.coordinates, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GLMProblem:
-    """What is fitted to what."""
+    """Data and options of a generalised linear model."""
 
     read: Pass
-    read_null: Pass  # the same rows with one column of zeros in place of their features
-    moments: ClassMoments  # of d features, the response, and the offset if there is one
+    read_null: Pass  # reads the same rows with a column of zeros instead of the features
+    moments: ClassMoments  # moments of d features, the response and, if there is one, the offset
     width: int  # d
     deviance: Deviance
     intercept: bool
     ridge: float
-    standardize: bool = True  # the penalty is on coefficients times standard deviations
-    sample: Block | None = None  # some of the rows, where there are many
+    standardize: bool = True  # penalise coefficients times standard deviations
+    sample: Block | None = None  # sample of the rows, if there are many
 
     @property
     def features(self) -> ClassMoments:
-        """Moments of the features alone."""
+        """Moments of the features only."""
         return self.moments.select(range(self.width))
 
     @property
@@ -336,7 +360,7 @@ class GLMProblem:
 
     @property
     def unit(self) -> float:
-        """Of the loss: what the responses vary by, squared, for a gaussian."""
+        """Unit of the loss: the variance of the response for the Gaussian family, else 1."""
         if self.deviance.family != "gaussian":
             return 1.0
         return self.response_sd**2 or self.mean_response**2 or 1.0
@@ -344,7 +368,7 @@ class GLMProblem:
     def objective(
         self, coordinates: Coordinates, *, loss: Loss | None = None, penalty: Floats | None = None
     ) -> PenalisedLoss:
-        """The mean loss as a function of theta."""
+        """Return the mean loss as a function of theta."""
         features = self.features
         chosen = self.deviance if loss is None else loss
         return PenalisedLoss(
@@ -352,20 +376,23 @@ class GLMProblem:
         )
 
     def scale(self) -> Floats:
-        """(d,) deviation of each feature from its mean; with no intercept, from zero."""
-        features = self.features
-        spread = np.sqrt(np.diagonal(features.pooled) / features.weight.sum())
-        return np.asarray(spread if self.intercept else np.hypot(spread, features.centre))
+        """Return the (d,) standard deviations of the features.
 
-    def penalty_scale(self) -> Floats | None:
-        """(d,) what the ridge multiplies coefficients by, if there is one."""
+        Without an intercept, return root mean squares instead.
+        """
+        features = self.features
+        sd = np.sqrt(np.diagonal(features.pooled) / features.weight.sum())
+        return np.asarray(sd if self.intercept else np.hypot(sd, features.centre))
+
+    def penalty_factors(self) -> Floats | None:
+        """Return the (d,) factors of the coefficients in the ridge penalty; None without ridge."""
         if not self.ridge:
             return None
         return self.scale() if self.standardize else np.asarray(1.0 / self.features.anchor.unit)
 
     def penalty(self, coordinates: Coordinates) -> Floats | None:
-        """(q, q) of the ridge, if there is one."""
-        ridged = self.penalty_scale()
+        """Return the (q, q) matrix of the ridge, or None without a ridge."""
+        ridged = self.penalty_factors()
         return None if ridged is None else self.ridge * coordinates.penalty(ridged)
 
     def _deviation(self, column: int) -> float:
@@ -373,152 +400,155 @@ class GLMProblem:
         return float(np.sqrt(variance) * self.moments.anchor.unit[column])
 
 
-def fit_glm(problem: GLMProblem, *, most: int = 200, progress: Progress | None = None) -> GLMFit:
-    """Maximum likelihood, or with a ridge its penalised form."""
-    white = white_coordinates(
+def fit_glm(
+    problem: GLMProblem, *, max_passes: int = 200, progress: Progress | None = None
+) -> GLMFit:
+    """Fit a generalised linear model by maximum likelihood. With a ridge it is penalised."""
+    white_frame = white_coordinates(
         problem.features,
         classes=0,
         intercept=problem.intercept,
-        ridged=problem.penalty_scale(),
+        ridged=problem.penalty_factors(),
         read=problem.read,
     )
-    few = _few(problem, white.size)
-    look = StartingFit(problem.deviance, _level(problem))
-    first = newton_descent(few.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
-    unit, stretch = _units(problem, first.point)
-    coordinates = replace(white, frame=white.frame * stretch)
+    sampled = _sample_problem(problem, white_frame.size)
+    starting_loss = StartingFit(problem.deviance, _starting_mean(problem))
+    first = newton_descent(
+        sampled.objective(white_frame, loss=starting_loss),
+        np.zeros((white_frame.size, 1)),
+        max_passes=1,
+    )
+    unit, scale = _units(problem, first.point)
+    coordinates = replace(white_frame, frame=white_frame.frame * scale)
     penalty = problem.penalty(coordinates)
-    start, null = _least(first.point) / stretch, fit_null(problem)
-    if few is not problem:
-        some = newton_descent(
-            RescaledObjective(few.objective(coordinates, penalty=penalty), unit),
+    start, null = _quadratic_minimum(first.point) / scale, fit_null(problem)
+    if sampled is not problem:
+        sample_fit = newton_descent(
+            RescaledObjective(sampled.objective(coordinates, penalty=penalty), unit),
             start,
-            most=PATIENCE,
+            max_passes=_MAX_BOUNDED_SCORING,
         )
-        start = some.theta if np.isfinite(some.path[0]) else start
+        start = sample_fit.theta if np.isfinite(sample_fit.path[0]) else start
     objective = RescaledObjective(problem.objective(coordinates, penalty=penalty), unit)
-    starts = start, _from_null(null, coordinates)
-    way = minimise_deviance(objective, starts, most, progress)
-    passes = int(few is problem)
-    if problem.intercept and way.end.point.slope.loss > _WORSE * null.point.slope.loss:
-        passes += way.passes  # a least that is worse than no slopes: not all losses are convex
-        way = minimise_deviance(objective, (starts[1], starts[1]), most, progress)
-    return make_fit(objective, way, null, passes=passes)
+    starts = start, _null_start(null, coordinates)
+    scoring = minimise_deviance(objective, starts, max_passes, progress)
+    passes = int(sampled is problem)
+    if problem.intercept and scoring.end.point.slope.loss > _NOT_WORSE * null.point.slope.loss:
+        # The loss may be not convex: this local minimum is worse than the null model.
+        passes += scoring.passes
+        scoring = minimise_deviance(objective, (starts[1], starts[1]), max_passes, progress)
+    return make_fit(objective, scoring, null, passes=passes)
 
 
-def _few(problem: GLMProblem, size: int) -> GLMProblem:
-    """The problem of some of the rows, where these are enough for a start."""
+def _sample_problem(problem: GLMProblem, size: int) -> GLMProblem:
+    """Return the problem of the sample only. If the sample is too small, return the problem."""
     sample = problem.sample
-    if sample is None or len(sample) < _MANY * size:
+    if sample is None or len(sample) < _ROWS_PER_COEFFICIENT * size:
         return problem
     return replace(problem, read=lambda reading: reading.read(sample))
 
 
 def make_fit(
-    objective: RescaledObjective, way: ScoringResult, null: OptimisationResult, *, passes: int
+    objective: RescaledObjective, scoring: ScoringResult, null: OptimisationResult, *, passes: int
 ) -> GLMFit:
-    """All that is kept of where a way ended; `passes` over the rows went before it."""
-    end, plain, unit = way.end, objective.objective, objective.unit
+    """Return the fit, given the result of scoring. `passes` is the number of passes before it."""
+    end, penalised, unit = scoring.end, objective.objective, objective.unit
     stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
-    diverging = way.converged and stride > _STILL * (
+    diverging = scoring.converged and stride > _MAX_RELATIVE_STEP * (
         1.0 + float(np.abs(end.theta).max(initial=0.0))
     )
-    pearson, extra = _pearson(plain, end.point)
+    pearson, pearson_passes = _pearson(penalised, end.point)
     return GLMFit(
-        plain.coordinates,
+        penalised.coordinates,
         end.point.theta,
         end.point.slope,
         2.0 * null.point.slope.loss,
         pearson,
-        converged=way.converged and not diverging,
+        converged=scoring.converged and not diverging,
         diverging=diverging,
-        at_edge=way.at_edge,
+        at_edge=scoring.at_edge,
         unit=unit,
         stride=stride,
         steepness=end.point.max_gradient,
-        path=tuple(value * unit for value in way.path),
-        passes=passes + way.passes + extra,
+        path=tuple(value * unit for value in scoring.path),
+        passes=passes + scoring.passes + pearson_passes,
     )
 
 
 def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
-    """Pearson's chi-squared, where it is asked for, and the passes that took."""
+    """Return Pearson's chi-squared and the number of passes it took.
+
+    Chi-squared is NaN if the family has a fixed dispersion.
+    """
     deviance = objective.loss
     assert isinstance(deviance, Deviance)
     if deviance.family == "gaussian":
         return 2.0 * point.slope.loss, 0
     if deviance.family not in FREE_DISPERSION:
         return float("nan"), 0
-    coef, level = objective.coordinates.coefficients(point.theta)
+    coef, intercept = objective.coordinates.coefficients(point.theta)
     loss = Pearson(deviance)
-    reading = LossReading(objective.features, objective.anchor, coef, level, loss)
+    reading = LossReading(objective.features, objective.anchor, coef, intercept, loss)
     return 2.0 * float(objective.read(reading).loss), 1
 
 
 def fit_null(problem: GLMProblem) -> OptimisationResult:
-    """The fit of an intercept alone; without one, of the offset alone."""
-    level = Coordinates(np.array([[0.0], [1.0]]), None, 1)
+    """Fit the null model, which has only an intercept (and the offset, if any).
+
+    If the problem has no intercept, the null model has only the offset.
+    """
+    frame = Coordinates(np.array([[0.0], [1.0]]), None, 1)
     zero = Anchor.zero(1)
-    objective = PenalisedLoss(problem.read_null, ("none",), zero, problem.deviance, level, None)
+    objective = PenalisedLoss(problem.read_null, ("none",), zero, problem.deviance, frame, None)
     if not problem.intercept:
-        return newton_descent(objective, np.zeros((1, 1)), most=1)
-    mean, spread = problem.offset_moments
-    begin = float(SCORES[problem.deviance.link](np.array(_level(problem)))) - mean
-    if not spread:
-        return newton_descent(objective, np.full((1, 1), begin), most=1)
+        return newton_descent(objective, np.zeros((1, 1)), max_passes=1)
+    mean, offset_sd = problem.offset_moments
+    score = float(SCORES[problem.deviance.link](np.array(_starting_mean(problem)))) - mean
+    if not offset_sd:
+        return newton_descent(objective, np.full((1, 1), score), max_passes=1)
     unit = problem.unit
-    up = -1.0 if problem.deviance.link == "log" else 1.0  # where every row has a mean
+    direction = -1.0 if problem.deviance.link == "log" else 1.0  # toward valid means of all rows
     for step in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0):
-        start = np.full((1, 1), begin + up * step * spread)
+        start = np.full((1, 1), score + direction * step * offset_sd)
         fit = newton_descent(RescaledObjective(objective, unit), start)
         if np.isfinite(fit.path[0]):
             break
     return refine(RescaledObjective(objective, unit), fit)[0]
 
 
-def _from_null(null: OptimisationResult, coordinates: Coordinates) -> Floats:
-    """The intercept of the null fit and no slopes."""
+def _null_start(null: OptimisationResult, coordinates: Coordinates) -> Floats:
+    """Return theta (q, 1) with the intercept of the null model and zero slopes."""
     start = np.zeros((coordinates.size, 1))
     if coordinates.free:
         start[0, 0] = float(null.point.theta[0, 0]) / coordinates.frame[-1, 0]
     return start
 
 
-def _least(point: Point) -> Floats:
-    """Where a quadratic loss, seen at zero, is least."""
+def _quadratic_minimum(point: Point) -> Floats:
+    """Return the minimum of a quadratic loss, given its derivatives at zero."""
     assert point.curvature is not None
     theta = np.linalg.lstsq(point.curvature, -point.gradient[:, 0], rcond=1e-14)[0]
     return np.asarray(theta)[:, None]
 
 
 def _units(problem: GLMProblem, point: Point) -> tuple[float, float]:
-    """The unit of the loss, and that of theta in which its curvature is about one."""
+    """Return the unit of the loss, and the unit of theta that makes its curvature about one."""
     assert point.curvature is not None
     unit = problem.unit
     mean = float(np.trace(point.curvature)) / max(len(point.curvature), 1)
     return unit, float(np.sqrt(unit / mean)) if mean > 0 else 1.0
 
 
-def _level(problem: GLMProblem) -> float:
-    """A mean that the link takes: that of the response, or where that is none its spread."""
-    level, link = problem.mean_response, problem.deviance.link
-    signed = problem.deviance.family == "gaussian" and link in ("identity", "inverse")
-    if level > 0 or link == "identity" or (signed and level):
-        return level
+def _starting_mean(problem: GLMProblem) -> float:
+    """Return a mean at which the link is defined.
+
+    It is the mean of the response if possible, else the standard deviation of the response.
+    """
+    mean, link = problem.mean_response, problem.deviance.link
+    allows_negative = problem.deviance.family == "gaussian" and link in ("identity", "inverse")
+    if mean > 0 or link == "identity" or (allows_negative and mean):
+        return mean
     return problem.response_sd or 1.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sketches:
-    """Sketches of the curvature of a loss in another unit."""
-
-    sample: ScaledSample
-    unit: float
-
-    def at(self, point: Point) -> ScaledCurvatureSketch:
-        """Near a point."""
-        found = self.sample.sketch(point.theta)
-        return ScaledCurvatureSketch(found.turn, found.share / self.unit)
 
 
 def fit_glm_scaled(
@@ -527,34 +557,43 @@ def fit_glm_scaled(
     sample: Block,
     *,
     features: tuple[str, ...],
-    most: int,
+    max_passes: int,
     progress: Progress | None = None,
 ) -> GLMFit:
-    """The least of the penalised loss.
+    """Fit a generalised linear model with a ridge to sparse rows, without a d x d matrix.
 
     Parameters
     ----------
     problem
-        Its moments are of the responses, beside one column of zeros.
+        Problem whose moments have a column of zeros in place of the features, and the response.
     sums
-        Of the columns.
+        Sums of the columns.
     sample
-        Some of the rows.
+        Sample of the rows.
+    features
+        Names of the columns.
+    max_passes
+        Largest number of passes over the rows.
+    progress
+        Callback that is called after each pass.
     """
     d, null = len(features), fit_null(problem)
     spread = sums.std if problem.intercept else np.hypot(sums.std, sums.mean)
-    scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
-    mean = sums.mean if problem.intercept else np.zeros(d)
-    coordinates = ScaledCoordinates(scale, mean, None, int(problem.intercept))
+    coordinates = ScaledCoordinates.from_spread(spread, sums.mean, intercept=problem.intercept)
     penalty = problem.ridge * coordinates.penalty(spread)
     zero, loss = Anchor.zero(d), problem.deviance
-    plain = PenalisedLoss(problem.read, features, zero, loss, coordinates, penalty)
-    objective = RescaledObjective(plain, problem.unit)
+    penalised = PenalisedLoss(problem.read, features, zero, loss, coordinates, penalty)
+    objective = RescaledObjective(penalised, problem.unit)
     start = np.zeros((coordinates.size, 1))
     if problem.intercept:
         start[0] = null.point.theta[0]
-    some = _Sketches(ScaledSample(sample, loss, coordinates, penalty), problem.unit)
-    with np.errstate(invalid="ignore"):  # where there is no mean, neither is there a gradient
-        result = lbfgs(objective, start, sketch=some.at, most=most, progress=progress)
-    way = ScoringResult(result, result.path, result.passes, result.converged)
-    return make_fit(objective, way, null, passes=1)
+    scaled_sample = ScaledSample(sample, loss, coordinates, penalty)
+
+    def sketch(point: Point) -> ScaledCurvatureSketch:
+        curvature = scaled_sample.sketch(point.theta)
+        return replace(curvature, values=curvature.values / problem.unit)
+
+    with np.errstate(invalid="ignore"):  # a row without a mean has no gradient
+        result = lbfgs(objective, start, sketch=sketch, max_passes=max_passes, progress=progress)
+    scoring = ScoringResult(result, result.path, result.passes, result.converged)
+    return make_fit(objective, scoring, null, passes=1)

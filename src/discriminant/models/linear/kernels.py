@@ -1,13 +1,14 @@
-"""Compiled loops over rows in which each step depends on the one before.
+"""Compiled kernels (Numba loops over rows) of the perceptron and of the SVM's dual solver.
 
-This module is imported only when such a loop is about to run. A loop is compiled on first use, for
-float32 and for float64 rows, and cached on disk for the next process; so there are few of them, and
-they are short.
+These loops are compiled because each row is processed with the result of the row before, so NumPy
+cannot process all rows at once. The module is imported only when a loop is about to run. A loop is
+compiled on first use, for float32 and for float64 rows, and cached on disk for later processes.
+Compiling takes time, so the loops are few and short.
 
 `perceptron_dense` and `perceptron_sparse` train the perceptron on rows z = (x - origin) scale;
-sparse rows have origin 0. W is (1, d) for two classes, decided by the sign, or (K, d), with
-intercepts b; `one` is the value of the intercept's feature, 0 for none. `dual_sweep` is one
-sweep of dual coordinate descent for the SVM.
+sparse rows have origin 0. The weights W are (K, d) with intercepts b (K,). For two classes they are
+(1, d) and (1,), and the sign of the score decides. `intercept` is the value of the constant
+feature; 0 means no intercept. `dual_sweep` is one sweep of dual coordinate descent for the SVM.
 """
 
 from __future__ import annotations
@@ -18,19 +19,25 @@ import numpy as np
 
 from discriminant.numba_cache import fastmath_njit
 
-ENDED, RECORD, DONE, STEP = 0, 1, 2, 3  # why a walk stops, or takes a step
-ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk
+# ENDED, RECORD and DONE are reasons to return from a loop: all rows are read, a record run of
+# correct rows ends, or `target` consecutive rows are correct. STEP means: update the weights.
+ENDED, RECORD, DONE, STEP = 0, 1, 2, 3
+ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # indices of the training state
 
 
 @fastmath_njit
-def row_outcome(right: Any, row: Any, state: Any, longest: Any) -> int:
-    """What follows from a row: nothing, a step, or first a record of the run that it ends."""
-    if right:
+def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
+    """Return what to do after a row has been classified; update the counters in `state`.
+
+    ENDED: nothing, since the row is correct. STEP: update the weights. RECORD: evaluate the current
+    weights before updating them, since more rows in a row than `longest` were correct.
+    """
+    if correct:
         state[RUN] += 1
         return ENDED
     if state[RUN] > longest and state[GO] == 0:
         state[ROW] = row
-        state[GO] = 1  # the next call makes the step
+        state[GO] = 1  # the next call updates
         return RECORD
     state[GO] = 0
     state[RUN] = 0
@@ -44,20 +51,21 @@ def perceptron_dense(
     codes: Any,
     origin: Any,
     scale: Any,
-    one: Any,
+    intercept: Any,
     W: Any,
     b: Any,
-    late: Any,
-    late_b: Any,
+    correction: Any,
+    correction_b: Any,
     z: Any,
     state: Any,
     longest: Any,
-    goal: Any,
+    target: Any,
 ) -> int:
-    """Perceptron steps from row state[ROW] on; stops before a step that ends a record run.
+    """Train on the rows from state[ROW] on; return before an update that ends a record run.
 
-    `late` and `late_b` sum (rows seen before) x step, from which the average follows; empty
-    where it is not asked for.
+    A record run is a run of more than `longest` consecutive correct rows. `correction` and
+    `correction_b` are sums over all updates of the update times the number of rows before it; the
+    average of the weights follows from them. They are empty if the average is not needed.
     """
     d, K = len(origin), len(b)
     for i in range(state[ROW], len(codes)):
@@ -66,7 +74,7 @@ def perceptron_dense(
             z[j] = (X[i, j] - origin[j]) * scale[j]
         true, best, rival = 0.0, -1e308, 0
         for k in range(K):
-            total = b[k] * one
+            total = b[k] * intercept
             for j in range(d):
                 total += W[k, j] * z[j]
             if K > 1 and k == code:
@@ -77,23 +85,23 @@ def perceptron_dense(
         if K == 1:  # the sign decides
             sign = 2.0 * code - 1.0
             true, best, code = sign * best, 0.0, 0
-        why = row_outcome(true > best, i, state, longest)
-        if why == RECORD:
+        outcome = row_outcome(true > best, i, state, longest)
+        if outcome == RECORD:
             return RECORD
-        if why == STEP:
+        if outcome == STEP:
             for k in range(K):
                 step = sign if k == code else -1.0 if k == rival else 0.0
                 if step != 0.0:
-                    b[k] += step * one
+                    b[k] += step * intercept
                     for j in range(d):
                         W[k, j] += step * z[j]
-                    if len(late_b):
+                    if len(correction_b):
                         step *= state[SEEN]
-                        late_b[k] += step * one
+                        correction_b[k] += step * intercept
                         for j in range(d):
-                            late[k, j] += step * z[j]
+                            correction[k, j] += step * z[j]
         state[SEEN] += 1
-        if state[RUN] >= goal:
+        if state[RUN] >= target:
             return DONE
     state[ROW] = 0
     return ENDED
@@ -102,22 +110,23 @@ def perceptron_dense(
 @fastmath_njit
 def perceptron_sparse(
     data: Any,
-    places: Any,
+    columns: Any,
     starts: Any,
     codes: Any,
     square: Any,
-    one: Any,
+    intercept: Any,
     W: Any,
     b: Any,
-    late: Any,
-    late_b: Any,
+    correction: Any,
+    correction_b: Any,
     state: Any,
     longest: Any,
-    goal: Any,
+    target: Any,
 ) -> int:
-    """`perceptron_dense` over sparse rows, whose entries are starts[i] to starts[i + 1].
+    """Train as `perceptron_dense`, on sparse rows (CSR).
 
-    W holds the weights times `scale`, so that rows are scored as they are, and moves by `square`,
+    The entries of row i are those from starts[i] to starts[i + 1]. W holds the weights times
+    `scale`, so that rows need not be scaled to score them. Updates of W are multiplied by `square`,
     which is scale^2.
     """
     K = len(b)
@@ -125,9 +134,9 @@ def perceptron_sparse(
         lo, hi, code = starts[i], starts[i + 1], codes[i]
         true, best, rival = 0.0, -1e308, 0
         for k in range(K):
-            total = b[k] * one
+            total = b[k] * intercept
             for e in range(lo, hi):
-                total += W[k, places[e]] * data[e]
+                total += W[k, columns[e]] * data[e]
             if K > 1 and k == code:
                 true = total
             elif total > best:
@@ -136,23 +145,23 @@ def perceptron_sparse(
         if K == 1:
             sign = 2.0 * code - 1.0
             true, best, code = sign * best, 0.0, 0
-        why = row_outcome(true > best, i, state, longest)
-        if why == RECORD:
+        outcome = row_outcome(true > best, i, state, longest)
+        if outcome == RECORD:
             return RECORD
-        if why == STEP:
+        if outcome == STEP:
             for k in range(K):
                 step = sign if k == code else -1.0 if k == rival else 0.0
                 if step != 0.0:
-                    b[k] += step * one
+                    b[k] += step * intercept
                     for e in range(lo, hi):
-                        W[k, places[e]] += step * (data[e] * square[places[e]])
-                    if len(late_b):
+                        W[k, columns[e]] += step * (data[e] * square[columns[e]])
+                    if len(correction_b):
                         step *= state[SEEN]
-                        late_b[k] += step * one
+                        correction_b[k] += step * intercept
                         for e in range(lo, hi):
-                            late[k, places[e]] += step * (data[e] * square[places[e]])
+                            correction[k, columns[e]] += step * (data[e] * square[columns[e]])
         state[SEEN] += 1
-        if state[RUN] >= goal:
+        if state[RUN] >= target:
             return DONE
     state[ROW] = 0
     return ENDED
@@ -161,10 +170,10 @@ def perceptron_sparse(
 @fastmath_njit
 def dual_sweep(
     data: Any,
-    places: Any,
+    columns: Any,
     starts: Any,
     sign: Any,
-    most: Any,
+    upper: Any,
     soft: Any,
     size: Any,
     inverse: Any,
@@ -173,52 +182,54 @@ def dual_sweep(
     order: Any,
     state: Any,
 ) -> int:
-    """One sweep of dual coordinate descent over rows order[:active]; the rows left active.
+    """Make one sweep of dual coordinate descent; return the number of rows that are still active.
 
-    state: b0, r = sum of alpha t, B^2, largest and smallest projected gradient of the sweep
-    before (rows beyond them are put aside) and of this one, active, seed. b = b0 + B^2 r.
+    The active rows are order[:active]. The intercept is b0 + B^2 r, where r is the sum of alpha t.
+    `state` holds b0, r, B^2, the largest and smallest projected gradient of the previous sweep, the
+    same of this sweep, `active`, and the seed. A row at a bound whose gradient lies beyond those of
+    the previous sweep becomes inactive.
     """
     active, seed = int(state[7]), np.uint64(state[8])
-    base, tie, lift = state[0], state[1], state[2]
-    top, bottom, high, low = state[3], state[4], -np.inf, np.inf
-    at = 0
-    while at < active:
+    base_intercept, total_alpha, bias_square = state[0], state[1], state[2]
+    upper_bound, lower_bound, largest, smallest = state[3], state[4], -np.inf, np.inf
+    position = 0
+    while position < active:
         seed = seed * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        other = at + int((seed >> np.uint64(33)) % np.uint64(active - at))
+        other = position + int((seed >> np.uint64(33)) % np.uint64(active - position))
         i = order[other]
-        order[other] = order[at]
-        order[at] = i
+        order[other] = order[position]
+        order[position] = i
         lo, hi = starts[i], starts[i + 1]
-        total = base + lift * tie
+        score = base_intercept + bias_square * total_alpha
         for e in range(lo, hi):
-            total += weights[places[e]] * data[e]
-        slope = sign[i] * total - 1.0 + soft[i] * alpha[i]
-        held = slope
+            score += weights[columns[e]] * data[e]
+        slope = sign[i] * score - 1.0 + soft[i] * alpha[i]
+        projected = slope
         if alpha[i] <= 0.0:
-            held = min(slope, 0.0)
-            aside = slope > top
+            projected = min(slope, 0.0)
+            shrunk = slope > upper_bound
         else:
-            aside = alpha[i] >= most[i] and slope < bottom
-            if alpha[i] >= most[i]:
-                held = max(slope, 0.0)
-        if aside:
+            shrunk = alpha[i] >= upper[i] and slope < lower_bound
+            if alpha[i] >= upper[i]:
+                projected = max(slope, 0.0)
+        if shrunk:
             active -= 1
-            order[at] = order[active]
+            order[position] = order[active]
             order[active] = i
             continue
-        at += 1
-        high, low = max(high, held), min(low, held)
-        if abs(held) > 1e-14:
-            was = alpha[i]
-            alpha[i] = min(max(was - slope / size[i], 0.0), most[i])
-            step = (alpha[i] - was) * sign[i]
-            tie += step
+        position += 1
+        largest, smallest = max(largest, projected), min(smallest, projected)
+        if abs(projected) > 1e-14:
+            before = alpha[i]
+            alpha[i] = min(max(before - slope / size[i], 0.0), upper[i])
+            step = (alpha[i] - before) * sign[i]
+            total_alpha += step
             if len(inverse):
                 for e in range(lo, hi):
-                    weights[places[e]] += step * (data[e] * inverse[places[e]])
-            else:  # all are 1
+                    weights[columns[e]] += step * (data[e] * inverse[columns[e]])
+            else:  # all penalties are 1
                 for e in range(lo, hi):
-                    weights[places[e]] += step * data[e]
-    state[1], state[5], state[6], state[7] = tie, high, low, active
-    state[8] = seed >> np.uint64(12)  # what a float64 holds exactly
+                    weights[columns[e]] += step * data[e]
+    state[1], state[5], state[6], state[7] = total_alpha, largest, smallest, active
+    state[8] = seed >> np.uint64(12)  # exact in float64
     return active

@@ -1,40 +1,44 @@
-"""Least squares from sums: linear regression, and classification by regression on class codes.
+"""Least squares: linear regression, and classification by regression on class codes.
 
     minimise  sum of weight |v - b - u'W|^2  +  ridge |W|^2        u, v offsets of x and y
 
     S W = C,   b = mean(v) - mean(u)'W        S = scatter of u (+ ridge), C = scatter of u with v
 
-S comes as a root, S = root'root, C = root'target: from moments by Cholesky, which has half the
-digits; from a `ScatterFactor` as it is; from wide rows as the centred rows themselves. The penalty
-is on the sum of squares, and the intercept is free: `ridge` is the alpha of scikit-learn's Ridge.
+S is represented by a matrix `root` with S = root'root, and C by `target` with C = root'target. The
+root is computed from moments by Cholesky, which loses half of the digits; or it is the triangular
+factor of the rows (`ScatterFactor`); or, for wide rows, it is the centred rows themselves. The
+penalty is added to the sum of squares, not to the mean, and the intercept is not penalised. So
+`ridge` is the alpha of scikit-learn's Ridge.
 
-`RootSolver` solves root w = target in the least-squares sense, whatever the rank. With the columns
-of the root scaled to length one, root / scale = U s V':
+`RootSolver` solves root w = target in the least-squares sense, for a root of any rank. `scale`
+holds the lengths of the columns of the root. With the SVD root / scale = U s V':
 
     rank       singular values above a tolerance relative to the largest
     w          V s^-1 U' target / scale                if the rank is full
     w          the shortest w in the user's units      if not: w = Q T'^-1 s^-1 U' target,
                                                        where (scale V) = Q T spans the rows
 
-Standardised columns determine the rank, so units never do; the norm that is minimised is that of
-the coefficients as the user reads them. A well-conditioned triangle is solved directly.
+The rank is that of standardised columns, so it does not depend on the units of the columns. The
+shortest w is that with the least norm in the user's units. If the root is a well-conditioned
+triangular matrix, the system is solved directly.
 
-Classification regresses codes of the classes on the features, from class moments:
+Classification regresses codes of the classes on the features, using class moments:
 
     C = sum of weight_k (mean_k - mean) code_k'        the scatter of features with codes
 
     indicator  code_k = e_k         fitted values sum to one (ESL 4.2)
     sign       code_k = 2 e_k - 1   the same decisions
-    fisher     N/N_1 and -N/N_2     two classes: W is Fisher's direction, the cut at the mean of all
+    fisher     N/N_1 and -N/N_2     two classes: W is Fisher's direction; threshold at the mean
 
-The largest fitted value decides. A class may be masked by others: on the training rows, none of
-which has its fitted value as the largest; or everywhere, so that no point x of the feature space
-does (`masked_everywhere`). The second implies the first.
+The class with the largest fitted value is predicted. A class is masked on the training rows if its
+fitted value is the largest for none of them. It is masked everywhere if its fitted value is the
+largest at no point of the feature space (`never_predicted_classes`); it is then masked on the
+training rows too.
 
-Fitted values estimate posteriors, E(indicator | x), but not within [0, 1]. As memberships, negative
-values are set to zero and the rest divided by their sum: the order of the classes is preserved,
-nothing else is claimed. (A softmax would treat shares as logs.) Fisher's coding weights both
-classes equally, so its memberships are under equal priors.
+Fitted values estimate posteriors, E(indicator | x), but may lie outside [0, 1]. To obtain
+memberships, negative values are set to zero and the others are divided by their sum. Only the order
+of the classes is meaningful. (A softmax would be wrong, since fitted values are not logs.) Fisher's
+coding weights both classes equally, so its memberships refer to equal priors.
 """
 
 from __future__ import annotations
@@ -55,9 +59,9 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -66,188 +70,221 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootSolver:
-    """The pseudo-inverse of a root, in factors."""
+    """Solver of least-squares problems with a given root: its factorised pseudo-inverse."""
 
     scale: Floats  # (d,) lengths of the columns
     rank: int
-    digits: float  # expected in the coefficients
-    weakest: Floats  # (d, k) directions of no or least length, in standardised columns
-    upper: Floats | None  # (d, d) the root itself, where it is a good triangle
+    digits: float  # expected number of correct digits of the coefficients
+    weakest: Floats  # (d, k) how much columns take part in null, or weakest, directions
+    upper: Floats | None  # (d, d) the root itself, if it is triangular and well-conditioned
     left: Floats  # (r, k) U
     gain: Floats  # (k,) 1 / s
     right: Floats  # (d, k) V / scale
-    lift: Floats  # (d, k) from coordinates to coefficients
+    lift: Floats  # (d, k) map from U' target / s to coefficients
 
     @classmethod
     def from_root(
         cls, root: Floats, *, unit: Floats, squared: bool = False, ridge: float = 0.0
     ) -> RootSolver:
-        """Solver of a root (r, d); `squared` if it comes from sums of squares.
+        """Factorise a root (r, d).
 
-        A `ridge` is for roots too wide to have it built in.
+        Parameters
+        ----------
+        root
+            (r, d) matrix.
+        unit
+            (d,) units of the columns.
+        squared
+            Whether the root was computed from sums of squares, which loses half of the digits.
+        ridge
+            Penalty, if it is not yet included in the root (for wide rows).
         """
         scale = np.linalg.norm(root, axis=0)
         if ridge:
-            return _ridged(root, scale, unit, ridge)
+            return _ridge_solver(root, scale, unit, ridge)
         standard = root / scale
-        reciprocal = _reciprocal(standard)
+        reciprocal = _reciprocal_condition(standard)
         if reciprocal > (1e-5 if squared else 1e-9):
-            none = np.zeros((len(scale), 0))
-            empty = np.zeros((len(root), 0))
+            empty = np.zeros((len(scale), 0))
+            no_left = np.zeros((len(root), 0))
             digits = 16.0 + (2 if squared else 1) * float(np.log10(reciprocal))
-            row = np.zeros(0)
-            return cls(scale, len(scale), digits, none, root, empty, row, none, none)
-        return _by_svd(standard, scale, unit, squared)
+            none = np.zeros(0)
+            return cls(
+                scale,
+                len(scale),
+                digits,
+                empty,
+                root,
+                no_left,
+                none,
+                empty,
+                empty,
+            )
+        return _svd_solver(standard, scale, unit, squared)
 
     @property
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return len(self.scale)
 
     def solve(self, target: Floats) -> Floats:
-        """(d, m) w with root w = target."""
+        """Return the (d, m) least-squares solution w of root w = target."""
         if self.upper is not None and self.width:
             return np.asarray(solve_triangular(self.upper, target))
         return np.asarray(self.lift @ (self.gain[:, None] * (self.left.T @ target)))
 
-    def solve_transposed(self, pull: Floats) -> Floats:
-        """(r, m) t with root' t = pull."""
+    def solve_transposed(self, rhs: Floats) -> Floats:
+        """Return the (r, m) least-squares solution t of root' t = rhs."""
         if self.upper is not None and self.width:
-            return np.asarray(solve_triangular(self.upper, pull, trans="T"))
-        return np.asarray(self.left @ (self.gain[:, None] * (self.right.T @ pull)))
+            return np.asarray(solve_triangular(self.upper, rhs, trans="T"))
+        return np.asarray(self.left @ (self.gain[:, None] * (self.right.T @ rhs)))
 
     def collinear(self) -> npt.NDArray[np.bool_]:
-        """(d,) columns that take part in a direction of (almost) no length."""
-        part = np.abs(self.weakest).max(axis=1, initial=0.0)
-        return np.asarray(part > 1e-3 * part.max(initial=0.0))
+        """Return a boolean array (d,): True for columns that are (nearly) linearly dependent."""
+        share = np.abs(self.weakest).max(axis=1, initial=0.0)
+        return np.asarray(share > 1e-3 * share.max(initial=0.0))
 
 
-def _reciprocal(standard: Floats) -> float:
-    """One over the condition number of a triangle; zero if it is none."""
+def _reciprocal_condition(standard: Floats) -> float:
+    """Return the reciprocal condition number of an upper triangular matrix.
+
+    Return zero if the matrix is singular or not upper triangular.
+    """
     r, d = standard.shape
     if d == 0:
         return 1.0
     if r != d or np.tril(standard, -1).any() or not np.diagonal(standard).all():
         return 0.0
-    found, _ = lapack.dtrcon(standard, norm="1", uplo="U")
-    return float(found)
+    reciprocal, _ = lapack.dtrcon(standard, norm="1", uplo="U")
+    return float(reciprocal)
 
 
-def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> RootSolver:
+def _svd_solver(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> RootSolver:
     left, values, right = thin_svd(standard, driver="gesvd")
     d = len(scale)
     tolerance = 8 * max(standard.shape) * _EPS
-    kept = values > values[0] * (np.sqrt(tolerance) if squared else tolerance)
-    rank = int(kept.sum())
+    nonzero = values > values[0] * (np.sqrt(tolerance) if squared else tolerance)
+    rank = int(nonzero.sum())
     least = values[-1] / values[0] if rank == d else _EPS
     digits = 16.0 + (2 if squared and rank == d else 1) * float(np.log10(max(least, _EPS)))
-    weakest = _null(right[:rank]) if rank < d else right[-1:].T
+    weakest = _missing_length(right[:rank]) if rank < d else right[-1:].T
     left, values, right = left[:, :rank], values[:rank], right[:rank].T
-    lift = _shortest(right, scale * unit, unit) if rank < d else right / scale[:, None]
+    lift = _minimum_norm_map(right, scale * unit, unit) if rank < d else right / scale[:, None]
     return RootSolver(
         scale, rank, max(digits, 0.0), weakest, None, left, 1 / values, right / scale[:, None], lift
     )
 
 
-def _shortest(right: Floats, size: Floats, unit: Floats) -> Floats:
-    """Coordinates to the shortest coefficients; in standardised columns if sizes are too uneven."""
+def _minimum_norm_map(right: Floats, size: Floats, unit: Floats) -> Floats:
+    """Return the (d, k) map to the coefficients of least norm in the user's units.
+
+    `right` is V, `size` (d,) holds the lengths of the columns in the user's units. If these differ
+    too much, the norm of the coefficients of standardised columns is minimised instead.
+    """
     basis, upper = qr(right * (size / size.max())[:, None], mode="economic")
-    found: Floats = np.full(right.shape, np.nan)
+    lift: Floats = np.full(right.shape, np.nan)
     if upper.diagonal().all():
         with np.errstate(all="ignore"):
-            found = solve_triangular(upper, basis.T).T * (unit / size.max())[:, None]
-    return np.asarray(found if np.isfinite(found).all() else right * (unit / size)[:, None])
+            lift = solve_triangular(upper, basis.T).T * (unit / size.max())[:, None]
+    return np.asarray(lift if np.isfinite(lift).all() else right * (unit / size)[:, None])
 
 
-def _null(rows: Floats) -> Floats:
-    """(d, 1) how much each column lacks in the rows' space: what it can be changed by, unseen."""
+def _missing_length(rows: Floats) -> Floats:
+    """Return for each of the d unit vectors the length of its part outside the span of the rows."""
     inside = np.einsum("kd,kd->d", rows, rows)
     return np.asarray(np.sqrt(np.maximum(1.0 - inside, 0.0))[:, None])
 
 
-def _ridged(root: Floats, scale: Floats, unit: Floats, ridge: float) -> RootSolver:
-    """V s / (s^2 + ridge) U' in the user's units."""
+def _ridge_solver(root: Floats, scale: Floats, unit: Floats, ridge: float) -> RootSolver:
+    """Return the solver with a ridge, w = V s / (s^2 + ridge) U' target, in the user's units."""
     left, values, right = thin_svd(root * unit, driver="gesvd")
-    kept = values > 0
-    left, values, right = left[:, kept], values[kept], right[kept].T
-    below = values**2 + ridge
-    condition = float(np.sqrt(below.max(initial=ridge) / ridge))
+    nonzero = values > 0
+    left, values, right = left[:, nonzero], values[nonzero], right[nonzero].T
+    damped = values**2 + ridge
+    condition = float(np.sqrt(damped.max(initial=ridge) / ridge))
     digits = 16.0 - float(np.log10(condition))
-    none = np.zeros((len(scale), 0))
+    empty = np.zeros((len(scale), 0))
     lift = right * unit[:, None]
-    return RootSolver(scale, len(scale), digits, none, None, left, values / below, lift, lift)
+    return RootSolver(scale, len(scale), digits, empty, None, left, values / damped, lift, lift)
 
 
-_DOUBTFUL = 6.0  # fewer digits than this are told
+_FEW_DIGITS = 6.0  # a warning is issued if fewer correct digits of coefficients are expected
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastSquaresProblem:
-    """What is to be solved for d features and m responses."""
+    """Least-squares problem of d features and m responses."""
 
     features: tuple[str, ...]  # d names
-    anchor: Anchor  # of features, then responses
-    weight: float  # sum of weights; zero where there is no intercept
-    mean: Floats  # (d,) of the features, zero where there is no intercept
-    mean_response: Floats  # (m,) mean of the responses, the same
+    anchor: Anchor  # anchor of the d features followed by the m responses
+    weight: float  # sum of weights; zero without an intercept
+    mean: Floats  # (d,) means of the features; zero without an intercept
+    mean_response: Floats  # (m,) means of the responses; zero without an intercept
     penalty: Floats  # (d,) ridge, in units of the anchor
-    varying: npt.NDArray[np.bool_]  # (d,) columns that are not constant; the others get zero
+    varying: npt.NDArray[np.bool_]  # (d,) False for constant columns, whose coefficients are 0
     target: Floats  # (r, m)
-    solver: RootSolver  # of the (r, moving) root
+    solver: RootSolver  # solver of the root, which has only the columns that vary
 
     def solve(self) -> LinearFit:
-        """The fit."""
-        coef = self._spread(self.solver.solve(self.target))
+        """Return the least-squares fit."""
+        coef = self._to_all_columns(self.solver.solve(self.target))
         return LinearFit(coef, self.mean_response - self.mean @ coef)
 
-    def correct(self, line: LinearFit, pull: ResidualSums) -> tuple[LinearFit, float]:
-        """A fit corrected by the pull it leaves, and how much that changed it, relatively."""
-        total, slope = pull.sums[0], pull.sums[1:]
-        centred = slope - self.mean[:, None] * total - self.penalty[:, None] * line.coef
-        change = self._spread(
+    def correct(self, line: LinearFit, residuals: ResidualSums) -> tuple[LinearFit, float]:
+        """Return the fit `line`, corrected by its residuals, and the relative size of the change.
+
+        `residuals` are the sums of the residuals of `line` and of their products with the features.
+        """
+        total, products = residuals.sums[0], residuals.sums[1:]
+        centred = products - self.mean[:, None] * total - self.penalty[:, None] * line.coef
+        coef_change = self._to_all_columns(
             self.solver.solve(self.solver.solve_transposed(centred[self.varying]))
         )
-        shift = (total / self.weight if self.weight else 0.0 * total) - self.mean @ change
+        intercept_change = (
+            total / self.weight if self.weight else 0.0 * total
+        ) - self.mean @ coef_change
         size = self.solver.scale[:, None]
-        large = np.abs(size * line.coef[self.varying]).max(initial=0.0)
-        small = np.abs(size * change[self.varying]).max(initial=0.0)
-        coef, rest = add_pairs((line.coef, np.zeros_like(change)), (change, np.zeros_like(change)))
-        moved = LinearFit(coef, line.intercept + shift, rest)
-        return moved, float(small / large) if large else 0.0
+        coef_size = np.abs(size * line.coef[self.varying]).max(initial=0.0)
+        change_size = np.abs(size * coef_change[self.varying]).max(initial=0.0)
+        coef, rest = add_pairs(
+            (line.coef, np.zeros_like(coef_change)), (coef_change, np.zeros_like(coef_change))
+        )
+        corrected = LinearFit(coef, line.intercept + intercept_change, rest)
+        return corrected, float(change_size / coef_size) if coef_size else 0.0
 
     def warn(self) -> None:
-        """Tell of constant columns, of missing rank and of few digits."""
+        """Warn about constant columns, linear dependences, and coefficients with few digits."""
         names = np.array(self.features, dtype=object)
         if not self.varying.all():
-            still = names[~self.varying].tolist()
-            warn(ConstantColumnWarning.of_columns(still, "response"))
-        found = self.solver
-        if found.digits < _DOUBTFUL or found.rank < found.width:
+            constant = names[~self.varying].tolist()
+            warn(ConstantColumnWarning.of_columns(constant, "response"))
+        solver = self.solver
+        if solver.digits < _FEW_DIGITS or solver.rank < solver.width:
             warning = CollinearWarning.of_columns(
-                [str(name) for name in names[self.varying][found.collinear()]],
-                rank=found.rank,
-                features=found.width,
-                condition=10.0 ** (16.0 - found.digits),
+                [str(name) for name in names[self.varying][solver.collinear()]],
+                rank=solver.rank,
+                features=solver.width,
+                condition=10.0 ** (16.0 - solver.digits),
                 remedy="ridge",
             )
             warn(warning)
 
-    def _spread(self, coef: Floats) -> Floats:
-        wide = np.zeros((len(self.varying), coef.shape[1]))
-        wide[self.varying] = coef
-        return wide
+    def _to_all_columns(self, coef: Floats) -> Floats:
+        coefficients = np.zeros((len(self.varying), coef.shape[1]))
+        coefficients[self.varying] = coef
+        return coefficients
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
-    """A linear fit of offsets: v = u'coef + intercept."""
+    """Linear fit v = u'coef + intercept, for offsets u of the features and v of the responses."""
 
     coef: Floats  # (d, m)
     intercept: Floats  # (m,)
-    rest: Floats | None = None  # (d, m) what a correction had beyond the last digit of coef
+    rest: Floats | None = None  # (d, m) rounding error of coef: coef + rest is more accurate
 
     def rule(self, problem: LeastSquaresProblem, labels: Labels) -> LinearRule:
-        """The fit as a rule about the mean of the rows."""
+        """Return the fit as a linear rule whose anchor is at the mean of the rows."""
         d = len(self.coef)
         u, v = _split(problem.anchor, d)
         anchor, moved = u.shift(problem.mean)
@@ -256,9 +293,10 @@ class LinearFit:
         return LinearRule(labels, anchor, coef.T, intercept)
 
     def slopes(self, anchor: Anchor) -> tuple[Floats, Floats]:
-        """(m, d) slopes and (m,) intercepts in the user's numbers.
+        """Return the (m, d) slopes and (m,) intercepts in the user's units.
 
-        The intercept at x = 0 may be far from all rows, so its terms are summed exactly.
+        All rows may be far from x = 0, so that rounding errors would be large in the intercept. Its
+        terms are therefore summed exactly.
         """
         u, v = _split(anchor, len(self.coef))
         slope = (self.coef * v.unit).T / u.unit
@@ -272,13 +310,13 @@ class LinearFit:
 def problem_from_moments(
     moments: ClassMoments, *, responses: int, ridge: float = 0.0, intercept: bool = True
 ) -> LeastSquaresProblem:
-    """Problem of moments over d features and then the responses.
+    """Return the least-squares problem, given the moments of d features followed by the responses.
 
     Examples
     --------
     >>> from discriminant.engines.dispatch import moments
-    >>> found = moments([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]], [0, 0, 0], detail="pooled")
-    >>> problem = problem_from_moments(found, responses=1)  # y = 1 + 2 x
+    >>> sums = moments([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]], [0, 0, 0], detail="pooled")
+    >>> problem = problem_from_moments(sums, responses=1)  # y = 1 + 2 x
     >>> slope, at_zero = problem.solve().slopes(problem.anchor)
     >>> slope.round(12).tolist(), at_zero.round(12).tolist()
     ([[2.0]], [1.0])
@@ -306,7 +344,10 @@ def problem_from_moments(
 def problem_from_factor(
     factor: ScatterFactor, *, responses: int, ridge: float = 0.0, intercept: bool = True
 ) -> LeastSquaresProblem:
-    """Problem of a triangular factor over d features and then the responses."""
+    """Return the least-squares problem, given the triangular factor of features and responses.
+
+    The d features are followed by the responses.
+    """
     d = len(factor.columns) - responses
     weight, mean = factor.weight, factor.mean
     root = factor.centred if intercept else factor.uncentred
@@ -315,15 +356,15 @@ def problem_from_factor(
         factor = factor.at(Anchor(mean, factor.anchor.unit))
     unit = factor.anchor.unit[:d]
     penalty = _penalty(ridge, unit)
-    moving = _moving(np.linalg.norm(root[:, :d], axis=0), mean[:d], factor.weight)
+    varying = _varying_columns(np.linalg.norm(root[:, :d], axis=0), mean[:d], factor.weight)
     if ridge:
         root = triangular_factor(
             np.vstack([root, np.hstack([np.diag(np.sqrt(penalty)), np.zeros((d, responses))])])
         )
-    if not moving.all():
-        root = triangular_factor(root[:, np.append(moving, np.ones(responses, dtype=bool))])
-    width = int(moving.sum())
-    solver = RootSolver.from_root(root[:width, :width], unit=unit[moving])
+    if not varying.all():
+        root = triangular_factor(root[:, np.append(varying, np.ones(responses, dtype=bool))])
+    width = int(varying.sum())
+    solver = RootSolver.from_root(root[:width, :width], unit=unit[varying])
     return LeastSquaresProblem(
         factor.columns[:d],
         factor.anchor,
@@ -331,7 +372,7 @@ def problem_from_factor(
         mean[:d],
         mean[d:],
         penalty,
-        moving,
+        varying,
         root[:width, width:],
         solver,
     )
@@ -346,23 +387,24 @@ def problem_from_rows(
     ridge: float = 0.0,
     intercept: bool = True,
 ) -> LeastSquaresProblem:
-    """Problem of wide rows, (n, d) features and (n, m) responses as offsets, with n < d.
+    """Return the least-squares problem of wide rows, which have more features d than rows n.
 
-    No d x d matrix is made: the rows, centred, are the root.
+    `offsets` are those of the features (n, d) and of the responses (n, m). No d x d matrix is
+    formed: the root consists of the centred rows.
     """
     u, v = offsets
-    heavy = np.ones(len(u)) if weight is None else weight
-    total = float(heavy.sum()) if intercept else 0.0
-    mean = heavy @ u / total if intercept else np.zeros(u.shape[1])
-    level = heavy @ v / total if intercept else np.zeros(v.shape[1])
-    root = np.sqrt(heavy)[:, None] * (u - mean)
-    moving = _moving(np.linalg.norm(root, axis=0), mean, float(heavy.sum()))
+    weights = np.ones(len(u)) if weight is None else weight
+    total = float(weights.sum()) if intercept else 0.0
+    mean = weights @ u / total if intercept else np.zeros(u.shape[1])
+    mean_v = weights @ v / total if intercept else np.zeros(v.shape[1])
+    root = np.sqrt(weights)[:, None] * (u - mean)
+    varying = _varying_columns(np.linalg.norm(root, axis=0), mean, float(weights.sum()))
     unit = anchor.unit[: u.shape[1]]
-    solver = RootSolver.from_root(root[:, moving], unit=unit[moving], ridge=ridge)
-    target = np.sqrt(heavy)[:, None] * (v - level)
+    solver = RootSolver.from_root(root[:, varying], unit=unit[varying], ridge=ridge)
+    target = np.sqrt(weights)[:, None] * (v - mean_v)
     penalty = _penalty(ridge, unit)
     return LeastSquaresProblem(
-        features, anchor, total, mean, level, penalty, moving, target, solver
+        features, anchor, total, mean, mean_v, penalty, varying, target, solver
     )
 
 
@@ -375,29 +417,38 @@ def problem_from_scatter(
     cross: Floats,
     ridge: float,
 ) -> LeastSquaresProblem:
-    """Problem of a scatter (d, d) of features and (d, m) of features with responses."""
+    """Return the least-squares problem, given scatter matrices.
+
+    `scatter` (d, d) is that of the features, `cross` (d, m) that of features with responses.
+    """
     unit = anchor.unit[: len(features)]
     penalty = _penalty(ridge, unit)
-    moving = _moving(np.sqrt(np.maximum(np.diagonal(scatter), 0.0)), means[0], weight)
-    kept = scatter[np.ix_(moving, moving)] + np.diag(penalty[moving])
-    root, target = _root(kept, cross[moving])
-    solver = RootSolver.from_root(root, unit=unit[moving], squared=True)
-    return LeastSquaresProblem(features, anchor, weight, *means, penalty, moving, target, solver)
+    varying = _varying_columns(np.sqrt(np.maximum(np.diagonal(scatter), 0.0)), means[0], weight)
+    penalised = scatter[np.ix_(varying, varying)] + np.diag(penalty[varying])
+    root, target = _scatter_root(penalised, cross[varying])
+    solver = RootSolver.from_root(root, unit=unit[varying], squared=True)
+    return LeastSquaresProblem(features, anchor, weight, *means, penalty, varying, target, solver)
 
 
 def _penalty(ridge: float, unit: Floats) -> Floats:
-    """(d,) what the ridge is for offsets; as good as infinite where the unit is tiny."""
+    """Return the (d,) ridge penalties in units of the anchor, each at most 1e300."""
     with np.errstate(over="ignore"):
         return np.minimum(ridge / unit / unit, 1e300)
 
 
-def _moving(size: Floats, mean: Floats, weight: float) -> npt.NDArray[np.bool_]:
-    """Columns whose length about the mean is more than the rounding of the mean."""
+def _varying_columns(size: Floats, mean: Floats, weight: float) -> npt.NDArray[np.bool_]:
+    """Return a boolean array (d,): True for columns that vary by more than rounding errors.
+
+    `size` (d,) holds the lengths of the centred columns.
+    """
     return np.asarray(size > 16 * _EPS * np.sqrt(weight) * np.abs(mean))
 
 
-def _root(scatter: Floats, cross: Floats) -> tuple[Floats, Floats]:
-    """root'root = scatter and root'target = cross, by Cholesky or, failing that, eigenvalues."""
+def _scatter_root(scatter: Floats, cross: Floats) -> tuple[Floats, Floats]:
+    """Return `root` and `target` such that root'root = scatter and root'target = cross.
+
+    They are computed by Cholesky factorisation or, if that fails, from eigenvectors.
+    """
     sd = np.sqrt(np.diagonal(scatter))
     standard, cross = scatter / sd[:, None] / sd, cross / sd[:, None]
     try:
@@ -405,8 +456,10 @@ def _root(scatter: Floats, cross: Floats) -> tuple[Floats, Floats]:
     except np.linalg.LinAlgError:
         values, vectors = eigh(standard)
         root = np.sqrt(np.maximum(values, 0.0))
-        along = vectors.T @ cross
-        target = np.divide(along, root[:, None], out=np.zeros_like(along), where=root[:, None] > 0)
+        rotated = vectors.T @ cross
+        target = np.divide(
+            rotated, root[:, None], out=np.zeros_like(rotated), where=root[:, None] > 0
+        )
         return root[:, None] * vectors.T * sd, target
     return upper * sd, solve_triangular(upper, cross, trans="T")
 
@@ -418,41 +471,44 @@ def _split(anchor: Anchor, d: int) -> tuple[Anchor, Anchor]:
 
 Coding = Literal["indicator", "sign", "fisher"]
 CODINGS: tuple[Coding, ...] = ("indicator", "sign", "fisher")
-_RANK = 1e-8  # of the largest: a smaller slope, or level, is rounding
-_ROUNDING = 1e-12  # of codes, which are of order one
-_REGION = 1e-9  # least margin of a region, in coordinates in which slopes are of order one
-SAME = 11.0  # digits of a fit from moments that make it the same however these were added up
+_RANK = 1e-8  # slopes or levels smaller than this, relative to the largest, are rounding errors
+_ROUNDING = 1e-12  # smaller values are rounding errors of codes, which are of order one
+_MIN_MARGIN = 1e-9  # a class with a smaller largest margin t has no region
+REPRODUCIBLE_DIGITS = 11.0  # with so many digits a fit does not depend on the order of summation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndicatorRule:
-    """Fitted values of K classes, and the memberships they stand for."""
+    """Rule by regression on class codes: fitted values of K classes, and memberships."""
 
-    line: LinearRule  # K fitted values; of the basis, if there is one
-    weight: Floats  # (K,) of the classes
+    line: LinearRule  # rule with K fitted values; its features are those of `basis`, if given
+    weight: Floats  # (K,) weights of the classes
     coding: Coding
     basis: PolynomialBasis | None = None
 
     @property
     def labels(self) -> Labels:
-        """(K,) classes."""
+        """(K,) labels of the classes."""
         return self.line.labels
 
     def fitted(self, features: Features) -> Floats:
-        """(n, K) fitted values, in the numbers of the coding."""
+        """Return the (n, K) fitted values on the scale of the coding."""
         return self.line.values(self._columns(features))
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) logs of the memberships, -inf where the fitted value is not positive."""
+        """Return the (n, K) log memberships. They are -inf where the membership is zero."""
         return self.log_memberships(self.finite_fitted(features))
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
-        """(K,) fitted values, which order the classes as `scores` do, as an expression."""
+        """Return the (K,) fitted values of one row as an expression.
+
+        They order the classes in the same way as `scores`.
+        """
         columns = x if self.basis is None else basis_expression(x, JoinedBasis((self.basis,)))
         return self.line.expression(columns, names)
 
     def membership_expression(self, fitted: Expression) -> Expression:
-        """(K,) memberships, non-negative with sum one, as an expression of the fitted values."""
+        """Return the (K,) memberships as an expression of the fitted values."""
         if self.coding == "fisher":
             shares: Expression = fitted * (self.weight[::-1] / self.weight.sum()) + 1.0
         else:
@@ -461,37 +517,47 @@ class IndicatorRule:
         return positive / positive.sum().with_name("shares")
 
     def finite_fitted(self, features: Features) -> Floats:
-        """(n, K) fitted values, rows that overflow divided by a power of two: the largest stays."""
+        """Return the (n, K) fitted values, all finite.
+
+        The values of a row that overflows are all divided by the same power of two.
+        """
         return self.line.finite_values(self._columns(features))
 
     def _columns(self, features: Features) -> Features:
         return features if self.basis is None else ExpandedFeatures(features, self.basis)
 
     def log_memberships(self, fitted: Floats) -> Floats:
-        """(n, K) logs of what fitted values stand for; NaN stays NaN."""
+        """Return the (n, K) log memberships, given the fitted values (n, K). NaN stays NaN."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.log(self.memberships(fitted)))
 
     def memberships(self, fitted: Floats) -> Floats:
-        """(n, K) none negative, of sum one; the class that is largest stays the largest."""
+        """Return the (n, K) memberships: not negative, with sum one for each row.
+
+        The largest membership is that of the class with the largest fitted value.
+        """
         if self.coding == "fisher":
             shares = 1.0 + fitted * (self.weight[::-1] / self.weight.sum())
         else:
             shares = fitted if self.coding == "indicator" else 0.5 * (fitted + 1.0)
-        kept = np.maximum(shares, 0.0)
-        kept /= kept.sum(axis=1, keepdims=True)
-        return _keep_first(kept, fitted.argmax(axis=1))
+        positive = np.maximum(shares, 0.0)
+        positive /= positive.sum(axis=1, keepdims=True)
+        return _keep_first(positive, fitted.argmax(axis=1))
 
 
 def _keep_first(shares: Floats, first: npt.NDArray[np.intp]) -> Floats:
-    """Shares in which rounding has not made a tie that an earlier class would win."""
+    """Return the shares, changed so that the class `first` (n,) of each row has the largest share.
+
+    Where rounding made an earlier class equal, the share of `first` is increased by one unit in the
+    last place.
+    """
     rows = np.flatnonzero(shares.argmax(axis=1) != first)
     shares[rows, first[rows]] = np.nextafter(shares[rows].max(axis=1), 2.0)
     return shares
 
 
 def class_codes(weight: Floats, coding: Coding) -> Floats:
-    """(K, m) what each class responds with.
+    """Return the (K, m) codes of the classes, the responses of the regression.
 
     >>> class_codes(np.array([1.0, 3.0]), "fisher").ravel().round(3).tolist()
     [4.0, -1.333]
@@ -509,29 +575,33 @@ def class_codes(weight: Floats, coding: Coding) -> Floats:
 def class_problem(
     moments: ClassMoments | ClassRows, *, codes: Floats, ridge: float = 0.0
 ) -> LeastSquaresProblem:
-    """Problem in which every row responds with the code (K, m) of its class."""
+    """Return the least-squares problem whose response is, for each row, the code of its class.
+
+    `codes` (K, m) holds the codes of the classes.
+    """
     anchor = anchor_with_codes(moments.anchor, codes.shape[1])
     if isinstance(moments, ClassRows):
-        rows = moments.offsets, codes[moments.codes]
+        offsets = moments.offsets, codes[moments.codes]
         return problem_from_rows(
-            moments.features, anchor, rows, weight=moments.weights, ridge=ridge
+            moments.features, anchor, offsets, weight=moments.weights, ridge=ridge
         )
     weight, centre = float(moments.weight.sum()), moments.centre
-    level = moments.weight / weight @ codes
-    apart = moments.weight[:, None] * (moments.mean - centre)
+    mean = moments.weight / weight @ codes
+    weighted_means = moments.weight[:, None] * (moments.mean - centre)
     scatter = moments.pooled + moments.spread_of_means()
-    cross = apart.T @ (codes - level)
+    cross = weighted_means.T @ (codes - mean)
     return problem_from_scatter(
-        moments.features, anchor, weight, (centre, level), scatter, cross, ridge
+        moments.features, anchor, weight, (centre, mean), scatter, cross, ridge
     )
 
 
 def factor_problem(
     factor: ScatterFactor, *, codes: Floats, ridge: float = 0.0, present: npt.NDArray[np.bool_]
 ) -> LeastSquaresProblem:
-    """The same problem of the factor of features and then the indicators of all classes.
+    """Return the problem of `class_problem`, given a triangular factor.
 
-    Codes (K, m) are for the classes `present`, of which there are K.
+    The columns of the factor are the features, followed by the indicators of all classes. `codes`
+    (K, m) holds the codes of the K classes for which `present` is True.
     """
     d = len(factor.columns) - len(present)
     root = np.hstack([factor.root[:, : 1 + d], factor.root[:, 1 + d :][:, present] @ codes])
@@ -543,7 +613,10 @@ def factor_problem(
 
 
 def class_rule(problem: LeastSquaresProblem, line: LinearFit, labels: Labels) -> LinearRule:
-    """A fitted value for each class; a single response, as in Fisher's coding, speaks for both."""
+    """Return the linear rule with a fitted value for each class.
+
+    If two classes have only one response, their fitted values have opposite signs.
+    """
     rule = line.rule(problem, labels)
     if len(rule.intercept) == len(labels):
         return rule
@@ -552,24 +625,26 @@ def class_rule(problem: LeastSquaresProblem, line: LinearFit, labels: Labels) ->
 
 
 def anchor_with_codes(anchor: Anchor, responses: int) -> Anchor:
-    """The anchor of features, and of codes, which count from zero."""
+    """Return the anchor of the features followed by the codes. The origin of the codes is zero."""
     origin = np.append(anchor.origin, np.zeros(responses))
     return Anchor(origin, np.append(anchor.unit, np.ones(responses)))
 
 
-def masked_everywhere(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
-    """(K,) classes that have the largest fitted value, alone, at no point of the feature space.
+def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
+    """Return a boolean array (K,): True for classes that are predicted at no point x.
 
-    Class k has a region if some x has f_k(x) > f_j(x) for all j. On the cone of (x, s), s >= 0,
-    that is a scale-free linear programme:
+    Class k with the fitted value f_k(x) = w_k'x + c_k has a region if some x has f_k(x) > f_j(x)
+    for all j. After multiplying x and the levels c by a common factor s >= 0, which makes the
+    problem independent of scale, this is a linear programme. Class k has a region if t > 0 in
 
-        max t  over  (w_k - w_j)'x + (c_k - c_j) s >= t,   |x| <= 1,  0 <= s <= 1,   t > 0
+        max t  over  (w_k - w_j)'x + (c_k - c_j) s >= t,   |x| <= 1,  0 <= s <= 1
 
-    An affine map of the features changes nothing, so that the slopes are replaced by an orthonormal
-    basis of what they span over the classes, and the levels by what these do not span. Slopes of
-    rank K - 1, which is all they can have, bring the fitted values into any order: then every class
-    has a region, though it may be a wedge far from all rows. So only where features, or directions
-    in which the class means differ, are fewer than K - 1, can a class be masked everywhere.
+    An affine map of the features does not change the result. So the slopes are replaced by an
+    orthonormal basis of their span over the classes, and the levels by their residual from this
+    span. If the slopes have full rank K - 1, some x brings the fitted values into any given order.
+    Then every class has a region, though it may be a wedge far from all rows. So a class can be
+    masked everywhere only if there are fewer than K - 1 features, or if the class means differ in
+    fewer than K - 1 directions.
 
     Parameters
     ----------
@@ -581,8 +656,10 @@ def masked_everywhere(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
     Examples
     --------
     >>> slope, level = np.array([[-1.0], [0.0], [1.0]]), np.array([0.0, -0.1, 0.0])
-    >>> masked_everywhere(slope, level).tolist(), masked_everywhere(slope, -level).tolist()
-    ([False, True, False], [False, False, False])
+    >>> never_predicted_classes(slope, level).tolist()
+    [False, True, False]
+    >>> never_predicted_classes(slope, -level).tolist()
+    [False, False, False]
     """
     K = len(slope)
     basis, size, _ = svd(slope - slope.mean(axis=0), full_matrices=False, check_finite=False)
@@ -590,24 +667,27 @@ def masked_everywhere(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
     if basis.shape[1] == K - 1:
         return np.zeros(K, dtype=np.bool_)
     centred = level - level.mean()
-    rest = centred - basis @ (basis.T @ centred)
-    length = float(np.linalg.norm(rest))
-    spanned = length <= max(_RANK * float(np.linalg.norm(centred)), _ROUNDING)
-    points = np.column_stack([basis, np.zeros(K) if spanned else rest / length])
-    return np.array([_margin(points, k) <= _REGION for k in range(K)])
+    residual = centred - basis @ (basis.T @ centred)
+    length = float(np.linalg.norm(residual))
+    in_span = length <= max(_RANK * float(np.linalg.norm(centred)), _ROUNDING)
+    points = np.column_stack([basis, np.zeros(K) if in_span else residual / length])
+    return np.array([_margin(points, k) <= _MIN_MARGIN for k in range(K)])
 
 
 def _margin(points: Floats, k: int) -> float:
-    """Largest t of the programme of class k; the last column of the points belongs to s."""
-    apart = np.delete(points[k] - points, k, axis=0)
-    width = apart.shape[1]
-    answer = linprog(
+    """Return the largest t of the linear programme of class k.
+
+    The rows of `points` are the slopes of the classes, followed by their levels.
+    """
+    differences = np.delete(points[k] - points, k, axis=0)
+    width = differences.shape[1]
+    solution = linprog(
         np.append(np.zeros(width), -1.0),
-        A_ub=np.hstack([-apart, np.ones((len(apart), 1))]),
-        b_ub=np.zeros(len(apart)),
+        A_ub=np.hstack([-differences, np.ones((len(differences), 1))]),
+        b_ub=np.zeros(len(differences)),
         bounds=[*[(-1.0, 1.0)] * (width - 1), (0.0, 1.0), (0.0, None)],
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    assert answer.x is not None  # zero is feasible, and the box bounds t
-    return float((apart @ answer.x[:-1]).min())
+    assert solution.x is not None  # zero is feasible, and the box bounds t
+    return float((differences @ solution.x[:-1]).min())

@@ -1,15 +1,17 @@
-"""Minimisers of a convex loss that is summed over rows: Newton, L-BFGS and gradient descent.
+"""Optimisation of a convex loss summed over rows: Newton's method, L-BFGS, gradient descent.
 
     f(theta) = loss(theta) / weight  +  theta' Q theta / 2
 
-Every step is one pass over the rows (`linear.whitening` defines theta). All minimisers reach the
-same point and stop by the same two criteria, in coordinates where every feature has variance one:
+Every evaluation of f is one pass over the rows (`linear.preconditioning` defines theta). All
+methods reach the same point and stop by the same two criteria, in coordinates where every feature
+has variance one:
 
     largest |gradient| <= 1e-8      and      Newton decrement  g' H^-1 g / 2 <= 1e-10
 
-Newton uses the exact H. L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the passes, each
-step beginning from a sketch (`linear.whitening`), and gradient descent uses an upper bound; their
-decrement is computed with that H.
+Newton's method uses the exact curvature H. L-BFGS (Nocedal & Wright, algorithm 7.4) starts from an
+approximation, a sketch (`linear.preconditioning`), and corrects it by the gradients of the last
+passes. Gradient descent uses an upper bound of the curvature. The Newton decrement is computed with
+the H of the method.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
 from discriminant.table.blocks import Floats
 
-GRADIENT, DECREMENT = 1e-8, 1e-10
-_ARMIJO = 1e-4
-_HALVINGS = 40
-_PAIRS = 12
+GRADIENT, DECREMENT = 1e-8, 1e-10  # convergence criteria
+_ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease the slope predicts
+_HALVINGS = 40  # largest number of trial steps of a line search
+_PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
 
@@ -47,15 +49,15 @@ class Point:
 
     @property
     def max_gradient(self) -> float:
-        """Largest entry of the gradient."""
+        """Largest absolute entry of the gradient."""
         return float(np.abs(self.gradient).max(initial=0.0))
 
 
 class CurvatureModel(Protocol):
-    """A model of the curvature that can be inverted."""
+    """An invertible approximation of the curvature."""
 
     def solve(self, gradient: Floats) -> Floats:
-        """(q, m) its inverse times a gradient."""
+        """Return the (q, m) product of the inverse curvature and a gradient (q, m)."""
         ...
 
 
@@ -66,29 +68,29 @@ class ExactCurvature:
     curvature: Floats  # (m q, m q)
 
     def solve(self, gradient: Floats) -> Floats:
-        """(q, m) H^-1 g; directions without curvature are left out."""
+        """Return the (q, m) product H^-1 g. If H is singular, the pseudo-inverse is used."""
         q, m = gradient.shape
         flat = gradient.T.ravel()
         try:
-            solved = cho_solve(cho_factor(self.curvature), flat)
+            solution = cho_solve(cho_factor(self.curvature), flat)
         except LinAlgError:
             values, vectors = np.linalg.eigh(self.curvature)
-            some = values > 1e-14 * max(float(values[-1]), 1e-300)
-            solved = vectors[:, some] @ ((vectors[:, some].T @ flat) / values[some])
-        return np.asarray(solved.reshape(m, q).T)
+            positive = values > 1e-14 * max(float(values[-1]), 1e-300)
+            solution = vectors[:, positive] @ ((vectors[:, positive].T @ flat) / values[positive])
+        return np.asarray(solution.reshape(m, q).T)
 
 
 def exact_curvature(point: Point) -> ExactCurvature:
-    """The exact curvature at a point, as a model of it elsewhere."""
+    """Return the exact curvature at a point as a curvature model."""
     assert point.curvature is not None
     return ExactCurvature(point.curvature)
 
 
 class Objective(Protocol):
-    """A function to minimise."""
+    """A function of theta to minimise."""
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
-        """Evaluate at theta, by one pass over the rows."""
+        """Return the value and the derivatives at theta, by one pass over the rows."""
         ...
 
 
@@ -101,10 +103,10 @@ class PenalisedLoss:
     anchor: Anchor
     loss: Loss
     coordinates: Coordinates | ScaledCoordinates
-    penalty: Floats | None  # (q, q) Q, or (q,) its diagonal
+    penalty: Floats | None  # (q, q) Q, or (q,) its diagonal; None: no penalty
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
-        """Evaluate at theta, by one pass over the rows."""
+        """Return the value and the derivatives at theta, by one pass over the rows."""
         slope = self.read(self._reading(theta, want))
         value = slope.loss / slope.weight
         gradient = self.coordinates.gradient(slope.gradient) / slope.weight
@@ -113,24 +115,24 @@ class PenalisedLoss:
             curvature = self.coordinates.curvature(slope.curvature) / slope.weight
         if self.penalty is None:
             return Point(theta, value, gradient, curvature, slope)
-        square = self.penalty.ndim == 2
-        pull = self.penalty @ theta if square else self.penalty[:, None] * theta
+        is_matrix = self.penalty.ndim == 2
+        penalty_gradient = self.penalty @ theta if is_matrix else self.penalty[:, None] * theta
         if curvature is not None:
-            steeper = self.penalty if square else np.diag(self.penalty)
-            curvature = curvature + np.kron(np.eye(theta.shape[1]), steeper)
-        value += 0.5 * float((theta * pull).sum())
-        return Point(theta, value, gradient + pull, curvature, slope)
+            penalty_matrix = self.penalty if is_matrix else np.diag(self.penalty)
+            curvature = curvature + np.kron(np.eye(theta.shape[1]), penalty_matrix)
+        value += 0.5 * float((theta * penalty_gradient).sum())
+        return Point(theta, value, gradient + penalty_gradient, curvature, slope)
 
     def _reading(self, theta: Floats, want: Want) -> Any:
         coordinates = self.coordinates
         if not isinstance(coordinates, Coordinates):
-            at = coordinates.coefficients(theta)
-            return LossReading(self.features, self.anchor, *at, self.loss, want)
-        at = coordinates.summed.coefficients(theta)
+            coefficients = coordinates.coefficients(theta)
+            return LossReading(self.features, self.anchor, *coefficients, self.loss, want)
+        coefficients = coordinates.summed.coefficients(theta)
         return coordinates.reading(
             self.features,
             self.anchor,
-            lambda anchor: LossReading(self.features, anchor, *at, self.loss, want),
+            lambda anchor: LossReading(self.features, anchor, *coefficients, self.loss, want),
         )
 
 
@@ -142,7 +144,7 @@ class OptimisationResult:
     point: Point  # last point evaluated; theta may be one Newton step further
     converged: bool
     decrement: float
-    path: tuple[float, ...] = field(default=())  # value at each pass, including rejected steps
+    path: tuple[float, ...] = field(default=())  # value in each pass, also of rejected steps
 
     @property
     def passes(self) -> int:
@@ -151,10 +153,10 @@ class OptimisationResult:
 
 
 class Trace:
-    """Evaluations of an objective, counted and reported."""
+    """Evaluates an objective, counts the passes, and reports progress."""
 
-    def __init__(self, objective: Objective, most: int, progress: Progress | None) -> None:
-        self.objective, self.most, self.progress = objective, most, progress
+    def __init__(self, objective: Objective, max_passes: int, progress: Progress | None) -> None:
+        self.objective, self.max_passes, self.progress = objective, max_passes, progress
         self.path: list[float] = []
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
@@ -166,70 +168,75 @@ class Trace:
 
     @property
     def exhausted(self) -> bool:
-        return len(self.path) >= self.most
+        return len(self.path) >= self.max_passes
 
     def result(
         self, point: Point, decrement: float, theta: Floats | None = None
     ) -> OptimisationResult:
-        met = point.max_gradient <= GRADIENT and decrement <= DECREMENT
-        converged = met and bool(np.isfinite(point.value))
-        end = point.theta if theta is None else theta
-        return OptimisationResult(end, point, converged, decrement, tuple(self.path))
+        within = point.max_gradient <= GRADIENT and decrement <= DECREMENT
+        converged = within and bool(np.isfinite(point.value))
+        final = point.theta if theta is None else theta
+        return OptimisationResult(final, point, converged, decrement, tuple(self.path))
 
 
 def newton_descent(
     objective: Objective,
     start: Floats,
     *,
-    most: int = 100,
+    max_passes: int = 100,
     progress: Progress | None = None,
-    goal: float = GRADIENT,
-    foresee: bool = False,
+    tolerance: float = GRADIENT,
+    skip_confirmation: bool = False,
     stop: Callable[[Point], bool] | None = None,
 ) -> OptimisationResult:
-    """Newton's steps, each halved until the value falls; with an expected curvature, Fisher's.
+    """Minimise by Newton steps with a line search.
 
-    When both tests are met one more step is taken without reading the rows again: it squares what
-    is left of the error. With `foresee`, for the losses of which `foreseen` holds, it is enough
-    that they are proved to be met after that step. Iteration ends early where `stop` is true.
+    If the loss returns its expected curvature, this is Fisher scoring. When both criteria are met,
+    one more step is taken without another pass over the rows, which squares the remaining error.
+    With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
+    next step; the loss must be one to which `bounds_after_newton_step` applies. The iteration ends
+    early at a point for which `stop` returns True.
     """
-    trace = Trace(objective, most, progress)
+    trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start, want="curvature")
     while True:
         step = -exact_curvature(point).solve(point.gradient)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if point.max_gradient <= goal and decrement <= DECREMENT:
+        if point.max_gradient <= tolerance and decrement <= DECREMENT:
             return trace.result(point, decrement, point.theta + step)
-        if foresee:
-            ahead, left = bounds_after_newton_step(point, decrement)
-            if ahead <= goal and left <= DECREMENT:
-                return replace(trace.result(point, left, point.theta + step), converged=True)
+        if skip_confirmation:
+            next_gradient, next_decrement = bounds_after_newton_step(point, decrement)
+            if next_gradient <= tolerance and next_decrement <= DECREMENT:
+                return replace(
+                    trace.result(point, next_decrement, point.theta + step), converged=True
+                )
         if trace.exhausted or (stop is not None and stop(point)):
             return trace.result(point, decrement)
-        after = _halved(trace, point, step, want="curvature")
-        if after is None:
+        next_point = _line_search(trace, point, step, want="curvature")
+        if next_point is None:
             return trace.result(point, decrement)
-        point = after
+        point = next_point
 
 
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
-    """Bounds of the largest gradient and of the decrement after a full Newton step.
+    """Return upper bounds of the largest gradient and of the decrement after a full Newton step.
 
-    For the logit and softmax, whose third derivative along a direction is at most the range of its
-    scores times the second. Over a step whose scores range over no more than r in any row, the
-    curvature changes by a factor within exp(-r) and exp(r) (Bach 2010), so that in the measure of
-    H^-1 the gradient after it is at most (exp(r) - 1 - r) / r times the one before. And r is at
-    most sqrt(2 g'H^-1 g / least), for the curvature of no row exceeds H.
+    They hold for the logit and softmax losses. For a row, the range of a step is the largest minus
+    the smallest change of its scores. The third derivative of these losses along a step is at most
+    its range times the second derivative. If the range is at most r for all rows, the curvature
+    changes by a factor between exp(-r) and exp(r) (Bach 2010), so the norm of the gradient in H^-1
+    shrinks to at most (exp(r) - 1 - r) / r of its value. The range r is at most
+    sqrt(2 g'H^-1 g / least), since the curvature of a row never exceeds H.
     """
     assert point.curvature is not None
     weight, least = point.slope.weight, point.slope.least
-    before = np.sqrt(2.0 * weight * max(decrement, 0.0))
-    r = before * np.sqrt(2.0 / least) if 0 < least < np.inf else np.inf
+    norm = np.sqrt(2.0 * weight * max(decrement, 0.0))
+    r = norm * np.sqrt(2.0 / least) if 0 < least < np.inf else np.inf
     if not r < 1.0:
         return np.inf, np.inf
-    after = before * (np.expm1(r) - r) / r if r > 0 else 0.0
-    steepest = float(np.diagonal(point.curvature).max())
-    return after * np.sqrt(np.exp(r) * steepest / weight), 0.5 * after**2 * np.exp(r) / weight
+    after = norm * (np.expm1(r) - r) / r if r > 0 else 0.0
+    largest = float(np.diagonal(point.curvature).max())
+    return after * np.sqrt(np.exp(r) * largest / weight), 0.5 * after**2 * np.exp(r) / weight
 
 
 def lbfgs(
@@ -237,48 +244,69 @@ def lbfgs(
     start: Floats,
     *,
     sketch: Callable[[Point], CurvatureModel],
-    renewed: int | None = 2,
-    most: int = 1000,
+    resketch_after: int | None = 2,
+    max_passes: int = 1000,
     progress: Progress | None = None,
-    goal: float = GRADIENT,
-    enough: Callable[[Point], bool] | None = None,
-    share: Callable[[Floats], float] | None = None,
+    tolerance: float = GRADIENT,
+    accept: Callable[[Point], bool] | None = None,
+    step_factor: Callable[[Floats], float] | None = None,
     memory: int = _PAIRS,
     stop: Callable[[Point], bool] | None = None,
 ) -> OptimisationResult:
-    """L-BFGS steps from a sketch of the curvature, corrected by the last few passes.
+    """Minimise by L-BFGS, which corrects a sketch of the curvature by the last passes.
 
-    The sketch is made at the start and once more after so many steps, where they have led; if that
-    is None, before every step. Where the tests are met but `enough` says no, it goes on to a
-    gradient of a hundredth, twice at most. `share`: how much of a step may be taken. `memory`: how
-    many passes correct the sketch. Iteration ends early where `stop` is true.
+    Parameters
+    ----------
+    objective
+        Function to minimise.
+    start
+        (q, m) first point.
+    sketch
+        Function that returns a curvature model at a point. It is called at the start, and once
+        more after `resketch_after` steps. If `resketch_after` is None, it is called before every
+        step.
+    max_passes
+        Largest number of passes over the rows.
+    progress
+        Callback that is called after each pass.
+    tolerance
+        Largest gradient at convergence.
+    accept
+        Function that returns whether a converged point is accepted. If not, the iteration continues
+        with a hundredth of the tolerance, at most twice.
+    step_factor
+        Function that returns the factor, at most one, by which to shorten a step.
+    memory
+        Largest number of passes by which the sketch is corrected.
+    stop
+        The iteration ends early at a point for which this function returns True.
     """
-    trace = Trace(objective, most, progress)
+    trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start)
-    guess, pairs, last = sketch(point), list[CorrectionPair](), 1e-4 * goal
-    for turn in count():
-        if turn == renewed or renewed is None:
-            guess = sketch(point)
-        step = _two_loops(point.gradient, pairs, guess)
+    curvature, pairs, final_tolerance = sketch(point), list[CorrectionPair](), 1e-4 * tolerance
+    for iteration in count():
+        if iteration == resketch_after or resketch_after is None:
+            curvature = sketch(point)
+        step = _two_loops(point.gradient, pairs, curvature)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if point.max_gradient <= goal and decrement <= DECREMENT:
-            if enough is None or goal <= last or enough(point):
+        if point.max_gradient <= tolerance and decrement <= DECREMENT:
+            if accept is None or tolerance <= final_tolerance or accept(point):
                 return trace.result(point, decrement)
-            goal *= 0.01
+            tolerance *= 0.01
         if trace.exhausted or (stop is not None and stop(point)):
             return trace.result(point, decrement)
-        if share is not None:
-            step *= share(step)
-        after = _halved(trace, point, step, want="gradient")
-        if after is None and not pairs:
+        if step_factor is not None:
+            step *= step_factor(step)
+        next_point = _line_search(trace, point, step, want="gradient")
+        if next_point is None and not pairs:
             return trace.result(point, decrement)
-        if after is None:  # the curvature was misjudged: begin again from a sketch
-            guess, pairs = sketch(point), []
+        if next_point is None:  # the curvature is wrong: restart from a sketch
+            curvature, pairs = sketch(point), []
             continue
-        pair = CorrectionPair(after.theta - point.theta, after.gradient - point.gradient)
+        pair = CorrectionPair(next_point.theta - point.theta, next_point.gradient - point.gradient)
         if pair.product > 0:
             pairs = [*pairs[-memory + 1 :], pair]
-        point = after
+        point = next_point
     raise AssertionError("unreachable")
 
 
@@ -287,68 +315,73 @@ def gradient_descent(
     start: Floats,
     *,
     scale: float,
-    most: int = 10000,
+    max_passes: int = 10000,
     progress: Progress | None = None,
 ) -> OptimisationResult:
-    """Gradient steps of length 1/scale, with `scale` an upper bound of the curvature."""
-    trace = Trace(objective, most, progress)
+    """Minimise by gradient steps -gradient / scale; `scale` is an upper bound of the curvature."""
+    trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start)
     while True:
         step = -point.gradient / scale
         decrement = -0.5 * float((point.gradient * step).sum())
         if (point.max_gradient <= GRADIENT and decrement <= DECREMENT) or trace.exhausted:
             return trace.result(point, decrement)
-        after = _halved(trace, point, step, want="gradient")
-        if after is None:
+        next_point = _line_search(trace, point, step, want="gradient")
+        if next_point is None:
             return trace.result(point, decrement)
-        point = after
+        point = next_point
 
 
 class CorrectionPair:
-    """A step, and how the gradient changed along it."""
+    """A step and the change of the gradient along it."""
 
     def __init__(self, move: Floats, change: Floats) -> None:
         self.move, self.change = move, change
         self.product = float((move * change).sum())
 
 
-def _two_loops(gradient: Floats, pairs: list[CorrectionPair], guess: CurvatureModel) -> Floats:
-    direction, shares = gradient.copy(), []
+def _two_loops(gradient: Floats, pairs: list[CorrectionPair], curvature: CurvatureModel) -> Floats:
+    direction, weights = gradient.copy(), []
     for pair in reversed(pairs):
-        shares.append(float((pair.move * direction).sum()) / pair.product)
-        direction -= shares[-1] * pair.change
-    direction = guess.solve(direction)
-    for pair, share in zip(pairs, reversed(shares), strict=True):
-        direction += (share - float((pair.change * direction).sum()) / pair.product) * pair.move
+        weights.append(float((pair.move * direction).sum()) / pair.product)
+        direction -= weights[-1] * pair.change
+    direction = curvature.solve(direction)
+    for pair, weight in zip(pairs, reversed(weights), strict=True):
+        direction += (weight - float((pair.change * direction).sum()) / pair.product) * pair.move
     return -direction
 
 
-def _halved(trace: Trace, point: Point, step: Floats, *, want: Want) -> Point | None:
-    """The point a step away, or half of it, or half of that; None where no part of it goes down.
+def _line_search(trace: Trace, point: Point, step: Floats, *, want: Want) -> Point | None:
+    """Return the first point, among shorter and shorter steps, that decreases the value enough.
 
-    Near the end values agree to rounding, and then a smaller gradient is as good.
+    Near the minimum values differ only by rounding; then a point with a smaller gradient is
+    accepted too. Return None if no step is accepted.
     """
     slope = float((point.gradient * step).sum())
     if not slope < 0:
         return None
-    share = 1.0
+    factor = 1.0
     for _ in range(_HALVINGS):
-        after = trace.evaluate(point.theta + share * step, want=want)
+        after = trace.evaluate(point.theta + factor * step, want=want)
         if np.isfinite(after.value):
-            blur = 1e-14 * max(1.0, abs(point.value))
-            if after.value <= point.value + _ARMIJO * share * slope:
+            rounding = 1e-14 * max(1.0, abs(point.value))
+            if after.value <= point.value + _ARMIJO * factor * slope:
                 return after
-            if after.value <= point.value + blur and after.max_gradient < point.max_gradient:
+            if after.value <= point.value + rounding and after.max_gradient < point.max_gradient:
                 return after
         if trace.exhausted:
             return None
-        share *= _shorter(point.value, share * slope, after.value)
+        factor *= _step_factor(point.value, factor * slope, after.value)
     return None
 
 
-def _shorter(value: float, slope: float, after: float) -> float:
-    """How much of a step to keep that went too far: to the least of a parabola, or nearly."""
-    over = after - value - slope
-    if not np.isfinite(over) or over <= 0:
-        return 0.5 if np.isfinite(over) else 0.1
-    return float(np.clip(-0.5 * slope / over, 0.05, 0.5))
+def _step_factor(value: float, slope: float, after: float) -> float:
+    """Return the factor by which to shorten a step.
+
+    The shorter step ends at the minimum of the parabola through both values with the given slope;
+    the factor is limited to between 0.05 and 0.5.
+    """
+    excess = after - value - slope
+    if not np.isfinite(excess) or excess <= 0:
+        return 0.5 if np.isfinite(excess) else 0.1
+    return float(np.clip(-0.5 * slope / excess, 0.05, 0.5))

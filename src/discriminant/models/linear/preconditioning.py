@@ -1,34 +1,37 @@
-"""White coordinates of coefficients, and sketches of the curvature for L-BFGS.
+"""Preconditioning of linear fits: white coordinates of coefficients, sketches of the curvature.
 
-Coefficients for offsets u, [coef; intercept], are a linear map of theta:
+The optimisers work on coordinates theta. The coefficients for offsets u are a linear map of theta:
 
     [coef; intercept] = A theta C'        A = [[0, T], [1, -mean'T]]        T' S T = I
 
-with S the covariance of the features. In theta the features are white and centred: an optimiser
-takes the same path however the columns are scaled or mixed, and constant directions have no
-coordinate. T comes from the moments. Where columns are nearly collinear S, a square, has too few
-digits for it; then T comes from the triangular factor of the rows (`moments.scatter_factor`), and
-rows are transformed by A before anything is summed. C (K, K-1) has orthonormal columns that sum to
-zero: K scores are determined up to a common term, and |theta C'| = |theta|, so that a penalty means
-the same in both.
+with S the covariance of the features. For theta the features are white and centred. So an optimiser
+takes the same path however the columns are scaled or mixed, and directions in which the features
+are constant have no coordinate. T is computed from the moments. If columns are nearly collinear, S
+is not accurate enough, since forming it squares the condition number. T is then computed from the
+triangular factor of the rows (`moments.qr_factor`), and rows are transformed by A before anything
+is summed. The K - 1 columns of C (K, K-1) are orthonormal, and each sums to zero, since K scores
+are determined only up to a common term. They leave the norm unchanged, |theta C'| = |theta|, so a
+penalty of theta equals the penalty of the K scores.
 
-`WhiteSample` sketches the curvature from some rows. Rows z are white and centred, scores are
-s = z'theta C'. Orthogonal to the columns of theta, z is uninformative about s (exactly so if the
-features are Gaussian), so the curvature there is
+`WhiteSample` approximates (sketches) the curvature from a sample of rows. Rows z are white and
+centred, and their scores are s = z'theta C'. In directions orthogonal to the columns of theta, z is
+independent of s if the features are Gaussian, and approximately so otherwise. So the curvature in
+these directions is
 
     E[C' l''(s) C]  (x)  I        plus the penalty  I (x) Q
 
-and only in the few directions B on which scores depend, including the intercept, is it summed
-exactly, (r m, r m) with r <= m + 1. The sketch is the sum of both, so its inverse takes two small
-ones however many features there are. It needs scores but no labels: a few thousand rows suffice,
-and an error in it costs passes, never digits.
+It is summed exactly only in the r <= m + 1 directions B on which scores depend, the intercept
+included, as an (r m, r m) matrix. The sketch is the sum of both, so inverting it takes the inverses
+of two small matrices, whatever the number of features. The sketch needs scores but no labels, and a
+few thousand rows are enough: an inaccurate sketch costs more passes, but no accuracy of the result.
 
-`ScaledCoordinates` are for more features than products of them can be stored:
+`ScaledCoordinates` are used if there are too many features for a d x d matrix:
 
     coef = scale theta,    intercept = theta_0 - mean'coef        scale = 1 / sd
 
-Columns have variance one but stay correlated; the curvature is sketched as the mean curvature of
-the scores, the same for every column, plus the penalty, and L-BFGS learns the correlations.
+For theta the columns have variance one, but stay correlated. The curvature is approximated by the
+mean curvature of the scores, the same for every column, plus the penalty. L-BFGS then corrects it
+for the correlations.
 """
 
 from __future__ import annotations
@@ -41,12 +44,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, helmert, qr, solve_triangular, svd
 
-from discriminant.errors import CollinearWarning, ConstantColumnWarning, warn
+from discriminant.errors import ConstantColumnWarning, warn
 from discriminant.models.gaussian.covariance import (
     RankDeficiency,
     factorise,
     rounding_variance,
     subspace_metric,
+    warn_collinear,
 )
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -55,26 +59,26 @@ from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Block, Codes, Features, Floats
 
 _EPS = float(np.finfo(np.float64).eps)
-_RANK = 1e-11  # of standardised columns, as R's glm has it
-_TOLD = 1e6  # condition of columns that leaves less than ten digits
+_RANK = 1e-11  # least relative singular value of standardised columns, as in R's glm
+_WORTH_WARNING = 1e6  # condition number that leaves fewer than ten digits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
-    """The map from theta (q, m) to coefficients and intercepts of the scores."""
+    """Map from theta (q, m) to coefficients and intercepts of the scores."""
 
-    frame: Floats  # (d+1, q) A; the intercept is its last row
-    contrast: Floats | None  # (K, m) C; None where scores need no contrast
-    free: int  # the first so many of the q are intercepts, which no penalty touches
-    turned: bool = False  # whether rows are turned by the frame before they are summed
+    frame: Floats  # (d+1, q) A; its last row gives the intercept
+    contrast: Floats | None  # (K, m) C; None for a single score, where m is 1
+    free: int  # number of leading coordinates that are intercepts, which are not penalised
+    turned: bool = False  # whether rows are transformed by the frame before they are summed
 
     @property
     def size(self) -> int:
-        """q."""
+        """Number q of coordinates."""
         return int(self.frame.shape[1])
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
-        """(d, K) coefficients and (K,) intercepts for offsets."""
+        """Return the (d, K) coefficients and (K,) intercepts for offsets."""
         coefficients = self.frame @ theta
         if self.contrast is not None:
             coefficients = coefficients @ self.contrast.T
@@ -82,7 +86,10 @@ class Coordinates:
 
     @property
     def summed(self) -> Coordinates:
-        """The same theta for the rows as they are summed."""
+        """Coordinates with the same theta for rows as they are summed.
+
+        These are the same coordinates, unless rows are transformed by the frame before.
+        """
         if not self.turned:
             return self
         frame = np.vstack([np.eye(self.size), np.zeros((1, self.size))])
@@ -91,21 +98,30 @@ class Coordinates:
     def reading(
         self, features: tuple[str, ...], anchor: Anchor, make: Callable[[Anchor], Any]
     ) -> Any:
-        """A reading of the rows as they are summed, made from the anchor of these."""
+        """Return the reading that `make` creates, given the anchor of rows as they are summed.
+
+        If rows are to be transformed by the frame, the reading transforms them first.
+        """
         if not self.turned:
             return make(anchor)
         return TransformedReading(make(Anchor.zero(self.size)), features, anchor, self.frame)
 
     def gradient(self, gradient: Floats) -> Floats:
-        """(q, m) by theta, of a gradient as it is summed, (d+1, K) by coefficients."""
+        """Return the (q, m) gradient by theta, given that by the coefficients of `summed`."""
         transformed = self.summed.frame.T @ gradient
         return transformed if self.contrast is None else transformed @ self.contrast
 
     def curvature(self, curvature: Floats) -> Floats:
-        """(m q, m q) by theta, of a curvature as it is summed, (K (d+1))^2 by coefficients."""
+        """Return the (m q, m q) curvature by theta.
+
+        `curvature` is the one by the coefficients of `summed`: a square matrix with K (d+1) rows,
+        or K (q+1) if rows are transformed before they are summed.
+        """
         frame = self.summed.frame
         p, q = frame.shape
         scores = len(curvature) // p
+        if scores == 1:
+            return np.asarray(frame.T @ curvature @ frame)
         blocks = curvature.reshape(scores, p, scores, p)
         transformed = np.einsum("pq,apbr,rs->aqbs", frame, blocks, frame, optimize=True)
         if self.contrast is not None:
@@ -116,9 +132,9 @@ class Coordinates:
         return np.asarray(transformed.reshape(side, side))
 
     def penalty(self, scale: Floats) -> Floats:
-        """(q, q) Q with theta' Q theta = sum_j (scale_j coef_j)^2."""
-        weighed = scale[:, None] * self.frame[:-1]
-        return np.asarray(weighed.T @ weighed)
+        """Return the (q, q) matrix Q with theta' Q theta = sum_j (scale_j coef_j)^2."""
+        scaled = scale[:, None] * self.frame[:-1]
+        return np.asarray(scaled.T @ scaled)
 
 
 def white_coordinates(
@@ -130,78 +146,94 @@ def white_coordinates(
     read: Pass | None = None,
     remedy: str | None = "ridge",
 ) -> Coordinates:
-    """Coordinates in which the features that moments describe are white.
+    """Return coordinates in which the features are white.
 
-    `classes`: how many scores there are if they are known up to a common one, else 0. Columns
-    that are constant or made of others are told of, and have no coordinate of their own.
-    `ridged` (d,): what a ridge multiplies coefficients by before it squares them, if there is one.
-    It chooses among the coefficients of columns made of others, and then these are no fault.
-    `read`: the fold over the rows, which are read once more where their moments do not tell
-    whether columns are made of others. `remedy`: what to raise where they are.
+    Columns that are constant or depend on others cause a warning and have no coordinate.
+
+    Parameters
+    ----------
+    moments
+        Moments of the features, of detail 'pooled' or finer.
+    classes
+        Number K of scores if they are determined only up to a common term; 0 for a single score.
+    intercept
+        Whether the scores have an intercept.
+    ridged
+        (d,) factors of the coefficients in a ridge penalty, if there is one. The ridge then
+        determines the coefficients of dependent columns, so there is no warning about these.
+    read
+        Function that sums a reading over all rows. It is used once if the moments are not
+        accurate enough to decide whether columns depend on one another.
+    remedy
+        Option that the warning about dependent columns recommends.
     """
     mean = moments.centre if intercept else np.zeros(len(moments.features))
-    apart = moments.mean - mean
-    total = moments.pooled + (moments.weight[:, None] * apart).T @ apart
+    offsets = moments.mean - mean
+    total = moments.pooled + (moments.weight[:, None] * offsets).T @ offsets
     covariance = total / moments.weight.sum()
-    moving = np.diagonal(covariance) > 4 * rounding_variance(moments.mean)
-    if not moving.all():
-        names = np.array(moments.features, dtype=object)[~moving].tolist()
+    varying = np.diagonal(covariance) > 4 * rounding_variance(moments.mean)
+    if not varying.all():
+        names = np.array(moments.features, dtype=object)[~varying].tolist()
         warn(ConstantColumnWarning.of_columns(names))
-    basis, turned = np.zeros((len(moving), 0)), False
-    if moving.any():
-        kept = covariance[np.ix_(moving, moving)]
-        metric, lost = factorise(kept)
-        turned = lost is not None and ridged is None and read is not None
-        if turned:
+    basis, from_rows = np.zeros((len(varying), 0)), False
+    if varying.any():
+        varying_covariance = covariance[np.ix_(varying, varying)]
+        metric, deficiency = factorise(varying_covariance)
+        from_rows = deficiency is not None and ridged is None and read is not None
+        if from_rows:
             assert read is not None
-            found, lost = _from_rows(read, moments, moving, intercept)
+            white, deficiency = _basis_from_rows(read, moments, varying, intercept)
         elif metric is not None:
-            found = metric.basis
+            white = metric.basis
         else:
-            assert lost is not None
-            found = subspace_metric(kept, lost, np.zeros(lost.null.shape[1])).basis
-            found = found if ridged is None else _cheapest(found, lost.sd, ridged[moving])
-        if lost is not None and ridged is None and not (turned and lost.condition < _TOLD):
-            _tell_of(moments, lost, moving, remedy)
-        basis = np.zeros((len(moving), found.shape[1]))
-        basis[moving] = found
+            assert deficiency is not None
+            floor = np.zeros(deficiency.null.shape[1])
+            white = subspace_metric(varying_covariance, deficiency, floor).basis
+            if ridged is not None:
+                white = _least_penalised(white, deficiency.sd, ridged[varying])
+        negligible = from_rows and deficiency is not None and deficiency.condition < _WORTH_WARNING
+        if deficiency is not None and ridged is None and not negligible:
+            warn_collinear(moments, deficiency, varying, remedy=remedy)
+        basis = np.zeros((len(varying), white.shape[1]))
+        basis[varying] = white
     frame = _frame(basis, mean, intercept)
-    return Coordinates(frame, contrasts(classes) if classes else None, int(intercept), turned)
+    return Coordinates(frame, contrasts(classes) if classes else None, int(intercept), from_rows)
 
 
-def _from_rows(
-    read: Pass, moments: ClassMoments, moving: npt.NDArray[np.bool_], intercept: bool
+def _basis_from_rows(
+    read: Pass, moments: ClassMoments, varying: npt.NDArray[np.bool_], intercept: bool
 ) -> tuple[Floats, RankDeficiency]:
-    """(moving, r) T from the factor of the rows, and how far the columns depend on one another.
+    """Return T, computed from the triangular factor of the rows, and the rank deficiency.
 
-    What is left of columns made of others is their rounding: of each, its last digit.
+    T has a row for each column that varies. Singular values of the size of the rounding errors of
+    the columns count as zero.
     """
-    nothing = np.zeros((len(moments.labels), 0))
-    rows: ScatterFactor = read(ScatterFactorReading(moments.features, moments.anchor, nothing))
-    root = (rows.centred if intercept else rows.uncentred)[:, moving] / np.sqrt(rows.weight)
+    empty = np.zeros((len(moments.labels), 0))
+    factor: ScatterFactor = read(ScatterFactorReading(moments.features, moments.anchor, empty))
+    root = (factor.centred if intercept else factor.uncentred)[:, varying] / np.sqrt(factor.weight)
     sd = np.linalg.norm(root, axis=0)
     size, axes = svd(root / sd, full_matrices=False, lapack_driver="gesvd")[1:]
-    size, axes = np.pad(size, (0, len(sd) - len(size))), _completed(axes)
-    far = np.abs(rows.anchor.values(rows.mean) / rows.anchor.unit)[moving] / sd
-    noise = 4 * _EPS * np.sqrt(axes**2 @ (1.0 + far) ** 2)
-    some = size > np.maximum(_RANK * size[0], noise)
-    rank = int(some.sum())
-    least = max(float(size[some].min()) if some.all() else 0.0, _EPS * float(size[0]))
-    null = axes[~some].T
+    size, axes = np.pad(size, (0, len(sd) - len(size))), _complete_basis(axes)
+    distance = np.abs(factor.anchor.values(factor.mean) / factor.anchor.unit)[varying] / sd
+    noise = 4 * _EPS * np.sqrt(axes**2 @ (1.0 + distance) ** 2)
+    nonzero = size > np.maximum(_RANK * size[0], noise)
+    rank = int(nonzero.sum())
+    least = max(float(size[nonzero].min()) if nonzero.all() else 0.0, _EPS * float(size[0]))
+    null = axes[~nonzero].T
     weakest = null if null.shape[1] else axes[-1:].T
-    lost = RankDeficiency(rank, float(size[0]) / least, null, weakest, sd)
-    return axes[some].T / size[some] / sd[:, None], lost
+    deficiency = RankDeficiency(rank, float(size[0]) / least, null, weakest, sd)
+    return axes[nonzero].T / size[nonzero] / sd[:, None], deficiency
 
 
-def _completed(axes: Floats) -> Floats:
-    """(d, d) orthonormal rows that begin with these."""
+def _complete_basis(axes: Floats) -> Floats:
+    """Return (d, d) orthonormal rows that begin with `axes`."""
     if axes.shape[0] == axes.shape[1]:
         return axes
     return np.vstack([axes, qr(axes.T)[0].T[len(axes) :]])
 
 
 def contrasts(classes: int) -> Floats:
-    """(K, K-1) orthonormal columns that sum to zero.
+    """Return the (K, K-1) orthonormal columns that sum to zero.
 
     >>> contrasts(2).ravel().round(3).tolist()
     [0.707, -0.707]
@@ -209,15 +241,16 @@ def contrasts(classes: int) -> Floats:
     return np.asarray(helmert(classes).T)
 
 
-def _cheapest(basis: Floats, sd: Floats, ridged: Floats) -> Floats:
-    """(d, r) of all that have the scores of `basis` on every row, the least in a ridge.
+def _least_penalised(basis: Floats, sd: Floats, scale: Floats) -> Floats:
+    """Return the (d, r) basis that gives every row the same scores, with the least ridge penalty.
 
-    Rows span sd^2 basis = V, for basis has no part in what is null of standardised columns. So
-    sought is the least |ridged c| with V'c = V' basis.
+    The rows span the columns of V = sd^2 basis, since `basis` is orthogonal to the null directions
+    of standardised columns. So each column c of the result minimises |scale c| subject to
+    V'c = V'b, with b the column of `basis`.
     """
     span = sd[:, None] ** 2 * basis
-    axes, upper = qr(span / ridged[:, None], mode="economic")
-    return np.asarray(axes @ solve_triangular(upper, span.T @ basis, trans="T") / ridged[:, None])
+    axes, upper = qr(span / scale[:, None], mode="economic")
+    return np.asarray(axes @ solve_triangular(upper, span.T @ basis, trans="T") / scale[:, None])
 
 
 def _frame(basis: Floats, mean: Floats, intercept: bool) -> Floats:
@@ -230,40 +263,33 @@ def _frame(basis: Floats, mean: Floats, intercept: bool) -> Floats:
     return frame
 
 
-def _tell_of(
-    moments: ClassMoments, lost: RankDeficiency, moving: npt.NDArray[np.bool_], remedy: str | None
-) -> None:
-    part = np.abs(lost.weakest).max(axis=1)
-    names = np.array(moments.features, dtype=object)[moving][part > 1e-3 * part.max()]
-    found = CollinearWarning.of_columns(
-        [str(name) for name in names],
-        rank=lost.rank,
-        features=int(moving.sum()),
-        condition=lost.condition,
-        remedy=remedy,
-    )
-    warn(found)
-
-
-_LEAST = 1e-8  # relative to the largest, so that a flat direction is not followed without end
+_FLOOR = 1e-8  # smallest curvature relative to the largest; it limits steps in flat directions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledCoordinates:
-    """The map from theta (q, m) to coefficients and intercepts of the scores."""
+    """Map from theta (q, m) to coefficients and intercepts, with columns of variance one."""
 
-    scale: Floats  # (d,) zero where a column does not vary
-    mean: Floats  # (d,) zero where there is no intercept
+    scale: Floats  # (d,) 1 / sd; zero if a column does not vary
+    mean: Floats  # (d,) means of the columns; zero without an intercept
     contrast: Floats | None  # (K, m)
-    free: int  # 1, or 0 where there is no intercept
+    free: int  # 1, or 0 without an intercept
+
+    @classmethod
+    def from_spread(
+        cls, spread: Floats, mean: Floats, *, intercept: bool, contrast: Floats | None = None
+    ) -> ScaledCoordinates:
+        """Create from the (d,) spreads and means of the columns. Means need an intercept."""
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        return cls(scale, mean if intercept else np.zeros_like(mean), contrast, int(intercept))
 
     @property
     def size(self) -> int:
-        """q."""
+        """Number q of coordinates."""
         return len(self.scale) + self.free
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
-        """(d, K) coefficients and (K,) intercepts."""
+        """Return the (d, K) coefficients and (K,) intercepts."""
         coef = self.scale[:, None] * theta[self.free :]
         intercept = (theta[0] if self.free else 0.0) - self.mean @ coef
         if self.contrast is None:
@@ -271,14 +297,14 @@ class ScaledCoordinates:
         return coef @ self.contrast.T, intercept @ self.contrast.T
 
     def gradient(self, gradient: Floats) -> Floats:
-        """(q, m) by theta, of a gradient (d+1, K) by coefficients."""
+        """Return the (q, m) gradient by theta, given the one by coefficients, (d+1, K)."""
         if self.contrast is not None:
             gradient = gradient @ self.contrast
         slope = self.scale[:, None] * (gradient[:-1] - self.mean[:, None] * gradient[-1])
         return np.vstack([gradient[-1:], slope]) if self.free else slope
 
     def curvature(self, curvature: Floats) -> Floats:
-        """(m q, m q) by theta; only where there is room for it."""
+        """Return the (m q, m q) curvature by theta. It is meant for few features."""
         frame = np.zeros((len(self.scale) + 1, self.size))
         frame[:-1, self.free :] = np.diag(self.scale)
         frame[-1, self.free :] = -self.mean * self.scale
@@ -286,13 +312,13 @@ class ScaledCoordinates:
         return Coordinates(frame, self.contrast, self.free).curvature(curvature)
 
     def penalty(self, scale: Floats) -> Floats:
-        """(q,) Q with theta' diag(Q) theta = sum_j (scale_j coef_j)^2."""
+        """Return the (q,) vector Q with theta' diag(Q) theta = sum_j (scale_j coef_j)^2."""
         return np.concatenate([np.zeros(self.free), (scale * self.scale) ** 2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledSample:
-    """Some rows, to say how steep the loss is near theta."""
+    """Sample of rows that estimates the curvature of the loss in scaled coordinates."""
 
     block: Block
     loss: Loss
@@ -300,80 +326,80 @@ class ScaledSample:
     penalty: Floats  # (q,)
 
     def sketch(self, theta: Floats) -> ScaledCurvatureSketch:
-        """The mean curvature of the scores of the rows."""
+        """Return the sketch at theta: the mean curvature of the scores over the sample."""
         coef, intercept = self.coordinates.coefficients(theta)
         rows: Features = self.block.features
         scores = np.ascontiguousarray((rows @ coef + intercept).T)
-        local = self.loss.at(scores, self.block, want="curvature")
-        assert local.curvature is not None
-        mean = np.diag(local.curvature.sum(axis=1))
-        if local.cross is not None:
-            mean = mean - local.cross @ local.cross.T
+        derivatives = self.loss.at(scores, self.block, want="curvature")
+        assert derivatives.curvature is not None
+        mean = np.diag(derivatives.curvature.sum(axis=1))
+        if derivatives.cross is not None:
+            mean = mean - derivatives.cross @ derivatives.cross.T
         weight = self.block.weight
         mean /= len(self.block) if weight is None else weight.sum()
         contrast = self.coordinates.contrast
-        values, turn = eigh(mean if contrast is None else contrast.T @ mean @ contrast)
-        values = np.maximum(values, _LEAST * max(float(values[-1]), 1e-300))
-        return ScaledCurvatureSketch(turn, self.penalty[:, None] + values)
+        values, rotation = eigh(mean if contrast is None else contrast.T @ mean @ contrast)
+        values = np.maximum(values, _FLOOR * max(float(values[-1]), 1e-300))
+        return ScaledCurvatureSketch(rotation, self.penalty[:, None] + values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledCurvatureSketch:
-    """A curvature that is alike in all columns, but for the penalty."""
+    """Curvature that is the same in all columns, apart from the penalty."""
 
-    turn: Floats  # (m, m)
-    share: Floats  # (q, m)
+    rotation: Floats  # (m, m) eigenvectors of the mean curvature
+    values: Floats  # (q, m) its eigenvalues plus the penalty
 
     def solve(self, gradient: Floats) -> Floats:
-        """(q, m) its inverse times a gradient."""
-        return np.asarray((gradient @ self.turn / self.share) @ self.turn.T)
+        """Return the (q, m) product of the inverse of the sketch and a gradient."""
+        return np.asarray((gradient @ self.rotation / self.values) @ self.rotation.T)
 
 
-_FEW = 2048  # rows that tell which of some places is the better one
-_MOST = 600  # numbers that the curvature is summed as it is for
-_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
+_COMPARISON_ROWS = 2048  # number of rows on which starting points are compared
+_MAX_EXACT = 600  # largest number r m of coordinates in which the sketch is exact
+_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhiteSample:
-    """Some rows in white coordinates."""
+    """Sample of rows in white coordinates."""
 
-    rows: Floats  # (n, q) the intercept's ones among them
-    codes: Codes  # (n,) of their classes
+    rows: Floats  # (n, q) z; with an intercept the first column is 1
+    codes: Codes  # (n,) classes
     weight: Floats  # (n,) sums to one
-    total: float  # what it summed to
+    total: float  # sum of the weights before they were normalised
     loss: Loss
     contrast: Floats | None  # (K, m)
     penalty: Floats | None  # (q, q)
 
     def sketch(self, theta: Floats) -> CurvatureSketch:
-        """The curvature near theta (q, m)."""
-        curve, cross = self._curves(theta)
-        contrast = np.eye(len(curve)) if self.contrast is None else self.contrast
-        mean = _contracted(curve.sum(axis=1), cross @ cross.T, contrast)
-        along = _span(theta)
-        inner = self._inner(self.rows @ along, curve, cross, contrast)
+        """Return a sketch of the curvature near theta (q, m)."""
+        diagonal, cross = self._curves(theta)
+        contrast = np.eye(len(diagonal)) if self.contrast is None else self.contrast
+        mean = _contract(diagonal.sum(axis=1), cross @ cross.T, contrast)
+        directions = _score_directions(theta)
+        exact = self._inner(self.rows @ directions, diagonal, cross, contrast)
         if self.penalty is not None:
             m = theta.shape[1]
-            inner += np.kron(np.eye(m), along.T @ self.penalty @ along)
-        return CurvatureSketch.of(along, mean, inner, self.penalty)
+            exact += np.kron(np.eye(m), directions.T @ self.penalty @ directions)
+        return CurvatureSketch.factorise(directions, mean, exact, self.penalty)
 
     def best_between(self, low: Floats, high: Floats) -> Floats:
-        """Of the places between two, the one where these rows cost least.
+        """Return the point with the least loss on the sample among some between `low` and `high`.
 
-        Where there are few rows for their features, a discriminant is too sure of itself.
+        If `high` is a discriminant with few rows per feature, its coefficients are too large.
         """
-        places = [low + share * (high - low) for share in _SHARES]
-        return min(places, key=self._thinned(_FEW)._value)
+        points = [low + fraction * (high - low) for fraction in _FRACTIONS]
+        return min(points, key=self._thinned(_COMPARISON_ROWS)._value)
 
     def _thinned(self, rows: int) -> WhiteSample:
-        """About so many of the rows."""
-        every = slice(None, None, max(len(self.rows) // rows, 1))
-        weight = self.weight[every]
+        """Return a systematic subsample of about `rows` rows."""
+        subset = slice(None, None, max(len(self.rows) // rows, 1))
+        weight = self.weight[subset]
         return replace(
             self,
-            rows=self.rows[every],
-            codes=self.codes[every],
+            rows=self.rows[subset],
+            codes=self.codes[subset],
             weight=weight / weight.sum(),
             total=self.total * float(weight.sum()),
         )
@@ -385,22 +411,28 @@ class WhiteSample:
         return value if np.isfinite(value) else np.inf
 
     def curvature_floor(self, theta: Floats) -> Floats:
-        """(q, q) F with I (x) F <= the curvature of the summed loss of these rows, so of all."""
+        """Return a (q, q) matrix F such that I (x) F is a lower bound of the curvature at theta.
+
+        The curvature is that of the loss summed over all rows, estimated from the sample.
+        """
         least = self._local(theta, want="floor").curvature
         assert least is not None
         return np.asarray((self.rows * least.ravel()[:, None]).T @ self.rows * self.total)
 
     def curvature_bound(self) -> float:
-        """No curvature of the mean loss plus penalty is more (Boehning 1992; white features)."""
+        """Return an upper bound of the curvature of mean loss plus penalty (Boehning 1992)."""
         steepest = 0.0 if self.penalty is None else float(eigh(self.penalty)[0][-1])
         return steepest + (0.25 if self.contrast is None else 0.5)
 
     def _curves(self, theta: Floats) -> tuple[Floats, Floats]:
-        """(K, n) diagonal and vector of l'' = diag - r r', times the weights."""
-        local = self._local(theta, want="curvature")
-        assert local.curvature is not None
-        cross = np.zeros_like(local.curvature) if local.cross is None else local.cross
-        return local.curvature, cross
+        """Return the terms of the curvature of each row, l'' = diag - r r', as two (K, n) arrays.
+
+        The first holds the diagonals, the second the vectors r, both multiplied by the weights.
+        """
+        terms = self._local(theta, want="curvature")
+        assert terms.curvature is not None
+        cross = np.zeros_like(terms.curvature) if terms.cross is None else terms.cross
+        return terms.curvature, cross
 
     def _local(self, theta: Floats, *, want: Want) -> ScoreDerivatives:
         scores = theta.T @ self.rows.T
@@ -410,64 +442,71 @@ class WhiteSample:
         return self.loss.at(np.ascontiguousarray(scores), block, want=want)
 
     def _inner(self, rows: Floats, curve: Floats, cross: Floats, contrast: Floats) -> Floats:
-        """(m r, m r) curvature in the directions (n, r) that scores depend on."""
+        """Return the (m r, m r) curvature in the r directions on which scores depend.
+
+        `rows` (n, r) are the coordinates of the rows in these directions.
+        """
         m, r = contrast.shape[1], rows.shape[1]
-        each = np.stack([(rows * weight[:, None]).T @ rows for weight in curve])
-        found = np.einsum("km,kij,kn->minj", contrast, each, contrast, optimize=True)
-        wide = ((contrast.T @ cross).T[:, :, None] * rows[:, None, :]).reshape(len(rows), m * r)
-        return np.asarray(found.reshape(m * r, m * r) - wide.T @ wide)
+        per_score = np.stack([(rows * weight[:, None]).T @ rows for weight in curve])
+        blocks = np.einsum("km,kij,kn->minj", contrast, per_score, contrast, optimize=True)
+        outer = ((contrast.T @ cross).T[:, :, None] * rows[:, None, :]).reshape(len(rows), m * r)
+        return np.asarray(blocks.reshape(m * r, m * r) - outer.T @ outer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurvatureSketch:
-    """Mean curvature outside some directions, the curvature itself along them."""
+    """Approximate curvature: exact along a few directions, the mean curvature outside them."""
 
-    along: Floats  # (q, r) orthonormal
-    inverse: Floats  # (m r, m r) of the curvature along them
-    turn: Floats  # (m, m) eigenvectors of the mean curvature
+    directions: Floats  # (q, r) orthonormal directions
+    inverse: Floats  # (m r, m r) inverse of the curvature along the directions
+    rotation: Floats  # (m, m) eigenvectors of the mean curvature
     frame: Floats | None  # (q, q) eigenvectors of the penalty
-    share: Floats  # (q or 1, m) its eigenvalues and those of the penalty, added
+    values: Floats  # (q or 1, m) eigenvalues of the mean curvature plus those of the penalty
 
     @classmethod
-    def of(
-        cls, along: Floats, mean: Floats, inner: Floats, penalty: Floats | None
+    def factorise(
+        cls, directions: Floats, mean: Floats, exact: Floats, penalty: Floats | None
     ) -> CurvatureSketch:
-        """Factor both parts; what is nearly flat is taken as a little steeper."""
-        values, turn = eigh(mean)
-        values = np.maximum(values, _LEAST * max(float(values[-1]), 1e-300))
-        sizes, axes = eigh(inner)
-        sizes = np.maximum(sizes, _LEAST * max(float(sizes[-1]), 1e-300))
-        steep, frame = (np.zeros(1), None) if penalty is None else eigh(penalty)
-        share = np.maximum(steep, 0.0)[:, None] + values
-        return cls(along, (axes / sizes) @ axes.T, turn, frame, share)
+        """Create from the exact and the mean curvature. Nearly flat directions get a minimum."""
+        values, rotation = eigh(mean)
+        values = np.maximum(values, _FLOOR * max(float(values[-1]), 1e-300))
+        exact_values, exact_vectors = eigh(exact)
+        exact_values = np.maximum(exact_values, _FLOOR * max(float(exact_values[-1]), 1e-300))
+        penalty_values, frame = (np.zeros(1), None) if penalty is None else eigh(penalty)
+        inverse = (exact_vectors / exact_values) @ exact_vectors.T
+        values = np.maximum(penalty_values, 0.0)[:, None] + values
+        return cls(directions, inverse, rotation, frame, values)
 
     def solve(self, gradient: Floats) -> Floats:
-        """(q, m) the inverse of the sketch times a gradient."""
-        m, r = gradient.shape[1], self.along.shape[1]
-        part = self.along.T @ gradient
-        rest = self._outside(gradient - self.along @ part)
+        """Return the (q, m) product of the inverse of the sketch and a gradient."""
+        m, r = gradient.shape[1], self.directions.shape[1]
+        projected = self.directions.T @ gradient
+        outside = self._outside(gradient - self.directions @ projected)
         if self.frame is not None:
-            rest -= self.along @ (self.along.T @ rest)
-        inner = (self.inverse @ part.T.ravel()).reshape(m, r).T
-        return np.asarray(rest + self.along @ inner)
+            outside -= self.directions @ (self.directions.T @ outside)
+        inside = (self.inverse @ projected.T.ravel()).reshape(m, r).T
+        return np.asarray(outside + self.directions @ inside)
 
     def _outside(self, gradient: Floats) -> Floats:
         if self.frame is None:
-            return np.asarray((gradient @ self.turn / self.share) @ self.turn.T)
-        found = (self.frame.T @ gradient @ self.turn) / self.share
-        return np.asarray(self.frame @ found @ self.turn.T)
+            return np.asarray((gradient @ self.rotation / self.values) @ self.rotation.T)
+        rotated = (self.frame.T @ gradient @ self.rotation) / self.values
+        return np.asarray(self.frame @ rotated @ self.rotation.T)
 
 
-def _contracted(diagonal: Floats, outer: Floats, contrast: Floats) -> Floats:
-    """C' (diag - outer) C."""
+def _contract(diagonal: Floats, outer: Floats, contrast: Floats) -> Floats:
+    """Return C' (diag - outer) C."""
     return np.asarray((contrast.T * diagonal) @ contrast - contrast.T @ outer @ contrast)
 
 
-def _span(theta: Floats) -> Floats:
-    """(q, r) orthonormal: the intercept's direction, then those that theta goes furthest in."""
-    first = np.zeros((len(theta), 1))
-    first[0] = 1.0
+def _score_directions(theta: Floats) -> Floats:
+    """Return (q, r) orthonormal directions on which scores depend.
+
+    They are the intercept, followed by the leading left singular vectors of theta.
+    """
+    intercept = np.zeros((len(theta), 1))
+    intercept[0] = 1.0
     axes, size, _ = svd(theta, full_matrices=False)
-    most = max(_MOST // theta.shape[1] - 1, 0)
-    columns = axes[:, size > 1e-12 * max(size.max(initial=0.0), 1e-300)][:, :most]
-    return np.asarray(np.linalg.qr(np.hstack([first, columns]))[0])
+    limit = max(_MAX_EXACT // theta.shape[1] - 1, 0)
+    columns = axes[:, size > 1e-12 * max(size.max(initial=0.0), 1e-300)][:, :limit]
+    return np.asarray(np.linalg.qr(np.hstack([intercept, columns]))[0])

@@ -1,1 +1,1 @@
-"""Many classes out of two: code matrices, decoding and two-class members."""
+"""Multiclass models from two-class rules: output codes, their two-class rules, and decoding."""

@@ -1,21 +1,23 @@
-"""Two-class rules of an output code, fitted from class moments.
+"""Binary rules: the two-class rules of an output code, fitted from class moments.
 
-The moments of a side are the sum of those of its classes, so no row is read again, whether the code
-has K columns or thousands. Where every two-class rule is linear,
+A column of the code puts some classes on the positive side of a two-class problem, and others on
+the negative side. The moments of a side are the sum of the moments of its classes, so the rows are
+not read again, whatever the number of columns. If every two-class rule is linear, with weights w_m0
+and w_m1 of the two sides of problem m, the decision values
 
     f_m(x) = u . (w_m1 - w_m0) + (b_m1 - b_m0)
 
-are the rows of one matrix, so that all rules are one product, about an origin near all rows.
+of all rules are computed by one matrix product. Their common origin is near the rows.
 
-For LDA all columns are fitted at once. For a column with sides s of weights n_s, means m_s and
-scatter W within its classes:
+For LDA all columns are fitted at once. A column has two sides s, of weight n_s and mean m_s, and
+the sum W of the scatters of its classes:
 
     S = W + sum over its classes of n_k (m_k - m_s)(m_k - m_s)'      the scatter within the sides
     w = C^-1 (m_1 - m_0),   f(u) = w . (u - (m_0 + m_1) / 2) + log prior_1 / prior_0
 
-with C = S over its degrees of freedom, shrunk as the family says. The scatters of many columns are
-a few products; each C is factorised once. A column whose C is nearly singular is left to the
-two-class rule itself, which warns about it.
+where C is S over its degrees of freedom, shrunk as in the family. The scatters of many columns are
+computed by a few matrix products, and each C is factorised once. If C is nearly singular, the
+column is fitted separately, as any two-class problem, and the fit warns.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from scipy.linalg import lapack
 from scipy.special import expit
 
 from discriminant.errors import add_context
-from discriminant.models.gaussian.covariance import Denominator, shrink
+from discriminant.models.gaussian.covariance import Denominator, shrink, standard_cholesky
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.linear.least_squares import IndicatorRule
 from discriminant.models.multiclass.codes import OutputCode, Signs
@@ -39,58 +41,59 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Features, Floats, Labels
 
-SIDES = np.array([0, 1])  # the labels of the two-class problems: negative, positive
+SIDES = np.array([0, 1])  # labels of a two-class problem: 0 the negative side, 1 the positive side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinaryRules:
     """Rules of M two-class problems."""
 
-    rules: tuple[Rule, ...]  # M, or none where all are linear and `line` is enough
-    line: LinearRule | None  # M rows
+    rules: tuple[Rule, ...]  # M rules; empty if all are linear, so that `line` is enough
+    line: LinearRule | None  # one rule with M predictors; None if some rule is not linear
 
     @classmethod
     def from_rules(cls, rules: Sequence[Rule], anchor: Anchor) -> BinaryRules:
-        """Combine rules, stacked into one about `anchor` where every rule is linear."""
-        lines = [_line(rule) for rule in rules]
-        whole = all(isinstance(rule, LinearRule) for rule in rules)
-        found = [line for line in lines if line is not None]
-        stacked = stack_rules(found, anchor) if len(found) == len(rules) else None
-        return cls(() if whole else tuple(rules), stacked)
+        """Combine rules. If every rule is linear, they are also stacked as one, about `anchor`."""
+        lines = [line for rule in rules if (line := _linear_rule(rule)) is not None]
+        stacked = stack_rules(lines, anchor) if len(lines) == len(rules) else None
+        all_linear = all(isinstance(rule, LinearRule) for rule in rules)
+        return cls(() if all_linear else tuple(rules), stacked)
 
     def scores(self, features: Features) -> Floats:
-        """(n, M) decision value of each rule: positive for its positive side."""
+        """Return the (n, M) decision values. A positive value predicts the positive side."""
         if self.line is not None:
             return self.line.finite_values(features)
         return self.log_odds(features)
 
     def log_odds(self, features: Features) -> Floats:
-        """(n, M) log odds of the positive side."""
+        """Return the (n, M) log odds of the positive side."""
         if not self.rules:
             return self.scores(features)
-        return np.column_stack([_odds(rule.scores(features)) for rule in self.rules])
+        return np.column_stack([_clipped_log_odds(rule.scores(features)) for rule in self.rules])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputCodeRule:
-    """Rule of K classes from an output code and its two-class rules."""
+    """Rule of K classes that combines the two-class rules of an output code."""
 
     code: OutputCode
     members: BinaryRules
 
     @property
     def labels(self) -> Labels:
-        """(K,) classes."""
+        """(K,) labels of the classes."""
         return self.code.labels
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) logs of the coupled probabilities; exact in the tails for two classes."""
-        odds = self.members.log_odds(features)
-        return log_coupled_probabilities(odds, self.code)
+        """Return the (n, K) logs of the coupled class probabilities.
+
+        For two classes they are exact even where a probability is very small.
+        """
+        return log_coupled_probabilities(self.members.log_odds(features), self.code)
 
 
 def log_coupled_probabilities(odds: Floats, code: OutputCode) -> Floats:
-    """(n, K) log probabilities from log odds (n, M) of the positive sides."""
+    """Return the (n, K) log class probabilities, given log odds (n, M) of the positive sides."""
     if code.signs.shape == (2, 1):
         second = odds[:, 0] * code.signs[1, 0]
         return np.column_stack([-np.logaddexp(0.0, second), -np.logaddexp(0.0, -second)])
@@ -100,7 +103,7 @@ def log_coupled_probabilities(odds: Floats, code: OutputCode) -> Floats:
 def fit_binary_rules(
     moments: Any, code: OutputCode, *, rule_from: Callable[[Any], Rule]
 ) -> tuple[Rule, ...]:
-    """Fit the rule of each column, from the moments of its two sides."""
+    """Fit the rule of each column of the code, from the moments of its two sides."""
     columns = range(code.signs.shape[1])
     return tuple(fit_column(moments, code, m, rule_from=rule_from) for m in columns)
 
@@ -108,13 +111,13 @@ def fit_binary_rules(
 def fit_column(
     moments: Any, code: OutputCode, column: int, *, rule_from: Callable[[Any], Rule]
 ) -> Rule:
-    """Fit the rule of one column; its warnings name the classes of both sides."""
+    """Fit the rule of one column. Warnings of the fit name the classes of both sides."""
     with add_context(code.describe_column(column)):
         return rule_from(group_sides(moments, code, column))
 
 
 def group_sides(moments: Any, code: OutputCode, column: int) -> Any:
-    """Moments of the two sides of a column, labelled 0 and 1."""
+    """Return the moments of the two sides of a column, labelled 0 and 1."""
     side = code.signs[:, column]
     labels = moments.labels
     if not side.all():
@@ -124,65 +127,70 @@ def group_sides(moments: Any, code: OutputCode, column: int) -> Any:
 
 
 def stack_rules(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
-    """Stack two-class rules as rows of one: second minus first, all about `anchor`."""
-    coef = np.stack([_between(line.coef) for line in lines])
-    intercept = np.array([_between(line.intercept) for line in lines])
-    away = np.stack([(line.anchor.origin - anchor.origin) / anchor.unit for line in lines])
+    """Stack two-class rules as one rule, each as a predictor: its second score minus its first.
+
+    All predictors are converted to offsets from `anchor`.
+    """
+    coef = np.stack([_second_minus_first(line.coef) for line in lines])
+    intercept = np.array([_second_minus_first(line.intercept) for line in lines])
+    shift = np.stack([(line.anchor.origin - anchor.origin) / anchor.unit for line in lines])
     ratio = np.stack([anchor.unit / line.anchor.unit for line in lines])
     coef = coef * ratio
     return LinearRule(
-        np.arange(len(lines)), anchor, coef, intercept - np.einsum("md,md->m", coef, away)
+        np.arange(len(lines)), anchor, coef, intercept - np.einsum("md,md->m", coef, shift)
     )
 
 
-def _between(of_class: Floats) -> Any:
-    """Second minus first, unless there is only the difference."""
+def _second_minus_first(of_class: Floats) -> Any:
+    """Return the second row minus the first; if there is only one row, return it."""
     return of_class[0] if len(of_class) == 1 else of_class[1] - of_class[0]
 
 
-def _line(rule: Rule) -> LinearRule | None:
-    """Linear scores of a rule, or its linear fitted values; None if it has neither."""
+def _linear_rule(rule: Rule) -> LinearRule | None:
+    """Return the linear scores, or linear fitted values, of a rule; None if it has neither."""
     if isinstance(rule, IndicatorRule):
         return rule.line if rule.basis is None else None
     return rule if isinstance(rule, LinearRule) else None
 
 
-def _odds(scores: Floats) -> Floats:
-    """(n,) second minus first, clipped where a membership is zero."""
+def _clipped_log_odds(scores: Floats) -> Floats:
+    """Return the (n,) second scores minus the first. Infinite differences are clipped to +-745."""
     with np.errstate(invalid="ignore"):
         return np.clip(scores[:, 1] - scores[:, 0], -745.0, 745.0)
 
 
-_NUMBERS = 1 << 21  # of the scatters held at a time
-_CLEAR = 1e-9  # reciprocal condition of standardised columns from which nothing is to be said
+_NUMBERS = 1 << 21  # number of entries of all scatter matrices in memory at a time
+_WELL_CONDITIONED = 1e-9  # smallest reciprocal condition number that needs no warning
 _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideMoments:
-    """Moments of the two sides of C columns."""
+    """Moments of the two sides of C columns of a code."""
 
-    rows: Floats  # (C,)
-    weight: Floats  # (C, 2)
-    weight2: Floats  # (C, 2)
-    mean: Floats  # (C, 2, d)
-    scatter: Floats  # (C, d, d) within the sides
+    rows: Floats  # (C,) number of rows of both sides
+    weight: Floats  # (C, 2) sums of weights
+    weight2: Floats  # (C, 2) sums of squared weights
+    mean: Floats  # (C, 2, d) means of the sides
+    scatter: Floats  # (C, d, d) sum of the scatters of both sides, each about its own mean
 
     @classmethod
-    def of(cls, moments: ClassMoments, signs: Signs) -> SideMoments:
-        on = np.stack([signs == -1, signs == 1]).transpose(2, 0, 1).astype(np.float64)  # (C, 2, K)
-        weight, rows = on @ moments.weight, (on @ moments.rows).sum(axis=1)
-        mean = on @ (moments.weight[:, None] * moments.mean) / weight[:, :, None]
-        scatter = _within(moments, on.sum(axis=1))
-        if (on.sum(axis=2) > 1).any():
-            own = np.matmul(on.transpose(0, 2, 1), mean)  # (C, K, d) mean of the side of each class
-            heavy = np.sqrt(on.sum(axis=1) * moments.weight)[:, :, None]
-            apart = heavy * (moments.mean - own)
-            scatter = scatter + np.matmul(apart.transpose(0, 2, 1), apart)
-        return cls(rows, weight, on @ moments.weight2, mean, scatter)
+    def from_classes(cls, moments: ClassMoments, signs: Signs) -> SideMoments:
+        """Sum the moments of the classes on each side of each column of `signs` (K, C)."""
+        on_side = np.stack([signs == -1, signs == 1])  # (2, K, C)
+        membership = on_side.transpose(2, 0, 1).astype(np.float64)  # (C, 2, K)
+        weight, rows = membership @ moments.weight, (membership @ moments.rows).sum(axis=1)
+        mean = membership @ (moments.weight[:, None] * moments.mean) / weight[:, :, None]
+        scatter = _scatter_within_classes(moments, membership.sum(axis=1))
+        if (membership.sum(axis=2) > 1).any():
+            side_mean = np.matmul(membership.transpose(0, 2, 1), mean)  # (C, K, d)
+            root_weight = np.sqrt(membership.sum(axis=1) * moments.weight)[:, :, None]
+            offsets = root_weight * (moments.mean - side_mean)
+            scatter = scatter + np.matmul(offsets.transpose(0, 2, 1), offsets)
+        return cls(rows, weight, membership @ moments.weight2, mean, scatter)
 
     def degrees(self, denominator: Denominator) -> Floats:
-        """(C,) what the scatters are divided by."""
+        """Return the (C,) denominators of the covariances, for the named kind of denominator."""
         total = self.weight.sum(axis=1)
         if denominator == "ml":
             return np.asarray(total)
@@ -199,12 +207,16 @@ def fit_linear_rules(
     prior: Callable[[Floats], Floats],
     rule_from: Callable[[ClassMoments], Rule],
 ) -> BinaryRules:
-    """Fit all columns for a linear family; `prior` maps two weights to two priors."""
+    """Fit the rules of all columns, for a linear family.
+
+    `prior` maps the weights of the two sides of a column to their priors. `rule_from` fits the
+    columns whose covariance is nearly singular.
+    """
     anchor, moved = moments.anchor.shift(moments.centre)
     M, d = code.signs.shape[1], len(moments.features)
     coef, intercept = np.empty((M, d)), np.empty(M)
     for columns in _spans(M, d):
-        sides = SideMoments.of(moments, code.signs[:, columns])
+        sides = SideMoments.from_classes(moments, code.signs[:, columns])
         log_prior = np.log([prior(pair) for pair in sides.weight])
         coef[columns] = _slopes(sides, family, moments.anchor.unit)
         middle = sides.mean.mean(axis=1) - moved
@@ -224,8 +236,12 @@ def _spans(columns: int, d: int) -> Iterator[slice]:
         yield slice(lo, min(lo + size, columns))
 
 
-def _within(moments: ClassMoments, used: Floats) -> Floats:
-    """(C, d, d) the sum of the scatters of the classes used (C, K), or (d, d) of all."""
+def _scatter_within_classes(moments: ClassMoments, used: Floats) -> Floats:
+    """Return for each column the sum of the scatters of the classes that it uses, (C, d, d).
+
+    `used` (C, K) is 1 where a column uses a class. If all columns use all classes, return only the
+    common sum (d, d).
+    """
     if used.all():
         return moments.pooled
     K, d = moments.mean.shape
@@ -233,30 +249,30 @@ def _within(moments: ClassMoments, used: Floats) -> Floats:
 
 
 def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
-    """(C, d) C^-1 (m_1 - m_0), NaN where C is nearly singular."""
+    """Return the (C, d) slopes C^-1 (m_1 - m_0) of the columns.
+
+    The slopes of a column are NaN if its covariance is nearly singular.
+    """
     degrees = sides.degrees(family.denominator)
     slopes = np.full((len(degrees), sides.mean.shape[2]), np.nan)
-    least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which then refuses
-    enough = np.flatnonzero((sides.rows > 2) & (degrees > least))
+    least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which raises then
+    solvable = np.flatnonzero((sides.rows > 2) & (degrees > least))
     scatter = np.broadcast_to(sides.scatter, (len(degrees), *sides.scatter.shape[-2:]))
     amount = float(family.shrinkage)
-    for m in enough:
+    for m in solvable:
         covariance = shrink(scatter[m] / degrees[m], amount, family.target, unit)
-        sure = (16 * _EPS * np.abs(sides.mean[m]).max(axis=0)) ** 2
-        if (np.diagonal(covariance) > sure).all():
-            slopes[m] = _solved(covariance, sides.mean[m, 1] - sides.mean[m, 0])
+        rounding = (16 * _EPS * np.abs(sides.mean[m]).max(axis=0)) ** 2
+        if (np.diagonal(covariance) > rounding).all():
+            slopes[m] = _solve_standardised(covariance, sides.mean[m, 1] - sides.mean[m, 0])
     return slopes
 
 
-def _solved(covariance: Floats, apart: Floats) -> Floats | float:
-    """C^-1 apart by standardised columns; NaN where digits would be lost."""
-    sd = np.sqrt(np.diagonal(covariance))
-    standard = covariance / sd[:, None] / sd
-    low, fault = lapack.dpotrf(standard, lower=True)
-    if fault:
+def _solve_standardised(covariance: Floats, difference: Floats) -> Floats | float:
+    """Return the solution x of covariance x = difference, or NaN if it is ill-conditioned.
+
+    The system is solved for standardised columns.
+    """
+    _, sd, lower, reciprocal = standard_cholesky(covariance)
+    if reciprocal < _WELL_CONDITIONED:
         return float("nan")
-    norm = float(np.abs(standard).sum(axis=0).max())
-    reciprocal, _ = lapack.dpocon(low, norm, uplo="L")
-    if reciprocal < _CLEAR:
-        return float("nan")
-    return np.asarray(lapack.dpotrs(low, apart / sd, lower=True)[0] / sd)
+    return np.asarray(lapack.dpotrs(lower, difference / sd, lower=True)[0] / sd)

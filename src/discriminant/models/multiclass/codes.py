@@ -1,42 +1,46 @@
-"""Output codes: which classes each of M two-class problems puts on which side.
+"""Output codes: matrices that divide K classes into the two sides of M two-class problems.
 
     signs[k, m] = +1   class k is on the positive side of problem m
                   -1   on the negative side
                    0   left out
 
-The M classifiers give a row a code word; it is assigned to the class with the nearest signs. Two
-classes differ in a column that puts them on opposite sides; a column that leaves one of them out
-counts a half (Allwein, Schapire & Singer 2000):
+The M classifiers predict a code word of M signs for a row, and the row is assigned to the class
+whose signs are nearest. In the distance of two classes, a column that puts them on opposite sides
+counts 1, and a column that leaves one of them out counts a half (Allwein, Schapire & Singer 2000):
 
     distance(j, k) = sum_m (1 - signs[j, m] signs[k, m]) / 2
 
-The smallest of these is the distance of the code. With no zeros it is the Hamming distance, and a
-code of distance D corrects any floor((D - 1) / 2) errors. A classifier that leaves out the class of
-a row may predict either side, so with zeros fewer errors are sure to be corrected: `corrects`.
+The distance of a code is the smallest distance of two of its classes. Without zeros it is the
+Hamming distance, and a code of distance D corrects any floor((D - 1) / 2) errors of classifiers. A
+classifier that leaves out the class of a row may predict either side, so a code with zeros is only
+sure to correct fewer errors (`OutputCode.corrects`).
 
     one-vs-rest  K columns          each class against all others
-    one-vs-one   K (K - 1) / 2      each pair, the others left out
-    exhaustive   2^(K - 1) - 1      every partition into two sides
-    dense        10 log2 K          random, the most distant of several draws
-    sparse       15 log2 K          random, with half of the entries 0 on average
+    one-vs-one   K (K - 1) / 2      each pair of classes, the others left out
+    exhaustive   2^(K - 1) - 1      every partition of the classes into two sides
+    dense        10 log2 K          random; of several codes the one with the largest distance
+    sparse       15 log2 K          likewise, with half of the entries 0 on average
     designed     10 log2 K          from moments: sides that a linear rule can separate
 
-No column equals another or its complement, which would be the same classifier; a matrix given by
-the user warns about that, and is rejected if two classes are never on opposite sides.
+In these codes no column equals another column or its complement, since both would give the same
+classifier. A matrix given by the user may have such columns, with a warning. It is rejected if two
+classes are never on opposite sides.
 
-How well a linear rule separates the two sides of a column is the squared correlation of its
-indicator with its best linear prediction. With T the scatter of all rows (within and between), q
-the share of the positive side, and a_k the share times the mean of class k minus the centre:
+How well a linear rule separates the two sides of a column is measured by R^2, the squared
+correlation of the indicator of the positive side with its best linear prediction. Let T be the
+total scatter of all n rows, q the share of the rows that are on the positive side, and a_k the
+share of class k times the difference of its mean from the centre:
 
     R^2(column) = n |T^-1/2 sum of a_k over the positive side|^2 / (q (1 - q))
 
-which is one product for all columns, since T is the same for all of them. A designed code chooses
-columns greedily, each by the largest
+T is the same for all columns, so the R^2 of all columns take one matrix product. A designed code
+adds one column after the other, each time the one with the largest
 
     R^2(column) * sum over pairs of classes that it separates of 2^-(times separated before)
 
-so that pairs that are still near each other count most (as in boosting with output codes,
-Schapire 1997). Candidates are random columns and cuts of the classes along random directions.
+so that pairs of classes with a small distance so far count most (as in boosting with output codes,
+Schapire 1997). Candidates are random columns, and columns that divide the class means at a random
+point along a random direction.
 """
 
 from __future__ import annotations
@@ -54,14 +58,14 @@ from discriminant.table.blocks import Floats, Labels
 
 Signs = npt.NDArray[np.int8]
 
-MOST = 4095  # columns of an exhaustive code
-_DRAWS = 100  # random codes of which the most distant is taken
-_WORK = 2e8  # multiplications that comparing them may take
+MAX_COLUMNS = 4095  # largest number of columns of an exhaustive code
+_DRAWS = 100  # largest number of random codes that are compared
+_WORK = 2e8  # largest number of multiplications to compare them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputCode:
-    """Sides of K classes in M two-class problems."""
+    """Output code: sides of K classes in M two-class problems."""
 
     labels: Labels  # (K,)
     signs: Signs  # (K, M)
@@ -69,32 +73,35 @@ class OutputCode:
     @classmethod
     def from_matrix(cls, matrix: npt.ArrayLike, labels: Labels) -> OutputCode:
         """Validate a code matrix given by the user."""
-        given = np.asarray(matrix)
-        if given.ndim != 2 or given.shape[0] != len(labels) or not given.shape[1]:
-            raise CodeError.of_shape(given.shape, labels.tolist())
-        for k, m in np.argwhere(~np.isin(given, (-1, 0, 1))):
-            raise CodeError.of_entry(labels[k], int(m), given[k, m])
-        made = cls(labels, given.astype(np.int8))
-        made.check()
-        return made
+        entries = np.asarray(matrix)
+        if entries.ndim != 2 or entries.shape[0] != len(labels) or not entries.shape[1]:
+            raise CodeError.of_shape(entries.shape, labels.tolist())
+        for k, m in np.argwhere(~np.isin(entries, (-1, 0, 1))):
+            raise CodeError.of_entry(labels[k], int(m), entries[k, m])
+        code = cls(labels, entries.astype(np.int8))
+        code.check()
+        return code
 
     def check(self) -> None:
-        """Raise unless columns have both sides and classes differ; warn about repeated columns."""
+        """Raise if a column has only one side, or if two classes are never on opposite sides.
+
+        Warn about repeated columns.
+        """
         for side in (-1, 1):
             for m in np.flatnonzero(~(self.signs == side).any(axis=0)):
                 raise CodeError.one_sided(int(m), side)
         alike = np.argwhere(np.triu(count_opposed(self.signs) == 0, 1)).tolist()
         if alike:
             raise CodeError.equal_rows([(self.labels[j], self.labels[k]) for j, k in alike])
-        repeated = _repeated(self.signs)
+        repeated = _repeated_columns(self.signs)
         if repeated:
             warn(RepeatedColumnsWarning.of_columns(repeated))
 
     def describe_column(self, column: int) -> str:
-        """Sentence that names the classes on each side of a column."""
+        """Return a sentence that names the classes on each side of a column."""
         side = self.signs[:, column]
         negative, positive = (quote(self.labels[side == s].tolist(), 3) for s in (-1, 1))
-        return f"(Said of a two-class problem: '0' is {negative}; '1' is {positive}.)"
+        return f"(This concerns a two-class problem: '0' is {negative}; '1' is {positive}.)"
 
     @property
     def binary(self) -> bool:
@@ -103,58 +110,62 @@ class OutputCode:
 
     @property
     def distance(self) -> float:
-        """Least distance between two classes, halves for columns that leave one of them out."""
+        """Distance of the code: the smallest distance of two classes."""
         return code_distance(self.signs)
 
     @property
     def corrects(self) -> int:
-        """Number of classifier errors that never change the predicted class.
+        """Largest number of classifiers that may err without ever changing the predicted class.
 
-        Class k against j: a column that has both apart counts 1 for k, and -1 if it errs; one that
-        leaves out j a half of that; one that leaves out k may count a half against it, unerring.
+        In the comparison of the true class k with class j, a column with k and j on opposite sides
+        counts 1 for k, or 1 against k if its classifier errs. A column that leaves out j counts
+        half as much. A column that leaves out k may count a half against k even without an error.
         """
         used = np.abs(self.signs).astype(np.int64)
-        apart = count_opposed(self.signs)
-        own = used @ (1 - used).T  # [k, j] columns with k and without j
-        margin = 2 * apart + own - own.T  # in halves; each error takes 4 of it, then 2
-        full = np.minimum((margin - 1) // 4, apart)
-        half = np.minimum((margin - 4 * apart - 1) // 2, own)
-        sure = np.where(full == apart, apart + np.maximum(half, 0), full)
+        opposed = count_opposed(self.signs)
+        own = used @ (1 - used).T  # [k, j] number of columns with k and without j
+        # In units of 1/2. An error costs 4 in a column with opposite sides, else 2.
+        margin = 2 * opposed + own - own.T
+        opposed_errors = np.minimum((margin - 1) // 4, opposed)
+        other_errors = np.minimum((margin - 4 * opposed - 1) // 2, own)
+        sure = np.where(
+            opposed_errors == opposed, opposed + np.maximum(other_errors, 0), opposed_errors
+        )
         np.fill_diagonal(sure, np.iinfo(np.int64).max)
         return max(int(sure.min()), 0)
 
 
 def count_opposed(signs: Signs) -> npt.NDArray[np.int64]:
-    """(K, K) number of columns that put two classes on opposite sides."""
+    """Return for each two classes the number of columns with the two on opposite sides, (K, K)."""
     plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
     one_way = plus @ minus.T
     return np.asarray((one_way + one_way.T).astype(np.int64))
 
 
 def code_distance(signs: Signs) -> float:
-    """Least distance between two rows.
+    """Return the distance of a code: the smallest distance between two rows of `signs`.
 
     >>> code_distance(one_vs_rest_code(4)), code_distance(one_vs_one_code(3))
     (2.0, 2.0)
     """
     K, M = signs.shape
     real = signs.astype(np.float64)
-    apart = (M - real @ real.T) / 2
-    return float(apart[np.triu_indices(K, 1)].min())
+    distances = (M - real @ real.T) / 2
+    return float(distances[np.triu_indices(K, 1)].min())
 
 
 # --- fixed codes ---------------------------------------------------------------------------------
 
 
 def one_vs_rest_code(K: int) -> Signs:
-    """(K, K) each class against all others; with two classes one column, the second positive."""
+    """Return the (K, K) code of each class against all others; two classes need only one column."""
     if K == 2:
         return np.array([[-1], [1]], dtype=np.int8)
     return (2 * np.eye(K) - 1).astype(np.int8)
 
 
 def one_vs_one_code(K: int) -> Signs:
-    """(K, K (K - 1) / 2) each pair, the later class positive."""
+    """Return the (K, K (K - 1) / 2) code of all pairs; the later class of a pair is positive."""
     first, second = np.triu_indices(K, 1)
     signs = np.zeros((K, len(first)), dtype=np.int8)
     signs[first, np.arange(len(first))] = -1
@@ -163,16 +174,22 @@ def one_vs_one_code(K: int) -> Signs:
 
 
 def exhaustive_code(K: int) -> Signs:
-    """(K, 2^(K-1) - 1) every way to take sides, the last class always positive."""
+    """Return the (K, 2^(K-1) - 1) code of all partitions of the classes into two sides.
+
+    The last class is always on the positive side. Raise if there are too many columns.
+    """
     columns = 2 ** (K - 1) - 1
-    if columns > MOST:
-        raise CodeError.too_many("exhaustive", columns, K, MOST)
+    if columns > MAX_COLUMNS:
+        raise CodeError.too_many("exhaustive", columns, K, MAX_COLUMNS)
     bits = np.arange(columns) >> np.arange(K - 1)[:, None] & 1
     return np.vstack([2 * bits - 1, np.ones(columns)]).astype(np.int8)
 
 
 def ternary_code(K: int) -> Signs:
-    """(K, (3^K - 2^(K+1) + 1) / 2) every way to take sides or to be left out."""
+    """Return the code of all partitions of any of the classes into two sides.
+
+    Its shape is (K, (3^K - 2^(K+1) + 1) / 2); a column may leave classes out.
+    """
     digits = np.arange(3**K) // 3 ** np.arange(K)[:, None] % 3 - 1
     return distinct_columns(digits.astype(np.int8))
 
@@ -181,51 +198,57 @@ def ternary_code(K: int) -> Signs:
 
 
 def dense_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
-    """(K, M) random sides."""
-    return _drawn("dense", K, columns, rng, (-1, 1))
+    """Return a (K, M) random code without zeros."""
+    return _best_random_code("dense", K, columns, rng, (-1, 1))
 
 
 def sparse_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
-    """(K, M) every other class left out of a column, on average."""
-    return _drawn("sparse", K, columns, rng, (-1, 0, 0, 1))
+    """Return a (K, M) random code; a column leaves out half of the classes on average."""
+    return _best_random_code("sparse", K, columns, rng, (-1, 0, 0, 1))
 
 
 def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
-    """Number of columns of a random code, and the number of distinct columns."""
+    """Return the number of columns of a random code, and the number of possible distinct columns.
+
+    `columns` is the requested number of columns. If it is None, the usual number is returned.
+    """
     ternary = kind == "sparse"
-    all_of_them = (3**K - 2 ** (K + 1) + 1) // 2 if ternary else 2 ** (K - 1) - 1
+    n_distinct = (3**K - 2 ** (K + 1) + 1) // 2 if ternary else 2 ** (K - 1) - 1
     if columns is None:
         usual = int(np.ceil((15 if ternary else 10) * np.log2(K)))
-        return min(usual, all_of_them), all_of_them
-    if columns > all_of_them:
-        raise CodeError.too_long(kind, columns, K, all_of_them)
-    return int(columns), all_of_them
+        return min(usual, n_distinct), n_distinct
+    if columns > n_distinct:
+        raise CodeError.too_long(kind, columns, K, n_distinct)
+    return int(columns), n_distinct
 
 
-def _drawn(
+def _best_random_code(
     kind: str, K: int, columns: int | None, rng: np.random.Generator, sides: tuple[int, ...]
 ) -> Signs:
-    """The code with the largest distance among several random codes."""
-    M, all_of_them = code_length(kind, K, columns)
-    if all_of_them <= max(2 * M, 64) and (kind == "sparse" or all_of_them <= MOST):
+    """Return the one of several random codes that has the largest distance.
+
+    Entries are chosen from `sides`.
+    """
+    M, n_distinct = code_length(kind, K, columns)
+    if n_distinct <= max(2 * M, 64) and (kind == "sparse" or n_distinct <= MAX_COLUMNS):
         pool = ternary_code(K) if kind == "sparse" else exhaustive_code(K)
     else:
-        pool = random_columns(K, max(min(4 * M, all_of_them // 2), M), rng, sides)
+        pool = random_columns(K, max(min(4 * M, n_distinct // 2), M), rng, sides)
     if pool.shape[1] == M:
         return pool
-    best, far = None, 0.0
+    best, largest = None, 0.0
     for _ in range(int(np.clip(_WORK / (K * K * M), 2, _DRAWS))):
         signs = pool[:, rng.choice(pool.shape[1], M, replace=False)]
         distance = code_distance(signs)
-        if distance > far and count_opposed(signs)[np.triu_indices(K, 1)].all():
-            best, far = signs, distance
+        if distance > largest and count_opposed(signs)[np.triu_indices(K, 1)].all():
+            best, largest = signs, distance
     if best is None:
         raise CodeError.too_short(kind, M, K)
     return best
 
 
 def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
-    """M distinct random columns."""
+    """Return a (K, M) array of distinct random columns with entries from `sides`."""
     columns = np.zeros((K, 0), dtype=np.int8)
     while columns.shape[1] < M:
         more = rng.choice(np.array(sides, dtype=np.int8), size=(K, 2 * M))
@@ -234,26 +257,32 @@ def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, .
 
 
 def distinct_columns(signs: Signs) -> Signs:
-    """The distinct columns with both sides, each with a positive last side."""
+    """Return the distinct columns that have both sides.
+
+    The sign of a column is chosen such that its last class that is not left out is positive.
+    """
     signs = signs[:, (signs == 1).any(axis=0) & (signs == -1).any(axis=0)]
-    turned = signs * _last_side(signs)
-    _, first = np.unique(turned, axis=1, return_index=True)
-    return np.asarray(turned[:, np.sort(first)])
+    oriented = signs * _last_side(signs)
+    _, first = np.unique(oriented, axis=1, return_index=True)
+    return np.asarray(oriented[:, np.sort(first)])
 
 
 def _last_side(signs: Signs) -> Signs:
-    """(M,) the side of the last class that is not left out."""
+    """Return for each column the side of the last class that it does not leave out, (M,)."""
     last = signs.shape[0] - 1 - (signs[::-1] != 0).argmax(axis=0)
     return np.asarray(signs[last, np.arange(signs.shape[1])])
 
 
-def _repeated(signs: Signs) -> list[tuple[int, int, bool]]:
-    """Pairs of columns that are equal, or complements."""
+def _repeated_columns(signs: Signs) -> list[tuple[int, int, bool]]:
+    """Return the pairs of columns that are equal or complementary.
+
+    Each is (first column, second column, whether they are complementary).
+    """
     side = _last_side(signs)
-    places: dict[bytes, list[int]] = {}
+    groups: dict[bytes, list[int]] = {}
     for m, column in enumerate(np.ascontiguousarray((signs * side).T)):
-        places.setdefault(column.tobytes(), []).append(m)
-    same = (pair for alike in places.values() for pair in combinations(alike, 2))
+        groups.setdefault(column.tobytes(), []).append(m)
+    same = (pair for alike in groups.values() for pair in combinations(alike, 2))
     return sorted((a, b, bool(side[a] != side[b])) for a, b in same)
 
 
@@ -270,71 +299,86 @@ CODES = (*FIXED, *RANDOM, "designed")
 
 
 _CANDIDATES = 2000
-_ALL = 10  # classes up to which every column is a candidate
-_DESIGN_WORK = 2e9  # multiplications that choosing may take
+_FEW_CLASSES = 10  # up to this number of classes every possible column is a candidate
+_DESIGN_WORK = 2e9  # largest number of multiplications to choose columns
 
 
 def design_code(moments: ClassMoments, columns: int | None, rng: np.random.Generator) -> Signs:
-    """(K, M) a code without zeros, from moments of any detail."""
+    """Return a (K, M) code without zeros whose sides linear rules separate well.
+
+    Moments of any detail can be used.
+    """
     K = len(moments.labels)
-    M, all_of_them = code_length("dense", K, columns)
-    axes = whitened_means(moments)
-    few = K <= _ALL or all_of_them <= min(4 * M, MOST)
-    tried = exhaustive_code(K) if few else _candidates(axes, M, rng)
-    good = separability(tried, axes, moments.weight / moments.weight.sum())
-    chosen = tried[:, _greedy(tried, good, M)]
+    M, n_distinct = code_length("dense", K, columns)
+    axes = means_in_total_metric(moments)
+    few = K <= _FEW_CLASSES or n_distinct <= min(4 * M, MAX_COLUMNS)
+    candidates = exhaustive_code(K) if few else _candidate_columns(axes, M, rng)
+    quality = separability(candidates, axes, moments.weight / moments.weight.sum())
+    chosen = candidates[:, _greedy_columns(candidates, quality, M)]
     if not count_opposed(chosen)[np.triu_indices(K, 1)].all():
         raise CodeError.too_short("designed", M, K)
     return np.asarray(chosen)
 
 
-def whitened_means(moments: ClassMoments) -> Floats:
-    """(K, r) class means less the centre, in units in which all rows together have variance one."""
-    apart = moments.mean - moments.centre
+def means_in_total_metric(moments: ClassMoments) -> Floats:
+    """Return the (K, r) class means minus the centre, whitened by the total covariance.
+
+    The total covariance is that of all rows, whatever their class. Moments of detail 'diagonal'
+    give only variances, so the means are then divided by standard deviations.
+    """
+    offsets = moments.mean - moments.centre
     total = float(moments.weight.sum())
     if moments.detail == "diagonal":
-        variance = (moments.pooled + moments.weight @ apart**2) / total
-        return np.asarray(apart / np.sqrt(np.where(variance > 0, variance, np.inf)))
-    spread = (moments.pooled + moments.spread_of_means()) / total
-    scale = np.sqrt(np.diagonal(spread))
+        variance = (moments.pooled + moments.weight @ offsets**2) / total
+        return np.asarray(offsets / np.sqrt(np.where(variance > 0, variance, np.inf)))
+    covariance = (moments.pooled + moments.spread_of_means()) / total
+    scale = np.sqrt(np.diagonal(covariance))
     scale = np.where(scale > 0, scale, np.inf)
-    values, vectors = np.linalg.eigh(spread / scale[:, None] / scale)
-    kept = values > 8 * len(values) * np.finfo(float).eps * values[-1]
-    return np.asarray(apart / scale @ vectors[:, kept] / np.sqrt(values[kept]))
+    values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
+    nonzero = values > 8 * len(values) * np.finfo(float).eps * values[-1]
+    return np.asarray(offsets / scale @ vectors[:, nonzero] / np.sqrt(values[nonzero]))
 
 
 def separability(signs: Signs, axes: Floats, share: Floats) -> Floats:
-    """(M,) share of the variance of each column's sides that a linear rule explains."""
+    """Return the (M,) R^2 of the columns: how well a linear rule separates their two sides.
+
+    `axes` (K, r) are the class means of `means_in_total_metric`, `share` (K,) the class shares.
+    """
     positive = share[:, None] * (signs == 1)
     q = positive.sum(axis=0)
-    away = positive.T @ axes
-    spread = q * (1.0 - q)  # zero where one side has no weight
-    told = np.vecdot(away, away)
-    return np.asarray(np.divide(told, spread, out=np.zeros_like(q), where=spread > 0))
+    shift = positive.T @ axes
+    variance = q * (1.0 - q)  # zero where one side has no weight
+    explained = np.vecdot(shift, shift)
+    return np.asarray(np.divide(explained, variance, out=np.zeros_like(q), where=variance > 0))
 
 
-def _candidates(axes: Floats, M: int, rng: np.random.Generator) -> Signs:
+def _candidate_columns(axes: Floats, M: int, rng: np.random.Generator) -> Signs:
     K, r = axes.shape
-    many = int(np.clip(_DESIGN_WORK / (K * K * M), M, max(_CANDIDATES, 4 * M)))
-    lot = rng.choice(np.array([-1, 1], dtype=np.int8), size=(K, many))
-    along = axes @ rng.standard_normal((r, many))
-    cut = np.take_along_axis(np.sort(along, axis=0), rng.integers(1, K, size=(1, many)), axis=0)
-    candidates = distinct_columns(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
+    n = int(np.clip(_DESIGN_WORK / (K * K * M), M, max(_CANDIDATES, 4 * M)))
+    random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(K, n))
+    projected = axes @ rng.standard_normal((r, n))
+    cut = np.take_along_axis(np.sort(projected, axis=0), rng.integers(1, K, size=(1, n)), axis=0)
+    candidates = distinct_columns(
+        np.hstack([random, np.where(projected >= cut, 1, -1).astype(np.int8)])
+    )
     if candidates.shape[1] >= M:
         return candidates
     return distinct_columns(np.hstack([candidates, random_columns(K, M, rng, (-1, 1))]))
 
 
-def _greedy(tried: Signs, good: Floats, M: int) -> list[int]:
-    """Places of M columns, in the order in which they were chosen."""
-    real, K = tried.T.astype(np.float64), len(tried)
-    urgent = np.ones((K, K)) - np.eye(K)
-    gain, chosen = good.copy(), []
+def _greedy_columns(candidates: Signs, quality: Floats, M: int) -> list[int]:
+    """Return the indices of M candidate columns, in the order in which the design chooses them.
+
+    `quality` holds the R^2 of the candidates.
+    """
+    signs, K = candidates.T.astype(np.float64), len(candidates)
+    urgency = np.ones((K, K)) - np.eye(K)
+    gain, chosen = quality.copy(), []
     for _ in range(M):
-        told = urgent.sum() - np.vecdot(real @ urgent, real)
-        m = int((gain * told).argmax())
+        separated = urgency.sum() - np.vecdot(signs @ urgency, signs)
+        m = int((gain * separated).argmax())
         chosen.append(m)
-        gain[m] = -1.0  # told is positive while any pair counts
-        urgent[real[m][:, None] != real[m]] /= 2.0
-        urgent /= urgent.max()  # only shares count, and after a thousand halvings none would
+        gain[m] = -1.0  # never chosen again, since `separated` is positive for every column
+        urgency[signs[m][:, None] != signs[m]] /= 2.0
+        urgency /= urgency.max()  # avoids underflow; only the ratios matter
     return chosen

@@ -1,20 +1,23 @@
-"""Decoding: classes and class probabilities from the outputs of M two-class classifiers.
+"""Decoding of output codes: class scores and probabilities from M two-class classifiers.
 
-With f_m the output of classifier m (positive for its positive side) and s = sign f the code word:
+Let f_m be the output of classifier m, positive where it predicts the positive side. The code word
+of a row is s = sign f. There are three scores of class k:
 
     hamming    distance_k = sum_m (1 - s_m signs[k, m]) / 2; ties by sum_m f_m signs[k, m]
     euclidean  distance_k = |v - signs_k|,  v = 2 P(positive) - 1, or f clipped to [-1, 1]
     loss       loss_k = sum_m loss(f_m signs[k, m]): the loss of the row if k were its class
 
 In the Hamming distance a classifier that leaves out class k counts a half. The loss is logistic,
-log(1 + exp -z), for classifiers with probabilities, and else the hinge, max(0, 1 - z). All are
-returned as scores, of which the largest wins. A code word is ambiguous if it belongs to no class:
-with one against the rest, none or several classifiers are positive; with pairs, no class wins
-against all others (the regions drawn in lecture 4).
+log(1 + exp -z), if the classifiers have probabilities, otherwise it is the hinge, max(0, 1 - z).
+Distances and losses are returned with a negative sign, so the class with the largest score is
+predicted. A code word is ambiguous if it is not that of exactly one class: with one-vs-rest, if
+none or several classifiers are positive; with one-vs-one, if no class wins against all others (the
+regions shown in lecture 4).
 
-Probabilities are coupled. With r_m the probability that problem m gives its positive side (among
-the classes it includes), and q+_m, q-_m the sums of p over its two sides, r_m should equal
-q+_m / (q+_m + q-_m). There are more problems than classes, so no p fits all of them.
+Class probabilities p are estimated by coupling. Let r_m be the probability that classifier m gives
+to its positive side, among the classes of problem m. Let q+_m and q-_m be the sums of p over the
+two sides. Then r_m should equal q+_m / (q+_m + q-_m). There are usually more problems than classes,
+so in general no p satisfies all of these equations, and one of these criteria is optimised:
 
     pairs  Wu, Lin & Weng (2004), their second method:
            min over p of  sum over pairs of (r_kj p_j - r_jk p_k)^2,  sum of p = 1
@@ -22,16 +25,18 @@ q+_m / (q+_m + q-_m). There are more problems than classes, so no p fits all of 
 
     codes  without zeros: generalised Bradley-Terry (Zadrozny 2002; Huang, Weng & Lin 2006),
            max over p of  sum_m  r_m log q+_m + (1 - r_m) log q-_m
-           with zeros that is not concave and has local maxima; then as for pairs
+           with zeros: that function may have several local maxima, so as for pairs
            min over p of  sum_m ((1 - r_m) q+_m - r_m q-_m)^2,  p >= 0
-           both by primal-dual Newton steps inside p > 0 (p_k z_k = mu, mu decreasing), all rows
-           at once, to a mu that leaves every class possible: log p is finite.
+           Both are solved by a primal-dual interior-point method for all rows at once:
+           p_k z_k = mu, with multipliers z and decreasing mu. The last mu is positive, so
+           every p_k is positive and log p is finite.
 
-    rest   Bradley-Terry where each class is against all others: with the multiplier a of the
-           constraint sum p = 1, a p_k^2 - (1 + a) p_k + r_k = 0, and a is the root of one
-           equation for each row.
+    rest   one-vs-rest: Bradley-Terry as above. With a the multiplier of the constraint
+           sum p = 1, every p_k is a root of a p_k^2 - (1 + a) p_k + r_k = 0. For each row
+           a solves one equation: the sum of these roots is 1.
 
-All return p where r comes from a p, and r itself where there are two classes.
+If the r_m are exactly those of some p, every criterion returns this p. For two classes the result
+is r itself.
 """
 
 from __future__ import annotations
@@ -46,206 +51,229 @@ from discriminant.errors import CouplingWarning, warn
 from discriminant.models.multiclass.codes import Signs, one_vs_rest_code
 from discriminant.table.blocks import Floats
 
-_SURE = 1e-15  # nearer than this to 0 or 1 no two-class problem is believed
-_TOLERANCE = 1e-9  # change of a probability in the last step
-_ENOUGH = 1e-5  # a change in the last of too many steps that nobody need be told of
-_STEPS = 150
-_NUMBERS = 1 << 21  # held at a time
+_MIN_PROBABILITY = 1e-15  # two-class probabilities are clipped at this distance from 0 and 1
+_TOLERANCE = 1e-9  # largest change of a probability in the last step
+_NEGLIGIBLE = 1e-5  # no warning if a probability changes by less than this in the last step
+_STEPS = 150  # largest number of steps
+_NUMBERS = 1 << 21  # size of the largest array; rows are coupled in chunks of this size
 
 
-def couple_probabilities(one: Floats, signs: Signs) -> Floats:
-    """(n, K) probabilities by the code (K, M), from those of the positive sides, (n, M)."""
+def couple_probabilities(positive: Floats, signs: Signs) -> Floats:
+    """Return the (n, K) class probabilities, given those of the positive sides, (n, M)."""
     K, M = signs.shape
     if K == 2 and M == 1:
-        share = one[:, 0] if signs[1, 0] > 0 else 1.0 - one[:, 0]
-        return np.column_stack([1.0 - share, share])
-    work = _pairs if is_pairs(signs) else _rest if is_rest(signs) else _sides
+        second = positive[:, 0] if signs[1, 0] > 0 else 1.0 - positive[:, 0]
+        return np.column_stack([1.0 - second, second])
+    couple = _couple_pairs if is_pairs(signs) else _couple_rest if is_rest(signs) else _couple_code
     size = max(_NUMBERS // max(K * K, M), 1)
-    one = np.clip(one, _SURE, 1.0 - _SURE)
-    probabilities = np.empty((len(one), K))
-    for lo in range(0, len(one), size):
-        probabilities[lo : lo + size] = work(one[lo : lo + size], signs)
+    positive = np.clip(positive, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)
+    probabilities = np.empty((len(positive), K))
+    for lo in range(0, len(positive), size):
+        probabilities[lo : lo + size] = couple(positive[lo : lo + size], signs)
     return probabilities
 
 
 def is_pairs(signs: Signs) -> bool:
-    """Whether the problems are all the pairs of classes."""
+    """Return whether the code is one-vs-one: every column is a pair of classes."""
     K, M = signs.shape
     used = signs != 0
     return M == K * (K - 1) // 2 and bool((used.sum(axis=0) == 2).all()) and K > 2
 
 
 def is_rest(signs: Signs) -> bool:
-    """Whether the problems are each class against all others."""
+    """Return whether the code is one-vs-rest: every column is one class against all others."""
     K, M = signs.shape
     return K == M > 2 and np.array_equal(signs, one_vs_rest_code(K))
 
 
-def _pairs(one: Floats, signs: Signs) -> Floats:
-    """p of (Q + 1 1') p ~ 1, which is the least sum of squares for a sum of one."""
-    n, K = len(one), len(signs)
+def _couple_pairs(positive: Floats, signs: Signs) -> Floats:
+    """Return the coupled probabilities of pairs: least squares subject to sum p = 1.
+
+    With Q the matrix of the sum of squares p' Q p, p is proportional to the solution x of
+    (Q + 1 1') x = 1.
+    """
+    n, K = len(positive), len(signs)
     plus, minus = signs.argmax(axis=0), signs.argmin(axis=0)
     wins = np.zeros((n, K, K))  # [k, j] probability of k among k and j
-    wins[:, plus, minus] = one
-    wins[:, minus, plus] = 1.0 - one
+    wins[:, plus, minus] = positive
+    wins[:, minus, plus] = 1.0 - positive
     system = 1.0 - wins * wins.transpose(0, 2, 1)
     diagonal = np.arange(K)
     system[:, diagonal, diagonal] += (wins**2).sum(axis=1)
-    shares = np.linalg.solve(system, np.ones((n, K, 1)))[:, :, 0]
-    shares = np.maximum(shares, np.finfo(np.float64).tiny)
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    p = np.linalg.solve(system, np.ones((n, K, 1)))[:, :, 0]
+    p = np.maximum(p, np.finfo(np.float64).tiny)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def _rest(one: Floats, signs: Signs) -> Floats:
-    """p of sum one, each a root of its own square; the price by Newton, kept between bounds."""
-    price = np.zeros((len(one), 1))
-    low, high = np.full_like(price, -np.inf), np.full_like(price, np.inf)
+def _couple_rest(positive: Floats, signs: Signs) -> Floats:
+    """Return the coupled probabilities of one-vs-rest: roots of quadratics whose sum is one.
+
+    The multiplier is computed by Newton's method. A Newton step that leaves the interval known to
+    contain the multiplier is replaced by bisection.
+    """
+    multiplier = np.zeros((len(positive), 1))
+    low, high = np.full_like(multiplier, -np.inf), np.full_like(multiplier, np.inf)
     for _ in range(_STEPS):
-        roots, spread = _root(one, price)
-        over = roots.sum(axis=1, keepdims=True) - 1.0
-        if (np.abs(over) <= 1e-14).all():
+        roots, root = _quadratic_root(positive, multiplier)
+        excess = roots.sum(axis=1, keepdims=True) - 1.0
+        if (np.abs(excess) <= 1e-14).all():
             break
-        low, high = np.where(over > 0, price, low), np.where(over > 0, high, price)
-        step = price + over / (roots * (1.0 - roots) / spread).sum(axis=1, keepdims=True)
-        between = np.where(np.isfinite(low + high), 0.5 * (low + high), 2.0 * price + np.sign(over))
-        price = np.where((step > low) & (step < high), step, between)
+        low, high = np.where(excess > 0, multiplier, low), np.where(excess > 0, high, multiplier)
+        newton = multiplier + excess / (roots * (1.0 - roots) / root).sum(axis=1, keepdims=True)
+        middle, outward = 0.5 * (low + high), 2.0 * multiplier + np.sign(excess)
+        bisected = np.where(np.isfinite(low + high), middle, outward)
+        multiplier = np.where((newton > low) & (newton < high), newton, bisected)
     return np.asarray(roots / roots.sum(axis=1, keepdims=True))
 
 
-def _root(one: Floats, price: Floats) -> tuple[Floats, Floats]:
-    """The root p in (0, 1) of a p^2 - (1 + a) p + r = 0, and the root of its discriminant."""
-    near = 1.0 + price
-    spread = np.sqrt(near**2 - 4.0 * price * one)
+def _quadratic_root(positive: Floats, multiplier: Floats) -> tuple[Floats, Floats]:
+    """Return the root p in (0, 1) of `a p^2 - (1 + a) p + r = 0`, and sqrt((1 + a)^2 - 4 a r).
+
+    `positive` holds r, `multiplier` holds a.
+    """
+    linear = 1.0 + multiplier
+    root = np.sqrt(linear**2 - 4.0 * multiplier * positive)
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = (near - spread) / (2.0 * price)  # where 1 + a < 0, and the other would cancel
-        return np.where(near < 0, low, 2.0 * one / (near + spread)), spread
+        low = (linear - root) / (2.0 * multiplier)  # for 1 + a < 0; else the form below is accurate
+        return np.where(linear < 0, low, 2.0 * positive / (linear + root)), root
 
 
 # --- codes ---------------------------------------------------------------------------------------
 
 
 class _CouplingObjective(Protocol):
-    """What p of n rows is to make large."""
+    """Concave function of the class probabilities p of n rows, to be maximised."""
 
     @property
-    def centred(self) -> float:
-        """p z in the end."""
+    def final_product(self) -> float:
+        """Value mu of the products p_k z_k at which the iteration ends."""
         ...
 
-    def at(self, p: Floats) -> tuple[Floats, Floats]:
-        """Slope (n, K), and curvature (n, K, K) turned positive."""
+    def derivatives(self, p: Floats) -> tuple[Floats, Floats]:
+        """Return the slope (n, K) and the negative of the curvature (n, K, K)."""
         ...
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _CouplingObjective:
-        """Of some rows."""
+    def select(self, rows: npt.NDArray[np.bool_]) -> _CouplingObjective:
+        """Return the objective of the selected rows."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
-    """sum_m r log q+ + (1 - r) log q-, where q+ and q- sum to one."""
+    """Bradley-Terry log likelihood sum_m r log q+ + (1 - r) log q-, for codes without zeros."""
 
-    one: Floats  # (n, M) r
-    plus: Floats  # (K, M)
-    products: Floats  # (M, K, K) of the entries of each column
-    centred: float = 1e-10
+    positive: Floats  # (n, M) r
+    plus: Floats  # (K, M) 1 where a class is on the positive side, else 0
+    products: Floats  # (M, K, K) products of the entries of each column of `plus`
+    final_product: float = 1e-10
 
     @classmethod
-    def of(cls, one: Floats, signs: Signs) -> _Likelihood:
+    def create(cls, positive: Floats, signs: Signs) -> _Likelihood:
         plus = (signs == 1).astype(np.float64)
-        return cls(one, plus, np.einsum("jm,km->mjk", plus, plus))
+        return cls(positive, plus, np.einsum("jm,km->mjk", plus, plus))
 
-    def at(self, p: Floats) -> tuple[Floats, Floats]:
-        # a step that keeps the sum changes q- by as much as q+, the other way
-        up = np.dot(p, self.plus)
-        down = np.dot(p, 1.0 - self.plus)
-        pull, push = self.one / up, (1.0 - self.one) / down
-        slope = np.dot(pull, self.plus.T) + np.dot(push, 1.0 - self.plus.T)
-        return slope, np.tensordot(pull / up + push / down, self.products, axes=1)
+    def derivatives(self, p: Floats) -> tuple[Floats, Floats]:
+        # A step that preserves the sum of p changes q- by the negative of its change of q+.
+        q_plus = np.dot(p, self.plus)
+        q_minus = np.dot(p, 1.0 - self.plus)
+        to_plus, to_minus = self.positive / q_plus, (1.0 - self.positive) / q_minus
+        slope = np.dot(to_plus, self.plus.T) + np.dot(to_minus, 1.0 - self.plus.T)
+        weights = to_plus / q_plus + to_minus / q_minus
+        return slope, np.tensordot(weights, self.products, axes=1)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _Likelihood:
-        return replace(self, one=self.one[rows])
+    def select(self, rows: npt.NDArray[np.bool_]) -> _Likelihood:
+        return replace(self, positive=self.positive[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Squares:
-    """- sum_m ((1 - r) q+ - r q-)^2 / 2 = - p' Q p / 2."""
+    """Negative sum of squares - sum_m ((1 - r) q+ - r q-)^2 / 2 = - p' Q p / 2, with zeros."""
 
     square: Floats  # (n, K, K) Q
-    centred: float = 1e-18
+    final_product: float = 1e-18
 
     @classmethod
-    def of(cls, one: Floats, signs: Signs) -> _Squares:
+    def create(cls, positive: Floats, signs: Signs) -> _Squares:
         plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
         sides = (plus, plus), (minus, minus), (plus, minus), (minus, plus)
         products = np.concatenate([np.einsum("jm,km->mjk", a, b) for a, b in sides])
-        across = -one * (1.0 - one)
-        shares = np.hstack([(1.0 - one) ** 2, one**2, across, across])
-        return cls(np.tensordot(shares, products, axes=1))
+        cross = -positive * (1.0 - positive)
+        weights = np.hstack([(1.0 - positive) ** 2, positive**2, cross, cross])
+        return cls(np.tensordot(weights, products, axes=1))
 
-    def at(self, p: Floats) -> tuple[Floats, Floats]:
-        return -np.matvec(self.square, p), self.square + 1.0  # no step changes the sum
+    def derivatives(self, p: Floats) -> tuple[Floats, Floats]:
+        return -np.matvec(self.square, p), self.square + 1.0  # steps preserve the sum
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _Squares:
+    def select(self, rows: npt.NDArray[np.bool_]) -> _Squares:
         return replace(self, square=self.square[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _InteriorState:
-    """Where n rows are: p > 0 of sum one, and the price z > 0 of keeping it so."""
+    """Iterate of the interior-point method: p > 0 with sum one, and multipliers z > 0 of p >= 0."""
 
     p: Floats  # (n, K)
     z: Floats  # (n, K)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _InteriorState:
+    def select(self, rows: npt.NDArray[np.bool_]) -> _InteriorState:
         return _InteriorState(self.p[rows], self.z[rows])
 
-    def step(self, fit: _CouplingObjective) -> tuple[_InteriorState, Floats]:
-        """A Newton step toward a tenth of the present p z, and how far it goes, (n,)."""
+    def step(self, objective: _CouplingObjective) -> tuple[_InteriorState, Floats]:
+        """Return the next iterate, and for each row the length of the step, (n,).
+
+        The Newton step aims at products p z of a tenth of their current mean. The length is
+        infinite for rows whose products are still to decrease.
+        """
         p, z = self.p, self.z
-        mu = np.maximum(0.1 * (p * z).mean(axis=1, keepdims=True), fit.centred)
-        slope, curve = fit.at(p)
-        dp = _newton(curve, slope + mu / p, z / p)
+        mu = np.maximum(0.1 * (p * z).mean(axis=1, keepdims=True), objective.final_product)
+        slope, curvature = objective.derivatives(p)
+        dp = _newton_step(curvature, slope + mu / p, z / p)
         dz = mu / p - z - z / p * dp
-        went = np.abs(dp).max(axis=1)
-        p = p + _within(p, dp) * dp
-        moved = replace(self, p=p / p.sum(axis=1, keepdims=True), z=z + _within(z, dz) * dz)
-        return moved, np.where(mu[:, 0] > fit.centred, np.inf, went)
+        length = np.abs(dp).max(axis=1)
+        p = p + _step_share(p, dp) * dp
+        state = _InteriorState(p / p.sum(axis=1, keepdims=True), z + _step_share(z, dz) * dz)
+        return state, np.where(mu[:, 0] > objective.final_product, np.inf, length)
 
 
-def _newton(curve: Floats, uphill: Floats, price: Floats) -> Floats:
-    """(n, K) the step of sum zero to where slope, curvature and the price of p > 0 balance."""
-    k = np.arange(uphill.shape[1])
-    curve[:, k, k] += price
-    wanted = np.stack([uphill, np.ones_like(uphill)], axis=-1)
-    ahead, level = np.moveaxis(np.linalg.solve(curve, wanted), -1, 0)
-    fall = ahead.sum(axis=1, keepdims=True) / level.sum(axis=1, keepdims=True)
-    return np.asarray(ahead - fall * level)
+def _newton_step(curvature: Floats, gradient: Floats, barrier: Floats) -> Floats:
+    """Return the (n, K) Newton steps, each with sum zero.
+
+    `barrier` is added to the diagonal of the curvature, in place.
+    """
+    k = np.arange(gradient.shape[1])
+    curvature[:, k, k] += barrier
+    rhs = np.stack([gradient, np.ones_like(gradient)], axis=-1)
+    step, ones_solution = np.moveaxis(np.linalg.solve(curvature, rhs), -1, 0)
+    multiplier = step.sum(axis=1, keepdims=True) / ones_solution.sum(axis=1, keepdims=True)
+    return np.asarray(step - multiplier * ones_solution)
 
 
-def _within(value: Floats, change: Floats) -> Floats:
-    """(n, 1) the share of a change that keeps values positive."""
+def _step_share(value: Floats, change: Floats) -> Floats:
+    """Return the (n, 1) step lengths: at most 1, and such that all values stay positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.where(change < 0, -value / change, np.inf).min(axis=1, keepdims=True)
-    return np.asarray(np.minimum(0.99 * most, 1.0))
+        limit = np.where(change < 0, -value / change, np.inf).min(axis=1, keepdims=True)
+    return np.asarray(np.minimum(0.99 * limit, 1.0))
 
 
-def _sides(one: Floats, signs: Signs) -> Floats:
-    """The best p of each row."""
-    n, K = len(one), len(signs)
-    fit: _CouplingObjective = _Likelihood.of(one, signs) if signs.all() else _Squares.of(one, signs)
-    probabilities, rows, went = np.empty((n, K)), np.arange(n), np.full(n, np.inf)
+def _couple_code(positive: Floats, signs: Signs) -> Floats:
+    """Return the (n, K) coupled probabilities of a code, by the interior-point method."""
+    n, K = len(positive), len(signs)
+    objective: _CouplingObjective = (
+        _Likelihood.create(positive, signs) if signs.all() else _Squares.create(positive, signs)
+    )
+    probabilities, rows, change = np.empty((n, K)), np.arange(n), np.full(n, np.inf)
     state = _InteriorState(np.full((n, K), 1.0 / K), np.full((n, K), float(signs.shape[1])))
     for _ in range(_STEPS):
-        state, went = state.step(fit)
+        state, change = state.step(objective)
         probabilities[rows] = state.p
-        left = went > _TOLERANCE
-        if not left.any():
+        unfinished = change > _TOLERANCE
+        if not unfinished.any():
             return probabilities
-        if not left.all():
-            rows, state, fit = rows[left], state.take(left), fit.take(left)
-    worst = float(np.nanmax(went))
-    if worst > _ENOUGH:
+        if not unfinished.all():
+            rows, state = rows[unfinished], state.select(unfinished)
+            objective = objective.select(unfinished)
+    worst = float(np.nanmax(change))
+    if worst > _NEGLIGIBLE:
         warn(CouplingWarning.of(len(rows), n, _STEPS, worst))
     return probabilities
 
@@ -256,90 +284,99 @@ DECODINGS: tuple[Decoding, ...] = ("hamming", "euclidean", "loss")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ambiguity:
-    """How many classes claim each row, and where the nearest code word is not the only one."""
+    """How many classes the code word of each row fits, and whether the nearest class is unique."""
 
-    claims: npt.NDArray[np.intp]  # (n,) classes that say yes, or whose code word it is
-    tied: npt.NDArray[np.bool_]  # (n,) whether several classes are nearest, counting signs alone
+    claims: npt.NDArray[np.intp]  # (n,) number of classes that the code word fits
+    tied: npt.NDArray[np.bool_]  # (n,) whether several classes are nearest in Hamming distance
 
     @property
     def none(self) -> float:
-        """Share of rows that no class claims."""
+        """Share of rows whose code word fits no class."""
         return float((self.claims == 0).mean())
 
     @property
     def several(self) -> float:
-        """Share of rows that more than one class claims."""
+        """Share of rows whose code word fits more than one class."""
         return float((self.claims > 1).mean())
 
     @property
     def tie(self) -> float:
-        """Share of rows that signs alone cannot decide."""
+        """Share of rows with several nearest classes in Hamming distance."""
         return float(self.tied.mean())
 
     def __repr__(self) -> str:
-        """One line: the shares."""
+        """Return the three shares in one line."""
         return (
             f"Ambiguity({len(self.claims)} rows: none says yes {self.none:.2%}, "
             f"several {self.several:.2%}, tied {self.tie:.2%})"
         )
 
 
-def hamming_scores(said: Floats, signs: Signs) -> Floats:
-    """(n, K) less the number of classifiers that say otherwise, and a little for confidence.
+def hamming_scores(outputs: Floats, signs: Signs) -> Floats:
+    """Return the (n, K) negative Hamming distances, plus a small term that breaks ties.
 
-    Lecture 5, figure 3.5: one of five classifiers errs, and the word still is that of class 2.
+    The term is proportional to the confidence sum_m f_m signs[k, m]. In the example (lecture 5,
+    figure 3.5) one of five classifiers errs, and class 2 is still predicted.
 
     >>> signs = [[-1, 1, -1, 1, 1], [1, -1, -1, 1, -1], [-1, 1, 1, -1, 1], [-1, -1, 1, 1, -1]]
     >>> word = np.array([[-1.0, -1.0, 1.0, -1.0, 1.0]])
     >>> hamming_scores(word, np.array(signs)).round().tolist()
     [[-3.0, -4.0, -1.0, -2.0]]
     """
-    real = signs.T.astype(np.float64)
-    scores = np.dot(np.sign(said), real)
+    columns = signs.T.astype(np.float64)
+    scores = np.dot(np.sign(outputs), columns)
     scores -= signs.shape[1]
     scores /= 2
-    sure = np.dot(said, real)
-    most = np.abs(sure).max(axis=1, keepdims=True)
-    scores += sure / (6.0 * np.where(most > 0, most, 1.0))  # less than half of the least step
+    confidence = np.dot(outputs, columns)
+    largest = np.abs(confidence).max(axis=1, keepdims=True)
+    # Distances that differ do so by 1/2 or more; the added terms differ by at most 1/3.
+    scores += confidence / (6.0 * np.where(largest > 0, largest, 1.0))
     return np.asarray(scores)
 
 
 def euclidean_scores(word: Floats, signs: Signs) -> Floats:
-    """(n, K) less the distance of words in [-1, 1] from those of the classes."""
-    real = signs.T.astype(np.float64)
-    squares = (word**2).sum(axis=1)[:, None] - 2 * np.dot(word, real) + (real**2).sum(axis=0)
+    """Return the (n, K) negative Euclidean distances of words from the signs of each class.
+
+    `word` (n, M) has entries in [-1, 1].
+    """
+    columns = signs.T.astype(np.float64)
+    squares = (word**2).sum(axis=1)[:, None] - 2 * np.dot(word, columns) + (columns**2).sum(axis=0)
     return np.asarray(-np.sqrt(np.maximum(squares, 0.0)))
 
 
-def loss_scores(said: Floats, signs: Signs, *, logistic: bool) -> Floats:
-    """(n, K) less the sum of losses, up to what is common to all classes.
+def loss_scores(outputs: Floats, signs: Signs, *, logistic: bool) -> Floats:
+    """Return the (n, K) negative losses, up to a term common to all classes.
 
-    log(1 + exp -z s) = log(2 cosh z/2) - z s / 2, so that without zeros only z s counts: then
-    linear members make a linear rule.
+    The logistic loss is log(1 + exp -z s) = log(2 cosh z/2) - z s / 2 for s = +-1. So in a code
+    without zeros only z s / 2 depends on the class, and linear two-class rules give a linear rule.
     """
     if logistic:
-        return _by_logistic(said, signs)
+        return _logistic_scores(outputs, signs)
     plus, minus = ((signs == side).T.astype(np.float64) for side in (1, -1))
-    scores = np.dot(np.maximum(0.0, 1.0 - said), plus)
-    scores += np.dot(np.maximum(0.0, 1.0 + said), minus)
+    scores = np.dot(np.maximum(0.0, 1.0 - outputs), plus)
+    scores += np.dot(np.maximum(0.0, 1.0 + outputs), minus)
     return np.asarray(-scores - (signs == 0).sum(axis=1))
 
 
-def _by_logistic(said: Floats, signs: Signs) -> Floats:
-    scores = np.dot(0.5 * said, signs.T.astype(np.float64))
+def _logistic_scores(outputs: Floats, signs: Signs) -> Floats:
+    scores = np.dot(0.5 * outputs, signs.T.astype(np.float64))
     if signs.all():
         return np.asarray(scores)
-    even = np.abs(said)
-    even = 0.5 * even + np.log1p(np.exp(-even))
-    scores -= np.dot(even, np.abs(signs).T.astype(np.float64))
+    symmetric = np.abs(outputs)
+    symmetric = 0.5 * symmetric + np.log1p(np.exp(-symmetric))
+    scores -= np.dot(symmetric, np.abs(signs).T.astype(np.float64))
     return np.asarray(scores - (signs == 0).sum(axis=1) * np.log(2.0))
 
 
-def measure_ambiguity(said: Floats, signs: Signs, *, rest: bool) -> Ambiguity:
-    """Who claims rows: those that say yes (one against the `rest`), or those whose word it is."""
-    real = signs.T.astype(np.float64)
-    agree = np.dot(np.sign(said), real)
-    apart = np.abs(signs).sum(axis=1) - agree  # twice as many as say otherwise
-    yes = said > 0 if rest else apart == 0
+def measure_ambiguity(outputs: Floats, signs: Signs, *, rest: bool) -> Ambiguity:
+    """Return how many classes the code word of each row fits, and which rows are tied.
+
+    With `rest` (one-vs-rest) a row fits each class whose classifier is positive. Otherwise it fits
+    each class whose signs equal the code word in all columns that do not leave out the class.
+    """
+    columns = signs.T.astype(np.float64)
+    agree = np.dot(np.sign(outputs), columns)
+    disagreement = np.abs(signs).sum(axis=1) - agree  # twice the number of disagreeing columns
+    claims = outputs > 0 if rest else disagreement == 0
     nearest = agree == agree.max(axis=1, keepdims=True)
-    return Ambiguity(yes.sum(axis=1), nearest.sum(axis=1) > 1)
+    return Ambiguity(claims.sum(axis=1), nearest.sum(axis=1) > 1)

@@ -1,6 +1,7 @@
-"""Figures by matplotlib (extra `plot`), one family a file; each function returns the Axes.
+"""Plots with matplotlib (extra `plot`); each function returns the Axes.
 
-Nothing here fits or measures: models, assessments and curves come in ready, and are asked. Models
-are known by what they can do (`predict`, `decide`, `transform`, ...), so that anybody's will do.
-Matplotlib is imported when a figure is drawn, and pyplot only where no Axes are handed in.
+Plots are drawn from fitted models, assessments and curves; they neither fit nor measure anything.
+Models need only the methods that a plot calls (`predict`, `decide`, `transform`, ...), so models of
+other libraries work too.
+Matplotlib is imported when a plot is drawn, and pyplot only if no Axes are given.
 """

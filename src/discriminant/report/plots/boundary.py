@@ -1,13 +1,14 @@
-"""Decision regions and boundaries of any classifier over two features.
+"""Decision boundaries and regions of any classifier over two features.
 
 The classifier predicts at the nodes of a grid. Where two neighbours differ, a boundary crosses the
 edge between them; bisection locates it:
 
-    24 bisections locate a crossing to within 2^-24 of the edge, for any classifier: only decisions
-    are used, not scores, so that costs, thresholds and votes have their own boundaries.
+    24 bisections locate a crossing to within 2^-24 of the length of the edge. Only decisions are
+    used, not scores, so this works for any classifier, and costs, thresholds and votes are
+    taken into account.
 
-In each cell the crossings of its edges are joined: two by a line, more by lines to their centre,
-where three regions meet.
+In each cell of the grid the crossings on its edges are joined. Two crossings are joined by a line;
+more than two, where three or more regions meet, by lines to their centre.
 """
 
 from __future__ import annotations
@@ -36,24 +37,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Decide = Callable[[Floats], npt.NDArray[np.intp]]  # of (m, 2) points, (m,) places of actions
-Window = Sequence[tuple[float, float]]  # least and largest along x, and along y
-_HALVINGS = 24
+# function from (m, 2) points to (m,) indices of actions
+Decide = Callable[[Floats], npt.NDArray[np.intp]]
+Window = Sequence[tuple[float, float]]  # limits of x, limits of y
+_BISECTIONS = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regions:
-    """Decisions over a window."""
+    """Decisions over a window of the plane, with their boundaries."""
 
-    x: Floats  # (g,) of the nodes
-    y: Floats  # (g,)
-    codes: npt.NDArray[np.intp]  # (g, g) place of the action at (x[j], y[i])
-    crossings: Floats  # (c, 2) where a border crosses an edge of the grid
-    borders: Floats  # (s, 2, 2) pieces of borders, from point to point
+    x: Floats  # (g,) x of the nodes
+    y: Floats  # (g,) y of the nodes
+    codes: npt.NDArray[np.intp]  # (g, g) index of the action at (x[j], y[i])
+    crossings: Floats  # (c, 2) points where a boundary crosses an edge of the grid
+    borders: Floats  # (s, 2, 2) segments of the boundaries, two points each
 
     @classmethod
     def of(cls, decide: Decide, window: Window, *, nodes: int) -> Regions:
-        """Evaluate the decisions over a window."""
+        """Evaluate the decisions at the nodes of a grid over a window."""
         x, y = (np.linspace(*ends, nodes) for ends in window)
         grid = np.stack(np.meshgrid(x, y), axis=-1)  # (g, g, 2)
         codes = decide(grid.reshape(-1, 2)).reshape(nodes, nodes)
@@ -71,11 +73,14 @@ class Regions:
 
 
 def bisect_edges(decide: Decide, start: Floats, stop: Floats, own: npt.NDArray[np.intp]) -> Floats:
-    """Return the (c, 2) points between `start` and `stop` where the decision changes."""
+    """Return the (c, 2) points between `start` and `stop` at which the decision changes.
+
+    `own` are the decisions at `start`.
+    """
     if not len(start):
         return start
     low, high = np.zeros(len(start)), np.ones(len(start))
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         same = decide(start + middle[:, None] * (stop - start)) == own
         low, high = np.where(same, middle, low), np.where(same, high, middle)
@@ -85,68 +90,72 @@ def bisect_edges(decide: Decide, start: Floats, stop: Floats, own: npt.NDArray[n
 def _join_crossings(
     crossings: Floats, across: npt.NDArray[np.bool_], up: npt.NDArray[np.bool_]
 ) -> Floats:
-    """Return the (s, 2, 2) segments that join the crossings of each cell."""
+    """Return the (s, 2, 2) segments that join the crossings on the edges of each cell."""
     number = np.full(across.shape, -1), np.full(up.shape, -1)
     number[0][across] = np.arange(across.sum())
     number[1][up] = across.sum() + np.arange(up.sum())
-    sides = np.stack(  # (g-1, g-1, 4) the crossing on each side of a cell, -1 for none
+    sides = np.stack(  # (g-1, g-1, 4) index of the crossing on each side of a cell, or -1
         [number[0][:-1], number[0][1:], number[1][:, :-1], number[1][:, 1:]], axis=-1
     ).reshape(-1, 4)
-    found = (sides >= 0).sum(axis=1)
-    two = sides[found == 2]
+    n_crossings = (sides >= 0).sum(axis=1)
+    two = sides[n_crossings == 2]
     pairs = crossings[two[two >= 0].reshape(-1, 2)]
-    more = sides[found > 2]
-    spokes = [_to_middle(crossings[cell[cell >= 0]]) for cell in more]
+    spokes = []
+    for cell in sides[n_crossings > 2]:
+        points = crossings[cell[cell >= 0]]
+        centre = np.broadcast_to(points.mean(axis=0), points.shape)
+        spokes.append(np.stack([points, centre], axis=1))
     return np.concatenate([pairs.reshape(-1, 2, 2), *spokes])
 
 
-def _to_middle(points: Floats) -> Floats:
-    return np.stack([points, np.broadcast_to(points.mean(axis=0), points.shape)], axis=1)
-
-
-def places(said: npt.NDArray[np.object_], actions: list[Hashable]) -> npt.NDArray[np.intp]:
-    """Return the (m,) index of each action in `actions`; new actions are appended."""
-    known = {action: place for place, action in enumerate(actions)}
-    for action in dict.fromkeys(said.tolist()):
+def action_indices(
+    decisions: npt.NDArray[np.object_], actions: list[Hashable]
+) -> npt.NDArray[np.intp]:
+    """Return the index of each decision in `actions`, (m,); new decisions are appended to it."""
+    known = {action: index for index, action in enumerate(actions)}
+    for action in dict.fromkeys(decisions.tolist()):
         if action not in known:
             known[action] = len(actions)
             actions.append(action)
-    return np.fromiter((known[action] for action in said.tolist()), np.intp, len(said))
+    return np.fromiter((known[action] for action in decisions.tolist()), np.intp, len(decisions))
 
 
-def chain_segments(pieces: Floats) -> list[Floats]:
-    """Join segments to lines that end only at branch points.
+def chain_segments(segments: Floats) -> list[Floats]:
+    """Join segments to lines; a line ends at a branch point or a free end.
 
     >>> [line.tolist() for line in chain_segments(np.array([[[0, 0], [1, 1]], [[2, 0], [1, 1]]]))]
     [[[0, 0], [1, 1], [2, 0]]]
     """
-    points, ends = np.unique(pieces.reshape(-1, 2), axis=0, return_inverse=True)
+    points, ends = np.unique(segments.reshape(-1, 2), axis=0, return_inverse=True)
     ends = ends.reshape(-1, 2)
-    at: list[set[int]] = [set() for _ in points]
-    for piece, (a, b) in enumerate(ends.tolist()):
-        at[a].add(piece)
-        at[b].add(piece)
-    forks = [p for p, here in enumerate(at) if len(here) != 2]
+    unused: list[set[int]] = [set() for _ in points]  # segments that end at each point
+    for segment, (a, b) in enumerate(ends.tolist()):
+        unused[a].add(segment)
+        unused[b].add(segment)
+    branches = [point for point, own in enumerate(unused) if len(own) != 2]
     lines = []
-    for start in (*forks, *range(len(points))):  # open lines first; then whatever is left is round
-        while at[start]:
-            lines.append(points[_walk(start, ends, at, set(forks))])
+    # open lines first; what remains are closed lines
+    for start in (*branches, *range(len(points))):
+        while unused[start]:
+            lines.append(points[_follow(start, ends, unused, set(branches))])
     return lines
 
 
-def _walk(start: int, ends: npt.NDArray[Any], at: list[set[int]], forks: set[int]) -> list[int]:
+def _follow(
+    start: int, ends: npt.NDArray[Any], unused: list[set[int]], branches: set[int]
+) -> list[int]:
     """Return the points from `start` to the next branch point; used segments are removed."""
-    way = [start]
-    while at[way[-1]] and (len(way) == 1 or way[-1] not in forks):
-        piece = min(at[way[-1]])
-        a, b = ends[piece].tolist()
-        at[a].discard(piece)
-        at[b].discard(piece)
-        way.append(b if a == way[-1] else a)
-    return way
+    line = [start]
+    while unused[line[-1]] and (len(line) == 1 or line[-1] not in branches):
+        segment = min(unused[line[-1]])
+        a, b = ends[segment].tolist()
+        unused[a].discard(segment)
+        unused[b].discard(segment)
+        line.append(b if a == line[-1] else a)
+    return line
 
 
-_CELLS = 1 << 22  # numbers of rows asked about at a time
+_CELLS = 1 << 22  # numbers passed to the model at a time
 _HATCHES = {REJECT: "////", OUTLIER: "...."}
 
 
@@ -167,24 +176,25 @@ def plot_boundary(
     Parameters
     ----------
     model
-        A fitted classifier. One that has `decide`, as `Decision`, shows the regions where it
-        rejects (hatched) and its other actions too.
+        A fitted classifier. If it has a method `decide`, as `Decision` has, the rejected regions
+        (hatched) and the regions of other actions are shown too.
     X, y
         Rows and their labels.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     features
-        The two that make the axes, by place or by name. Where there are more, all others stay at
-        their mean (what is no number at its most frequent value), and the title says so: rows
-        may then lie in a region that is not theirs.
+        Positions or names of the two features on the axes. All others are fixed at their mean
+        (categories at their most frequent value), as the title states. Rows may then lie in the
+        region of a class other than their predicted class.
     window
-        ((least, largest) along x, the same along y) to be shown; None: as far as the rows go.
+        Limits ((low, high), (low, high)) of x and y (default: the range of the rows).
     nodes
-        The grid is nodes x nodes. Borders are exact where they cross it.
+        Number of nodes of the grid along each axis. Boundaries are exact where they cross a line of
+        the grid.
     most
-        Rows drawn; of more, as many are drawn at random.
+        Largest number of rows shown; more are sampled at random.
     title
-        None: in a few words what is shown.
+        Title of the plot (default: a short description).
 
     Examples
     --------
@@ -207,14 +217,14 @@ def plot_boundary(
     draw_borders(canvas, regions.lines())
     marks = draw_rows(canvas, plane.points, codes, labels, most=most)
     if title is None:
-        title = f"What {model_words(model)} decides{held_words(plane)}"
+        title = f"Decision regions of {model_words(model)}{fixed_words(plane)}"
     canvas.name(title=title, x=plane.labels[0], y=plane.labels[1])
     canvas.legend([*(marks | {a: p for a, p in patches.items() if a not in marks}).values()])
     return canvas.ax
 
 
 def plane_of(model: Any, X: Any, features: Sequence[Any], figure: str) -> Plane:
-    """Return two features of the rows; raise an error if that is not possible."""
+    """Return the rows in the plane of two features; raise an error if that is not possible."""
     names = getattr(model, "feature_names_in_", None)
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     width = shape[1] if len(shape) == 2 else 0
@@ -227,7 +237,7 @@ def plane_of(model: Any, X: Any, features: Sequence[Any], figure: str) -> Plane:
 
 
 def known_labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes]:
-    """Return the classes of the model and of the rows, and the code of each row."""
+    """Return the classes of the model and of the rows, and the class code of each row."""
     own, codes = encode_labels(y)
     if len(codes) != rows:
         raise ShapeError.of_lengths("y", len(codes), rows)
@@ -235,13 +245,13 @@ def known_labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes]:
     return labels, encode_known_labels(own[codes], labels)
 
 
-def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
-    """Return a function from points to indices of decisions in `actions`."""
+def decision_function(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
+    """Return a function from points to the indices, in `actions`, of the decisions there."""
     step = max(_CELLS // len(plane.names), 1)
 
     def decide(points: Floats) -> npt.NDArray[np.intp]:
         parts = [
-            places(decisions_of(model, plane.rows(points[lo : lo + step]))[0], actions)
+            action_indices(decisions_of(model, plane.rows(points[lo : lo + step]))[0], actions)
             for lo in range(0, len(points), step)
         ]
         return np.concatenate(parts)
@@ -252,9 +262,12 @@ def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
 def regions_of(
     model: Any, plane: Plane, *, nodes: int, window: Window | None = None
 ) -> tuple[Regions, list[Hashable]]:
-    """Return the regions over a window (default: that of the rows) and the actions."""
+    """Return the regions over a window, and the actions.
+
+    The default window is the range of the rows.
+    """
     actions: list[Hashable] = np.asarray(model.classes_).tolist()
-    decide = decided_over(model, plane, actions)
+    decide = decision_function(model, plane, actions)
     return Regions.of(decide, window or plane.window(), nodes=nodes), actions
 
 
@@ -268,17 +281,17 @@ def draw_borders(canvas: Canvas, lines: list[Floats], **style: Any) -> Any:
         "capstyle": "round",
         "zorder": 2.5,
     } | style
-    found = LineCollection(lines, **look)
-    canvas.ax.add_collection(found, autolim=False)
-    return found
+    collection = LineCollection(lines, **look)
+    canvas.ax.add_collection(collection, autolim=False)
+    return collection
 
 
 def draw_rows(
     canvas: Canvas, points: Floats, codes: Codes, labels: Labels, *, most: int
 ) -> dict[Hashable, Any]:
     """Draw the rows of each class."""
-    some = some_rows(len(points), most)
-    points, codes = points[some], codes[some]
+    sample = sample_rows(len(points), most)
+    points, codes = points[sample], codes[sample]
     return {
         label: canvas.rows(points[codes == k], k, str(label))
         for k, label in enumerate(labels.tolist())
@@ -286,19 +299,20 @@ def draw_rows(
     }
 
 
-def some_rows(rows: int, most: int) -> npt.NDArray[np.intp]:
+def sample_rows(rows: int, most: int) -> npt.NDArray[np.intp]:
     """Return the numbers of all rows, or of a reproducible random sample."""
     if rows <= most:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def held_words(plane: Plane) -> str:
-    """Return the part of the title that names fixed features."""
-    if not plane.held:
+def fixed_words(plane: Plane) -> str:
+    """Return the part of the title that states which features are fixed."""
+    n = plane.n_fixed
+    if not n:
         return ""
-    mode = " or the most frequent value" if plane.holds_words else ""
-    return f"\n({plane.held} other feature{'s' * (plane.held > 1)} held at the mean{mode})"
+    mode = " or the most frequent value" if plane.fixes_categories else ""
+    return f"\n({n} other feature{'s' * (n > 1)} held at the mean{mode})"
 
 
 def _draw_regions(
@@ -308,12 +322,17 @@ def _draw_regions(
     from matplotlib.colors import ListedColormap, to_rgba
     from matplotlib.patches import Patch
 
-    washes = [_wash(canvas, action, shown) for action in actions]
+    shades = [
+        to_rgba(canvas.ink, 0.08)
+        if isinstance(action, Verdict)
+        else to_rgba(canvas.colour(shown.index(action)), 0.2)
+        for action in actions
+    ]
     canvas.ax.imshow(
         regions.codes,
         origin="lower",
-        extent=_half_cell_out(regions),
-        cmap=ListedColormap(washes),
+        extent=_image_extent(regions),
+        cmap=ListedColormap(shades),
         vmin=-0.5,
         vmax=len(actions) - 0.5,
         aspect="auto",
@@ -322,37 +341,23 @@ def _draw_regions(
     )
     canvas.ax.set_xlim(*regions.x[[0, -1]])
     canvas.ax.set_ylim(*regions.y[[0, -1]])
-    found = {}
-    for place in np.unique(regions.codes).tolist():
-        action = actions[place]
-        look = {"facecolor": washes[place], "label": action_words(action)}
+    patches = {}
+    for code in np.unique(regions.codes).tolist():
+        action = actions[code]
+        look = {"facecolor": shades[code], "label": action_words(action)}
         if isinstance(action, Verdict):
-            _hatch(canvas, regions, place, _HATCHES[action])
-            look |= {"hatch": _HATCHES[action], "edgecolor": to_rgba(canvas.ink, 0.5)}
-        found[action] = Patch(**look)
-    return found
+            hatch = _HATCHES[action]
+            inside = (regions.codes == code).astype(float)
+            style: dict[str, Any] = {"colors": "none", "hatches": [hatch], "zorder": 0.5}
+            area = canvas.ax.contourf(regions.x, regions.y, inside, levels=[0.5, 1.5], **style)
+            area.set_edgecolor(to_rgba(canvas.ink, 0.35))
+            area.set_linewidth(0.0)
+            look |= {"hatch": hatch, "edgecolor": to_rgba(canvas.ink, 0.5)}
+        patches[action] = Patch(**look)
+    return patches
 
 
-def _wash(canvas: Canvas, action: Hashable, shown: list[Hashable]) -> Any:
-    from matplotlib.colors import to_rgba
-
-    if isinstance(action, Verdict):
-        return to_rgba(canvas.ink, 0.08)
-    return to_rgba(canvas.colour(shown.index(action)), 0.2)
-
-
-def _hatch(canvas: Canvas, regions: Regions, place: int, hatch: str) -> None:
-    from matplotlib.colors import to_rgba
-
-    here = (regions.codes == place).astype(float)
-    found = canvas.ax.contourf(
-        regions.x, regions.y, here, levels=[0.5, 1.5], colors="none", hatches=[hatch], zorder=0.5
-    )
-    found.set_edgecolor(to_rgba(canvas.ink, 0.35))
-    found.set_linewidth(0.0)
-
-
-def _half_cell_out(regions: Regions) -> tuple[float, float, float, float]:
+def _image_extent(regions: Regions) -> tuple[float, float, float, float]:
     """Return the image extent that centres each pixel on its node."""
     dx, dy = (0.5 * float(axis[1] - axis[0]) for axis in (regions.x, regions.y))
     return (

@@ -1,13 +1,11 @@
-"""Shared elements of all plots: axes, colours and markers, and planes of features.
+"""Canvas of a plot: axes, colours and markers; and planes in which some features vary.
 
-Colours are those of the report's page, told apart by colour-blind readers too, in two sets: one for
-light paper, one for dark. Which of them is asked of the Axes themselves, as is the colour of text
-("ink"), so that any style of matplotlib will do. Classes differ by their marks as well.
+Colours are those of the report page, which colour-blind readers can distinguish, in one set for
+light and one for dark backgrounds. The background and the colour of text ("ink") are taken from the
+Axes, so that any matplotlib style works. Classes also differ by their markers.
 
-A few features out of many: rows as points, and points as rows again.
-
-A model asks for all its features. Where some of them make the axes, all others stay where they are
-in the middle: numbers at their mean, anything else at its most frequent value.
+A plane shows a few of the features of a model. The model needs all of them, so the others are
+fixed: numbers at their mean, anything else at its most frequent value.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Colour = Any  # whatever matplotlib takes for a colour
+Colour = Any  # any colour that matplotlib accepts
 
 LIGHT = (
     "#0a6ab5",
@@ -49,27 +47,29 @@ DARK = (
     "#b3bac5",
     "#ff8193",
 )
-MARKS = ("o", "s", "^", "D", "P", "v", "X", "p", "*")  # nine, so that eight colours go on
-_INSIDE = 4  # entries of a legend that finds room inside of the axes
-_ASIDE = 1.9  # inches that a legend beside them takes
+# nine markers, to be combined with eight colours
+MARKS = ("o", "s", "^", "D", "P", "v", "X", "p", "*")
+LINES = ("-", "--", "-.", ":")
+_INSIDE = 4  # largest number of entries of a legend inside the axes
+_LEGEND_WIDTH = 1.9  # width in inches of a legend beside the axes
 _WORDS = {REJECT: "rejected", OUTLIER: "outlier"}
 
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """Axes with colours and markers."""
+    """Axes with the colours and markers of classes."""
 
     ax: Axes
-    ink: Colour  # of text and lines that are no class's
-    paper: Colour  # behind it all
+    ink: Colour  # colour of text, and of lines that belong to no class
+    paper: Colour  # colour of the background
     colours: tuple[str, ...]
-    own: bool  # whether the figure is ours, to be made wider
+    own: bool  # whether the figure was created here, so that it may be widened
 
     @classmethod
     def of(cls, ax: Axes | None, *, size: tuple[float, float] = (6.0, 4.5)) -> Canvas:
         """Use the given Axes, or those of a new pyplot figure.
 
-        Called when all is worked out, so that an error leaves no empty figure behind.
+        Call it after all computations, so that an error leaves no empty figure behind.
         """
         check_matplotlib()
         from matplotlib.axes import Axes
@@ -90,7 +90,10 @@ class Canvas:
         return cls(ax, ax.xaxis.label.get_color(), paper, LIGHT if light else DARK, own)
 
     def colour(self, code: int) -> str:
-        """Return the colour of a class; the ninth repeats the first with another marker."""
+        """Return the colour of a class.
+
+        The ninth class has the colour of the first, but another marker.
+        """
         return self.colours[code % len(self.colours)]
 
     def mark(self, code: int) -> str:
@@ -98,7 +101,7 @@ class Canvas:
         return MARKS[code % len(MARKS)]
 
     def name(self, *, title: str | None, x: str, y: str) -> None:
-        """Set title and axis labels; without a title, an existing one stays."""
+        """Set the title and the axis labels; if `title` is empty, an existing title remains."""
         if title is not None:
             self.ax.set_title(title)
         self.ax.set_xlabel(x)
@@ -108,7 +111,8 @@ class Canvas:
         """Draw the legend, beside the axes if it is long."""
         if not handles:
             return
-        if not where and len(handles) > _INSIDE and not self.own:  # beside it may be others
+        # other axes may be beside this one
+        if not where and len(handles) > _INSIDE and not self.own:
             where = {"loc": "best", "fontsize": "small", "ncols": -(-len(handles) // 10)}
         if not where and len(handles) > _INSIDE:
             columns = -(-len(handles) // 16)
@@ -116,12 +120,11 @@ class Canvas:
             where["borderaxespad"] = 0.0
             figure = self.ax.get_figure(root=True)
             if figure is not None:
-                figure.set_figwidth(figure.get_figwidth() + columns * _ASIDE)
-        found = self.ax.legend(handles=list(handles), title=title, **where)
-        found.set_zorder(10)
+                figure.set_figwidth(figure.get_figwidth() + columns * _LEGEND_WIDTH)
+        self.ax.legend(handles=list(handles), title=title, **where).set_zorder(10)
 
     def rows(self, points: Floats, code: int, label: str, *, alpha: float = 0.9) -> Any:
-        """Draw the rows of one class, with an edge so that neighbours stay distinct."""
+        """Draw the rows of one class, with an edge around each so that neighbours stay distinct."""
         return self.ax.scatter(
             points[:, 0],
             points[:, 1],
@@ -142,7 +145,7 @@ def action_words(action: object) -> str:
 
 
 def model_words(model: Any) -> str:
-    """Return the name of a model, and of the model inside it.
+    """Return the name of a model, with the name of the model inside it.
 
     >>> from discriminant import LDA, Decision
     >>> model_words(Decision(LDA(), reject=0.1))
@@ -161,70 +164,84 @@ def check_matplotlib() -> None:
         raise LibraryMissingError.of("matplotlib", what="A figure", extra="plot") from None
 
 
-_EDGE = 0.06  # of the range of the rows, left free around them
+_MARGIN = 0.06  # margin around the rows, relative to their range
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
     """A plane (or line) on which some features vary and all others are fixed."""
 
-    names: tuple[str, ...]  # d: of all features
-    axes: tuple[int, ...]  # places of those that vary
-    points: Floats  # (n, len(axes)) the rows there
-    middle: Floats  # (d,) of an array: where the others stay
-    frame: Any  # the user's frame, as narwhals has it; None for an array
+    names: tuple[str, ...]  # names of all d features
+    axes: tuple[int, ...]  # indices of the features that vary
+    points: Floats  # (n, len(axes)) coordinates of the rows in the plane
+    middle: Floats  # (d,) means, at which the other features are fixed; empty for a frame
+    frame: Any  # the narwhals frame of the rows; None for an array
 
     @classmethod
     def of(cls, X: Any, features: Sequence[Any] | None, *, names: Any = None) -> Plane:
-        """Create a plane from an array or frame; features by position or name, None for all.
+        """Create a plane from an array or frame.
 
-        `names` are for an array, which has none.
+        `features` are positions or names; None stands for all features.
+
+        `names` are the feature names of an array.
         """
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             return cls._of_frame(X, features)
         table = dense(as_features(X)[0]).astype(np.float64, copy=False)
         width = table.shape[1]
         named = names is not None and len(names) == width
-        told = tuple(map(str, names)) if named else numbered_names(width)
-        axes = _places(features, told)
-        points = np.column_stack([_numbers(table[:, j], told[j]) for j in axes])
-        return cls(told, axes, points, table.mean(axis=0), None)
+        feature_names = tuple(map(str, names)) if named else numbered_names(width)
+        return cls._of_columns(feature_names, features, table.T, table.mean(axis=0), None)
 
     @classmethod
     def _of_frame(cls, X: Any, features: Sequence[Any] | None) -> Plane:
         import narwhals as nw
 
-        whole = nw.from_native(X, eager_only=True)
-        told = tuple(map(str, whole.columns))
-        axes = _places(features, told)
-        columns = list(whole.iter_columns())
-        points = np.column_stack([_numbers(columns[j].to_numpy(), told[j]) for j in axes])
-        return cls(told, axes, points, np.zeros(0), whole)
+        frame = nw.from_native(X, eager_only=True)
+        names, columns = tuple(map(str, frame.columns)), list(frame.iter_columns())
+        return cls._of_columns(names, features, columns, np.zeros(0), frame)
+
+    @classmethod
+    def _of_columns(
+        cls,
+        names: tuple[str, ...],
+        features: Sequence[Any] | None,
+        columns: Any,  # sequence of d columns
+        middle: Floats,
+        frame: Any,
+    ) -> Plane:
+        indices = range(len(names)) if features is None else features
+        axes = tuple(_index(feature, names) for feature in indices)
+        points = np.column_stack([_numbers(np.asarray(columns[j]), names[j]) for j in axes])
+        return cls(names, axes, points, middle, frame)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the names of the varying features."""
+        """Names of the varying features."""
         return tuple(self.names[j] for j in self.axes)
 
     @property
-    def held(self) -> int:
-        """Return the number of fixed features."""
+    def n_fixed(self) -> int:
+        """Number of fixed features."""
         return len(self.names) - len(self.axes)
 
     @property
-    def holds_words(self) -> bool:
+    def fixes_categories(self) -> bool:
         """Whether a fixed feature is not numeric."""
         if self.frame is None:
             return False
         columns = enumerate(self.frame.iter_columns())
-        return any(j not in self.axes and not one.dtype.is_numeric() for j, one in columns)
+        return any(j not in self.axes and not series.dtype.is_numeric() for j, series in columns)
 
     def rows(self, points: Floats) -> Any:
-        """Convert (m, len(axes)) points to rows for the model: a frame if it was fitted to one."""
+        """Convert (m, len(axes)) points to rows for the model.
+
+        The result is a frame if the plane was created from one.
+        """
         if self.frame is None:
-            found = np.tile(self.middle, (len(points), 1))
-            found[:, list(self.axes)] = points
-            return found
+            rows = np.tile(self.middle, (len(points), 1))
+            rows[:, list(self.axes)] = points
+            return rows
         import narwhals as nw
 
         backend, columns = self.frame.implementation, {}
@@ -233,8 +250,8 @@ class Plane:
                 values = points[:, self.axes.index(j)]
             elif series.dtype.is_numeric():
                 values = np.full(len(points), series.mean())
-            else:  # as many of one of its own values: so it stays of its kind
-                columns[series.name] = series[[_frequent(series)] * len(points)]
+            else:  # repeat a value of the column, which keeps its type
+                columns[series.name] = series[[_most_frequent(series)] * len(points)]
                 continue
             columns[series.name] = nw.new_series(series.name, values, backend=backend)
         return nw.from_dict(columns, backend=backend).to_native()
@@ -242,17 +259,11 @@ class Plane:
     def window(self) -> tuple[tuple[float, float], ...]:
         """Return the limits of each axis."""
         low, high = self.points.min(axis=0), self.points.max(axis=0)
-        room = np.where(high > low, _EDGE * (high - low), 1.0)
-        return tuple(zip((low - room).tolist(), (high + room).tolist(), strict=True))
+        margin = np.where(high > low, _MARGIN * (high - low), 1.0)
+        return tuple(zip((low - margin).tolist(), (high + margin).tolist(), strict=True))
 
 
-def _places(features: Sequence[Any] | None, names: tuple[str, ...]) -> tuple[int, ...]:
-    if features is None:
-        return tuple(range(len(names)))
-    return tuple(_place(feature, names) for feature in features)
-
-
-def _place(feature: Any, names: tuple[str, ...]) -> int:
+def _index(feature: Any, names: tuple[str, ...]) -> int:
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
     if isinstance(feature, int | np.integer) and -len(names) <= feature < len(names):
@@ -262,16 +273,16 @@ def _place(feature: Any, names: tuple[str, ...]) -> int:
 
 def _numbers(values: Any, name: str) -> Floats:
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise PlotError.of_column(name) from None
-    if not len(found) or not np.isfinite(found).all():
+    if not len(numbers) or not np.isfinite(numbers).all():
         raise PlotError.of_column(name)
-    return found
+    return numbers
 
 
-def _frequent(series: Any) -> int:
-    """Return the number of the first row with the most frequent value."""
+def _most_frequent(series: Any) -> int:
+    """Return the number of the first row that has the most frequent value."""
     counts: dict[Any, list[int]] = {}
     for row, value in enumerate(series.to_list()):
         counts.setdefault(value, []).append(row)

@@ -1,9 +1,10 @@
 """Heat maps: the confusion matrix, and the loss surface of RDA.
 
-A row of the table is what was decided, a column what is true, as in `Assessment.confusion`. A cell
-is coloured by its share of the true class, so that the diagonal is recall, however rare a class.
+Rows of the confusion matrix are decisions and columns are true classes, as in
+`Assessment.confusion`. The colour of a cell is its share of the true class, so that the diagonal
+shows recall, however rare a class is.
 
-Held-out loss of RDA over pooling and shrinkage, the least of it marked.
+The loss surface is the held-out loss of RDA over pooling and shrinkage, with its minimum marked.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_TEXTS = 15  # classes whose cells have texts
-_CONTRAST = 3.0
+_TEXTS = 15  # largest number of rows or columns for which the cells have text
+_CONTRAST = 3.0  # least contrast between text and background, as in WCAG 2
 
 
 def plot_confusion(
@@ -40,16 +41,16 @@ def plot_confusion(
     Parameters
     ----------
     found
-        What `assess`, `evaluate` or `cross_validate` gave, or a `Tally`. Rejected rows and other
+        Result of `assess`, `evaluate` or `cross_validate`, or a `Tally`. Rejected rows and other
         actions have rows of their own.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     normalise
-        None: cells hold counts. 'true', 'decided', 'all': shares of that.
+        Show shares of the 'true' class, of the 'decided' class or of 'all' rows (default: counts).
     transpose
-        True classes in rows, as scikit-learn draws it.
+        Whether to draw true classes in rows, as scikit-learn does.
     title
-        None: the error, in words.
+        Title of the plot (default: the error).
     """
     check_matplotlib()
     tally = _assessment(found)
@@ -58,32 +59,35 @@ def plot_confusion(
     labels = [str(label) for label in tally.labels.tolist()]
     size = 2.6 + 0.62 * len(labels), 1.9 + 0.55 * len(actions)
     canvas = Canvas.of(ax, size=(max(size[0], 4.6), max(size[1], 3.4)))
-    axes = ("what is true", labels), ("what was decided", actions)
+    axes = ("true class", labels), ("decision", actions)
     if transpose:
         shares, cells, axes = shares.T, cells.T, axes[::-1]
     _draw_cells(canvas, shares, cells, share=normalise is not None)
     for axis, (name, names) in zip((canvas.ax.xaxis, canvas.ax.yaxis), axes, strict=True):
         axis.set_ticks(np.arange(len(names)), names)
         axis.set_label_text(name)
-    _lean(canvas, axes[0][1])
+    if sum(map(len, axes[0][1])) > 36:  # the labels would overlap
+        canvas.ax.tick_params(axis="x", labelrotation=35)
+        for label in canvas.ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
     canvas.ax.set_title(_default_title(tally) if title is None else title)
     return canvas.ax
 
 
-def _assessment(found: Any) -> Assessment:
-    found = getattr(found, "tally", found)
-    if isinstance(found, Assessment):
-        return found
-    if isinstance(found, Tally):
-        return Assessment.of_tally(found)
-    wanted = "what assess, evaluate or cross_validate gave"
-    raise PlotError.of_kind("plot_confusion", type(found).__name__, wanted)
+def _assessment(result: Any) -> Assessment:
+    tally = getattr(result, "tally", result)
+    if isinstance(tally, Assessment):
+        return tally
+    if isinstance(tally, Tally):
+        return Assessment.of_tally(tally)
+    expected = "what assess, evaluate or cross_validate gave"
+    raise PlotError.of_kind("plot_confusion", type(tally).__name__, expected)
 
 
 def _draw_cells(canvas: Canvas, shares: Floats, cells: Floats, *, share: bool) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    # From the paper to a full colour: right for light paper and for dark.
+    # From the background to a full colour, which suits light and dark backgrounds.
     colours = LinearSegmentedColormap.from_list("share", [canvas.paper, canvas.colour(0)])
     shown = np.nan_to_num(shares)
     canvas.ax.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto")
@@ -95,26 +99,26 @@ def _draw_cells(canvas: Canvas, shares: Floats, cells: Floats, *, share: bool) -
         return
     for (i, j), value in np.ndenumerate(cells):
         colour = _readable(colours(shown[i, j]), canvas.ink, canvas.paper)
-        text = _written(float(value), share=share)
+        text = _cell_text(float(value), share=share)
         canvas.ax.text(j, i, text, ha="center", va="center", color=colour)
 
 
 def _readable(ground: Any, ink: Any, paper: Any) -> Any:
-    """Return the text colour with enough contrast to the background."""
+    """Return the text colour that has enough contrast with the background."""
     from matplotlib.colors import to_rgb
 
-    def light(colour: Any) -> float:  # relative luminance, as WCAG 2 has it
+    def luminance(colour: Any) -> float:  # relative luminance, as defined in WCAG 2
         parts = (
             v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)
         )
         return 0.05 + sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
 
-    contrast = light(paper) / light(ground)
+    contrast = luminance(paper) / luminance(ground)
     return paper if max(contrast, 1.0 / contrast) >= _CONTRAST else ink
 
 
-def _written(value: float, *, share: bool) -> str:
-    """Format counts, weights or percentages; empty cells are blank."""
+def _cell_text(value: float, *, share: bool) -> str:
+    """Format a count, a weight or a percentage; the text of an empty cell is blank."""
     if np.isnan(value):
         return "–"
     if share:
@@ -125,17 +129,9 @@ def _written(value: float, *, share: bool) -> str:
 def _default_title(tally: Assessment) -> str:
     rows = int(tally.rows.sum())
     if tally.coverage == 1.0:
-        return f"{rows} rows: {tally.error:.1%} in a wrong class"
-    wrong = f"{tally.error:.1%} of the decided rows in a wrong class"
-    return f"{rows} rows, {tally.coverage:.1%} decided\n{wrong}"
-
-
-def _lean(canvas: Canvas, names: list[str]) -> None:
-    """Rotate tick labels that would overlap."""
-    if sum(map(len, names)) > 36:
-        canvas.ax.tick_params(axis="x", labelrotation=35)
-        for label in canvas.ax.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
+        return f"Error {tally.error:.1%} on {rows} rows"
+    error = f"error of the decided rows {tally.error:.1%}"
+    return f"{rows} rows, {tally.coverage:.1%} decided\n({error})"
 
 
 _TICKS = 11
@@ -150,38 +146,40 @@ def plot_surface(
     prior: int = 0,
     title: str | None = None,
 ) -> Axes:
-    """Plot the held-out loss of every candidate of RDA, with a ring around the lowest.
+    """Plot the held-out loss of every candidate of RDA, with a ring around the lowest loss.
 
     Parameters
     ----------
     grid
-        What `rda_grid` gave, or an RDA fitted with 'cv', whose `cv_` it is.
+        Result of `rda_grid`, or an RDA fitted with 'cv'.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     measure
-        'log_loss', by which RDA chooses, or 'error'. Of equal ones that of more pooling is
-        marked, then that of more shrinkage.
+        'log_loss', by which RDA is tuned, or 'error'. If several losses are the lowest, the one
+        with most pooling is marked, and of these the one with most shrinkage.
     prior
-        Which of the grid's priors, counted from 0.
+        Index of the prior in the grid.
     title
-        None: in words where the least is.
+        Title of the plot (default: the position of the lowest loss).
     """
     check_matplotlib()
-    found = getattr(grid, "cv_", grid)
-    if not isinstance(found, Grid):
-        wanted = "what rda_grid gave, or an RDA fitted with pooling='cv' or shrinkage='cv'"
-        raise PlotError.of_kind("plot_surface", type(grid).__name__, wanted)
+    losses = getattr(grid, "cv_", grid)
+    if not isinstance(losses, Grid):
+        expected = "what rda_grid gave, or an RDA fitted with pooling='cv' or shrinkage='cv'"
+        raise PlotError.of_kind("plot_surface", type(grid).__name__, expected)
     if measure not in _NAMES:
         raise OptionError.of("measure", measure, "'log_loss' or 'error'")
-    if prior not in range(len(found.prior)):
-        raise OptionError.of("prior", prior, f"from 0 to {len(found.prior) - 1}")
-    loss = np.asarray(getattr(found, measure)[:, :, prior], dtype=np.float64)
-    p, s = least_place(loss)
+    if prior not in range(len(losses.prior)):
+        raise OptionError.of("prior", prior, f"from 0 to {len(losses.prior) - 1}")
+    loss = np.asarray(getattr(losses, measure)[:, :, prior], dtype=np.float64)
+    p, s = lowest_position(loss)
     canvas = Canvas.of(ax)
     _draw_surface(canvas, loss, _NAMES[measure])
-    _mark(canvas, (p, s))
-    names = [f"{value:g}" for value in found.pooling.tolist()]
-    shrinkages = [v if isinstance(v, str) else f"{v:g}" for v in found.shrinkage]
+    for colour, width in (("black", 3.6), ("white", 1.6)):  # a ring that is visible on any colour
+        look: dict[str, Any] = {"edgecolor": colour, "linewidth": width, "zorder": 3}
+        canvas.ax.scatter([s], [p], s=190, facecolor="none", **look)
+    names = [f"{value:g}" for value in losses.pooling.tolist()]
+    shrinkages = [v if isinstance(v, str) else f"{v:g}" for v in losses.shrinkage]
     _ticks(canvas.ax.yaxis, names)
     _ticks(canvas.ax.xaxis, shrinkages)
     if title is None:
@@ -189,12 +187,12 @@ def plot_surface(
             f"Least {_NAMES[measure]} {loss[p, s]:.3g}\n"
             f"at pooling {names[p]}, shrinkage {shrinkages[s]}"
         )
-    canvas.name(title=title, x="shrinkage", y="pooling (0: a covariance each, 1: one for all)")
+    canvas.name(title=title, x="shrinkage", y="pooling (0: separate covariances, 1: a common one)")
     return canvas.ax
 
 
-def least_place(loss: Floats) -> tuple[int, int]:
-    """Return the position of the lowest loss; ties as in `Grid.best`."""
+def lowest_position(loss: Floats) -> tuple[int, int]:
+    """Return the position of the lowest loss; ties are broken as in `Grid.best`."""
     least = float(np.nanmin(loss))
     near = np.argwhere(loss <= least + 1e-12 * (1.0 + abs(least)))
     p, s = max(near.tolist())
@@ -202,7 +200,7 @@ def least_place(loss: Floats) -> tuple[int, int]:
 
 
 def _draw_surface(canvas: Canvas, loss: Floats, name: str) -> None:
-    """Draw the losses, dark for low; the colour scale ends before a few huge losses."""
+    """Draw the losses, dark for low ones; the colour scale ends before a few huge losses."""
     finite = loss[np.isfinite(loss)]
     low = float(finite.min())
     high = float(min(finite.max(), low + 3.0 * max(np.median(finite) - low, 0.0)))
@@ -220,15 +218,6 @@ def _draw_surface(canvas: Canvas, loss: Floats, name: str) -> None:
     figure.colorbar(image, ax=canvas.ax, label=name, extend="max" if cut else "neither")
 
 
-def _mark(canvas: Canvas, place: tuple[int, int]) -> None:
-    """Draw a ring in two tones, visible on any colour."""
-    x, y = [place[1]], [place[0]]
-    for size, colour, width in ((190, "black", 3.6), (190, "white", 1.6)):
-        canvas.ax.scatter(
-            x, y, s=size, facecolor="none", edgecolor=colour, linewidth=width, zorder=3
-        )
-
-
 def _ticks(axis: Any, names: list[str]) -> None:
-    some = np.unique(np.linspace(0, len(names) - 1, min(len(names), _TICKS)).round().astype(int))
-    axis.set_ticks(some, [names[i] for i in some])
+    ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), _TICKS)).round().astype(int))
+    axis.set_ticks(ticks, [names[i] for i in ticks])

@@ -1,19 +1,19 @@
-"""Plots for the lectures: masking along a line, and the path of a perceptron.
+"""Plots for the lectures: masking of a class by least squares, and the path of a perceptron.
 
 Masking shows the scores of each class along the line through the class means.
 
-    z = (x - m) / s          m the mean of the class means, s the spread of each feature
-    u                        the direction of unit length in which the class means' z differ most
-    place t on the line      x = m + s u t
+    z = (x - m) / s          m the mean of the class means, s the sd of each feature
+    u                        the unit direction in which the class means differ most, in z
+    position t on the line   x = m + s u t
 
-Least squares fits a straight line to the indicator of each class. With three classes in a row that
-of the middle one is nearly level, and so is nowhere the largest: the class is masked.
+Least squares fits a straight line to the indicator of each class. If the means of three classes lie
+on one line, the fitted line of the middle class is nearly level and nowhere the highest: the class
+is masked.
 
-How a perceptron found its border: the border after some of its passes, or its moves in each.
-
-A fitted perceptron keeps how often it moved in each pass, not where it stood. Its walk is fixed by
-its options and the order of the rows, so that the border after p passes is that of the same
-perceptron stopped there: it is walked again for a few p.
+The path of a perceptron is shown as its boundary after some of its passes, or as the number of its
+updates in each pass. A fitted perceptron stores these numbers, but not the earlier boundaries.
+Since a boundary depends only on the options and the order of the rows, the boundary after p passes
+is that of the same perceptron fitted with at most p passes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from discriminant.report.plots.boundary import (
     known_labels,
     plane_of,
     regions_of,
-    some_rows,
+    sample_rows,
 )
-from discriminant.report.plots.canvas import Canvas, Plane, check_matplotlib
+from discriminant.report.plots.canvas import LINES, Canvas, Plane, check_matplotlib
 from discriminant.table.blocks import Codes, Floats, Labels
 
 if TYPE_CHECKING:
@@ -44,45 +44,44 @@ if TYPE_CHECKING:
 
 
 _NODES = 801
-_STYLES = ("-", "--", "-.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeansLine:
     """A line in feature space, with the positions of the rows along it."""
 
-    start: Floats  # (d,) the point t = 0
-    step: Floats  # (d,) from t to t + 1
-    rows: Floats  # (n,) place of each row
-    means: Floats  # (K,) place of each class mean
-    words: str
+    start: Floats  # (d,) the point at t = 0
+    step: Floats  # (d,) step from position t to t + 1
+    rows: Floats  # (n,) position of each row
+    means: Floats  # (K,) position of each class mean
+    words: str  # label of the axis
 
     @classmethod
     def of(cls, points: Floats, codes: Codes, names: tuple[str, ...]) -> MeansLine:
-        """Fit the line through the class means."""
+        """Return the line through the class means, with the positions of the rows."""
         means = np.array([points[codes == k].mean(axis=0) for k in np.unique(codes)])
         if points.shape[1] == 1:
             return cls(np.zeros(1), np.ones(1), points[:, 0], means[:, 0], names[0])
-        middle, spread = means.mean(axis=0), points.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        apart = (means - middle) / scale
-        _, size, turned = np.linalg.svd(apart, full_matrices=False)
-        u = turned[0] * np.sign(apart[-1] @ turned[0] or 1.0)
-        share = size[0] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
-        words = "place on the line along which the class means differ most"
+        middle, sd = means.mean(axis=0), points.std(axis=0)
+        scale = np.where(sd > 0, sd, 1.0)
+        offsets = (means - middle) / scale
+        _, sizes, directions = np.linalg.svd(offsets, full_matrices=False)
+        u = directions[0] * np.sign(offsets[-1] @ directions[0] or 1.0)
+        share = sizes[0] ** 2 / max(float((sizes**2).sum()), np.finfo(float).tiny)
+        words = "position on the line along which the class means differ most"
         words += f"\n({share:.0%} of the variance of the means)" if share < 0.995 else ""
         rows = ((points - middle) / scale) @ u
-        return cls(middle, scale * u, rows, apart @ u, words)
+        return cls(middle, scale * u, rows, offsets @ u, words)
 
-    def places(self) -> Floats:
-        """Return (m,) positions over the range of the rows with a margin."""
+    def positions(self) -> Floats:
+        """Return (m,) positions that cover the range of the rows, with a margin."""
         low, high = float(self.rows.min()), float(self.rows.max())
-        room = 0.04 * (high - low) or 1.0
-        return np.linspace(low - room, high + room, _NODES)
+        margin = 0.04 * (high - low) or 1.0
+        return np.linspace(low - margin, high + margin, _NODES)
 
-    def points(self, places: Floats) -> Floats:
-        """(m, d)"""
-        return np.asarray(self.start + places[:, None] * self.step)
+    def points(self, positions: Floats) -> Floats:
+        """Return the (m, d) points at (m,) positions."""
+        return np.asarray(self.start + positions[:, None] * self.step)
 
 
 def plot_masking(
@@ -96,22 +95,22 @@ def plot_masking(
 ) -> Axes:
     """Plot fitted values or posteriors of all classes along the line through their means.
 
-    Where a line is heavy, its class is the one that is said. A class that is never said along the
-    line is named: it is masked there.
+    The curve of a class is heavy where that class is predicted. A class that is never predicted
+    along the line is masked, and named in the title.
 
     Parameters
     ----------
     model
-        A fitted classifier of three classes or more. Of LeastSquares the fitted values are shown,
-        of any other the posteriors.
+        A fitted classifier of three or more classes. For `LeastSquares` the fitted values are
+        shown, for any other classifier the posteriors.
     X, y
-        Rows, all numbers, and their labels; they stand along the bottom.
+        Numeric rows and their labels. The rows are shown along the bottom of the plot.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     most
-        Rows drawn; of more, as many are drawn at random.
+        Largest number of rows shown; more are sampled at random.
     title
-        None: which class is masked along the line, if one is.
+        Title of the plot (default: the masked classes, if any).
     """
     check_matplotlib()
     check_classifier(model)
@@ -121,23 +120,26 @@ def plot_masking(
     if len(labels) < 3:
         raise PlotError.of_classes("plot_masking", len(labels), "three classes or more")
     line = MeansLine.of(plane.points, codes, plane.names)
-    places = line.places()
+    positions = line.positions()
     with merge_warnings():
-        values, what = _values(model, plane.rows(line.points(places)))
+        values, what = _values(model, plane.rows(line.points(positions)))
     canvas = Canvas.of(ax)
-    said = values.argmax(axis=1)
-    masked = sorted(set(range(len(labels))) - set(said.tolist()))
-    handles = _draw_values(canvas, places, values, said, labels)
-    _draw_feet(canvas, line, codes, most=most)
-    name = f"{type(model).__name__}: {_told([labels[k] for k in masked])}"
+    predicted = values.argmax(axis=1)
+    masked = sorted(set(range(len(labels))) - set(predicted.tolist()))
+    handles = _draw_values(canvas, positions, values, predicted, labels)
+    _draw_rows_below(canvas, line, codes, most=most)
+    name = f"{type(model).__name__}: {_masked_words([labels[k] for k in masked])}"
     canvas.name(title=name if title is None else title, x=line.words, y=what)
-    canvas.ax.set_xlim(*places[[0, -1]])
+    canvas.ax.set_xlim(*positions[[0, -1]])
     canvas.legend(handles)
     return canvas.ax
 
 
 def _values(model: Any, rows: Any) -> tuple[Floats, str]:
-    """Return the (m, K) values of each class; the largest is predicted."""
+    """Return the (m, K) curves of the K classes at m points, and their name.
+
+    At each point the class with the largest value is predicted.
+    """
     if hasattr(model, "masked_"):
         return np.asarray(model.decision_function(rows)), "fitted value of each class"
     if hasattr(model, "predict_proba"):
@@ -146,36 +148,39 @@ def _values(model: Any, rows: Any) -> tuple[Floats, str]:
     raise PlotError.of_model("plot_masking", type(model).__name__, "predict_proba", instead)
 
 
-def _told(masked: list[Any]) -> str:
+def _masked_words(masked: list[Any]) -> str:
     if not masked:
-        return "each class is the largest somewhere"
+        return "no class is masked along this line"
     names = " and ".join(f"'{label}'" for label in masked)
     noun, verb = ("class", "is") if len(masked) == 1 else ("classes", "are")
     return f"{noun} {names} {verb} masked along this line"
 
 
 def _draw_values(
-    canvas: Canvas, places: Floats, values: Floats, said: npt.NDArray[np.intp], labels: Labels
+    canvas: Canvas,
+    positions: Floats,
+    values: Floats,
+    predicted: npt.NDArray[np.intp],
+    labels: Labels,
 ) -> list[Any]:
     handles = []
     for k, label in enumerate(labels.tolist()):
-        never = not (said == k).any()
-        name = f"{label} (masked)" if never else str(label)
+        name = str(label) if (predicted == k).any() else f"{label} (masked)"
         look: dict[str, Any] = {"color": canvas.colour(k), "zorder": 3}
-        style = _STYLES[k % len(_STYLES)]
-        handles += canvas.ax.plot(places, values[:, k], style, linewidth=1.8, label=name, **look)
-        on_top = np.where(said == k, values[:, k], np.nan)
-        canvas.ax.plot(places, on_top, linewidth=6, alpha=0.35, solid_capstyle="butt", **look)
+        style = LINES[k % 3]
+        handles += canvas.ax.plot(positions, values[:, k], style, linewidth=1.8, label=name, **look)
+        largest = np.where(predicted == k, values[:, k], np.nan)
+        canvas.ax.plot(positions, largest, linewidth=6, alpha=0.35, solid_capstyle="butt", **look)
     return handles
 
 
-def _draw_feet(canvas: Canvas, line: MeansLine, codes: Codes, *, most: int) -> None:
+def _draw_rows_below(canvas: Canvas, line: MeansLine, codes: Codes, *, most: int) -> None:
     """Draw the rows below the curves, one level per class, with a cross at each mean."""
     low, high = canvas.ax.get_ylim()
     present = np.unique(codes)
-    some, step = some_rows(len(codes), most), 0.045 * (high - low)
+    sample, step = sample_rows(len(codes), most), 0.045 * (high - low)
     for j, k in enumerate(present.tolist()):
-        own = line.rows[some][codes[some] == k]
+        own = line.rows[sample][codes[sample] == k]
         level = low - step * (j + 1)
         canvas.rows(np.column_stack([own, np.full(len(own), level)]), k, "_", alpha=0.7)
         canvas.ax.plot(
@@ -199,22 +204,24 @@ def plot_perceptron_path(
     most: int = 2000,
     title: str | None = None,
 ) -> Axes:
-    """Plot the boundary of a perceptron after each pass; without rows, its updates per pass.
+    """Plot the boundary of a perceptron after some passes; without rows, its updates per pass.
 
     Parameters
     ----------
     model
         A fitted Perceptron.
     X, y
-        The rows that it was fitted to, of two features, in the same order; None for the moves.
+        The rows and labels that it was fitted to, with two features, in the same order; None to
+        plot the updates.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     borders
-        At most so many, the rule kept included: more of the first passes, in which it moves most.
+        Largest number of boundaries, including the final one. Most are from the first passes, in
+        which the boundary moves most.
     most
-        Rows drawn; of more, as many are drawn at random.
+        Largest number of rows shown; more are sampled at random.
     title
-        None: how many moves it took, and whether all rows are right.
+        Title of the plot (default: the numbers of updates and of misclassified rows).
     """
     check_matplotlib()
     if not hasattr(model, "path_") or not hasattr(model, "n_updates_"):
@@ -223,65 +230,61 @@ def plot_perceptron_path(
     if not isinstance(borders, Integral) or borders < 1:
         raise OptionError.of("borders", borders, "a whole number of 1 or more")
     if X is None:
-        return _draw_moves(Canvas.of(ax), model, title)
+        return _draw_updates(Canvas.of(ax), model, title)
     plane = plane_of(model, X, (0, 1), "plot_perceptron_path")
-    if plane.held:
-        instead = "Without X and y its moves in each pass are shown."
+    if plane.n_fixed:
+        instead = "Without X and y the updates in each pass are shown."
         raise PlotError.of_width("plot_perceptron_path", len(plane.names), "just two", instead)
     labels, codes = known_labels(model, y, len(plane.points))
-    passes = stops(model.n_passes_, int(borders))[:-1]
-    walked = [stopped(model, X, y, p) for p in passes]
-    found = [regions_of(one, plane, nodes=_PATH_NODES)[0].lines() for one in (*walked, model)]
+    passes = shown_passes(model.n_passes_, int(borders))[:-1]
+    models = [*(refit(model, X, y, p) for p in passes), model]
+    names = [*(_pass_words(model, p) for p in passes), "final boundary"]
+    lines = [regions_of(m, plane, nodes=_PATH_NODES)[0].lines() for m in models]
     canvas = Canvas.of(ax)
-    handles = [
-        _draw_border(canvas, found[i], i, len(found), _words(model, p))
-        for i, p in enumerate(passes)
-    ]
-    handles.append(_draw_border(canvas, found[-1], len(passes), len(found), "the rule kept"))
+    handles = [_draw_border(canvas, lines[i], i, len(lines), name) for i, name in enumerate(names)]
     marks = draw_rows(canvas, plane.points, codes, labels, most=most)
     window = plane.window()
     canvas.ax.set_xlim(*window[0])
     canvas.ax.set_ylim(*window[1])
-    name = _said(model) if title is None else title
+    name = _path_words(model) if title is None else title
     canvas.name(title=name, x=plane.labels[0], y=plane.labels[1])
     canvas.legend([*marks.values(), *handles])
     return canvas.ax
 
 
-def stops(passes: int, most: int) -> list[int]:
-    """Return the passes after which a boundary is drawn, at growing steps, with the last.
+def shown_passes(passes: int, most: int) -> list[int]:
+    """Return the passes after which a boundary is drawn: at growing distances, and the last pass.
 
-    >>> stops(100, 5)
+    >>> shown_passes(100, 5)
     [1, 3, 10, 32, 100]
     """
-    places = np.geomspace(1, passes, min(most, passes)).round()
-    return sorted({int(place) for place in places})
+    return sorted({int(p) for p in np.geomspace(1, passes, min(most, passes)).round()})
 
 
-def stopped(model: Any, X: Any, y: Any, passes: int) -> Any:
+def refit(model: Any, X: Any, y: Any, passes: int) -> Any:
     """Return the same perceptron after a number of passes."""
     if model.shuffle and not isinstance(model.random_state, Integral):
-        allowed = "a whole number where rows are shuffled, for the same walk once more"
+        allowed = "an integer if rows are shuffled, so that the passes can be repeated"
         raise OptionError.of("random_state", model.random_state, allowed)
-    with capture_warnings():  # that it did not end is the point
+    with capture_warnings():  # the fit is stopped early on purpose
         return clone(model).set_params(max_passes=passes, keep="last").fit(X, y)
 
 
-def _words(model: Any, passes: int) -> str:
+def _pass_words(model: Any, passes: int) -> str:
     if model.update == "batch":
         return f"best of {passes} step{'s' * (passes > 1)}"
-    moves = int(model.path_[:passes].sum())
-    return f"after pass {passes} ({moves} move{'s' * (moves != 1)})"
+    updates = int(model.path_[:passes].sum())
+    return f"after pass {passes} ({updates} update{'s' * (updates != 1)})"
 
 
-def _said(model: Any) -> str:
+def _path_words(model: Any) -> str:
     wrong = int(model.n_wrong_)
-    right = "all rows right" if not wrong else f"{wrong} row{'s' * (wrong > 1)} wrong"
-    return f"Perceptron: {model.n_updates_} moves in {model.n_passes_} passes\n({right})"
+    rows = f"{wrong or 'no'} row{'s' * (wrong != 1)} misclassified"
+    return f"Perceptron: {model.n_updates_} updates in {model.n_passes_} passes\n({rows})"
 
 
 def _draw_border(canvas: Canvas, lines: list[Floats], step: int, steps: int, label: str) -> Any:
-    """Draw a boundary, fainter the earlier it is; return its legend entry."""
+    """Draw a boundary, fainter for earlier ones; return its legend entry."""
     from matplotlib.lines import Line2D
 
     last = step == steps - 1
@@ -296,10 +299,10 @@ def _draw_border(canvas: Canvas, lines: list[Floats], step: int, steps: int, lab
         linewidths=look["linewidth"],
         linestyles=[look["linestyle"]],
     )
-    return Line2D([], [], label=label if lines else f"{label}, out of sight", **look)
+    return Line2D([], [], label=label if lines else f"{label}, outside the plot", **look)
 
 
-def _draw_moves(canvas: Canvas, model: Any, title: str | None) -> Axes:
+def _draw_updates(canvas: Canvas, model: Any, title: str | None) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
     batch = model.update == "batch"
@@ -307,9 +310,9 @@ def _draw_moves(canvas: Canvas, model: Any, title: str | None) -> Axes:
     few: dict[str, Any] = {"marker": "o"} if len(passes) <= 40 else {}
     canvas.ax.plot(passes, model.path_, color=canvas.colour(0), linewidth=1.8, **few)
     canvas.name(
-        title=_said(model) if title is None else title,
+        title=_path_words(model) if title is None else title,
         x="step" if batch else "pass over the rows",
-        y="rows wrong before the step" if batch else "moves of the border",
+        y="rows misclassified before the step" if batch else "updates",
     )
     canvas.ax.set_ylim(bottom=0.0)
     canvas.ax.xaxis.set_major_locator(MaxNLocator(integer=True))

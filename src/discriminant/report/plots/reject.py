@@ -1,10 +1,10 @@
-"""The reject option: the rejected region, and error against coverage.
+"""Plots of the reject option: the rejected region, and error against coverage.
 
-Along a feature: posteriors of all classes, and the band where the model decides nothing. With every
-error costing 1 and rejecting costing c, that is where no posterior reaches 1 - c.
+The first plot shows, along a feature, the posteriors of all classes and the band in which rows are
+rejected. If every error costs 1 and rejecting costs c, this is where no posterior reaches 1 - c.
 
-Over held-out rows: the error of those that are decided against their share, as `decision.curves`
-has it: the more doubtful rows are given up, the fewer of the others are wrong.
+The second plot shows the error of the decided held-out rows against their share, the coverage
+(`decision.curves`). The error falls as more of the uncertain rows are rejected.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from discriminant.decision.curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, PosteriorError, merge_warnings
 from discriminant.report.plots.boundary import (
     bisect_edges,
-    decided_over,
-    held_words,
+    decision_function,
+    fixed_words,
     known_labels,
-    some_rows,
+    sample_rows,
 )
-from discriminant.report.plots.canvas import Canvas, Plane, check_matplotlib, model_words
-from discriminant.table.blocks import Codes, Floats, Labels
+from discriminant.report.plots.canvas import LINES, Canvas, Plane, check_matplotlib, model_words
+from discriminant.table.blocks import Codes, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NODES = 801
-_STYLES = ("-", "--", "-.", ":")
 
 
 def plot_reject(
@@ -53,29 +52,30 @@ def plot_reject(
     ----------
     found
         A fitted `Decision` (or any classifier with `decide` and `predict_proba`), with rows X; or
-        held-out rows, as `cross_validate` gives them; or what `risk_coverage` gave.
+        the result of `cross_validate` or of `risk_coverage`.
     X, y
-        Rows, and labels if they are to be shown: of a Decision only.
+        Rows for a Decision, and their labels if they are to be shown.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     feature
-        The one along which posteriors are shown, by place or name. All others stay at their mean.
+        Position or name of the feature along which posteriors are shown; all others are fixed at
+        their mean.
     reject
-        A cost of rejecting to be marked on the curve of held-out rows.
+        Cost of rejecting to mark on the risk-coverage curve.
     most
-        Rows drawn; of more, as many are drawn at random.
+        Largest number of rows shown; more are sampled at random.
     title
-        None: in a few words what is shown.
+        Title of the plot (default: a short description).
     """
     check_matplotlib()
     if isinstance(found, HeldOutPredictions):
         if not found.probabilistic:
             raise PosteriorError.not_probabilities("the model held out", "plot_reject")
         curve = risk_coverage(found.log_posterior, found.codes, sample_weight=found.weight)
-        words = "error of the rows that are decided"
+        words = "error of the decided rows"
         return _draw_curve(Canvas.of(ax), curve, reject, title, words)
     if isinstance(found, RiskCoverage):
-        words = "mean cost of a row that is decided"
+        words = "mean cost of the decided rows"
         return _draw_curve(Canvas.of(ax), found, reject, title, words)
     check_classifier(found)
     if not hasattr(found, "decide") or not hasattr(found, "predict_proba"):
@@ -86,20 +86,23 @@ def plot_reject(
     return _draw_band(found, X, y, ax, feature=feature, most=most, title=title)
 
 
-def bands_of(model: Any, plane: Plane, places: Floats) -> list[tuple[float, float]]:
-    """Return the intervals of the feature that are rejected; ends by bisection."""
+def rejected_bands(model: Any, plane: Plane, places: Floats) -> list[tuple[float, float]]:
+    """Return the intervals of the feature in which rows are rejected.
+
+    Their ends are located by bisection.
+    """
     actions: list[Any] = [REJECT]
-    decide = decided_over(model, plane, actions)
+    decide = decision_function(model, plane, actions)
 
     def rejects(points: Floats) -> npt.NDArray[np.intp]:
         return np.asarray(decide(points) == 0, dtype=np.intp)
 
-    here = rejects(places[:, None])
-    turns = np.flatnonzero(np.diff(here))
-    ends = bisect_edges(rejects, places[turns, None], places[turns + 1, None], here[turns])[:, 0]
-    first, last = places[:1][here[:1] == 1], places[-1:][here[-1:] == 1]
-    found = np.concatenate([first, ends, last]).reshape(-1, 2)
-    return [(float(low), float(high)) for low, high in found]
+    inside = rejects(places[:, None])
+    edges = np.flatnonzero(np.diff(inside))
+    ends = bisect_edges(rejects, places[edges, None], places[edges + 1, None], inside[edges])[:, 0]
+    first, last = places[:1][inside[:1] == 1], places[-1:][inside[-1:] == 1]
+    bands = np.concatenate([first, ends, last]).reshape(-1, 2)
+    return [(float(low), float(high)) for low, high in bands]
 
 
 def _draw_band(
@@ -107,33 +110,29 @@ def _draw_band(
 ) -> Axes:
     plane = Plane.of(X, (feature,), names=getattr(model, "feature_names_in_", None))
     places = np.linspace(*plane.window()[0], _NODES)
-    labels, codes = _labels(model, y, len(plane.points))
+    labels, codes = np.asarray(model.classes_), None
+    if y is not None:
+        labels, codes = known_labels(model, y, len(plane.points))
     with merge_warnings():
-        bands = bands_of(model, plane, places)
+        bands = rejected_bands(model, plane, places)
         posterior = np.asarray(model.predict_proba(plane.rows(places[:, None])))
     canvas = Canvas.of(ax)
     handles = []
     for k, label in enumerate(np.asarray(model.classes_).tolist()):
         code = labels.tolist().index(label)
         look: dict[str, Any] = {"color": canvas.colour(code), "linewidth": 2, "label": str(label)}
-        style = _STYLES[code % len(_STYLES)]
+        style = LINES[code % len(LINES)]
         handles += canvas.ax.plot(places, posterior[:, k], style, zorder=3, **look)
     handles += [_shade(canvas, band) for band in bands][:1]
-    handles += _limit(canvas, model)
+    handles += _threshold(canvas, model)
     if codes is not None:
-        _draw_feet(canvas, plane.points[:, 0], codes, most=most)
+        _draw_rows_below(canvas, plane.points[:, 0], codes, most=most)
     if title is None:
-        title = f"Where {model_words(model)} rejects{held_words(plane)}"
+        title = f"Rejected region of {model_words(model)}{fixed_words(plane)}"
     canvas.name(title=title, x=plane.labels[0], y="posterior of each class")
     canvas.ax.set_xlim(*places[[0, -1]])
     canvas.legend(handles)
     return canvas.ax
-
-
-def _labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes | None]:
-    if y is None:
-        return np.asarray(model.classes_), None
-    return known_labels(model, y, rows)
 
 
 def _shade(canvas: Canvas, band: tuple[float, float]) -> Any:
@@ -150,8 +149,8 @@ def _shade(canvas: Canvas, band: tuple[float, float]) -> Any:
     )
 
 
-def _limit(canvas: Canvas, model: Any) -> list[Any]:
-    """Return the posterior threshold of rejection, if it is the same for all classes."""
+def _threshold(canvas: Canvas, model: Any) -> list[Any]:
+    """Draw the posterior below which rows are rejected, if it is the same for all classes."""
     options = [getattr(model, name, None) for name in ("reject", "cost", "threshold")]
     if options[0] is None or options[1] is not None or options[2] is not None:
         return []
@@ -163,13 +162,13 @@ def _limit(canvas: Canvas, model: Any) -> list[Any]:
     return [canvas.ax.axhline(limit, color=canvas.ink, linewidth=1, linestyle=":", label=text)]
 
 
-def _draw_feet(canvas: Canvas, along: Floats, codes: Codes, *, most: int) -> None:
-    some, present = some_rows(len(codes), most), np.unique(codes).tolist()
+def _draw_rows_below(canvas: Canvas, values: Floats, codes: Codes, *, most: int) -> None:
+    sample, present = sample_rows(len(codes), most), np.unique(codes).tolist()
     for j, k in enumerate(present):
-        own = along[some][codes[some] == k]
+        own = values[sample][codes[sample] == k]
         canvas.rows(np.column_stack([own, np.full(len(own), -0.05 * (j + 1))]), k, "_", alpha=0.7)
     canvas.ax.set_ylim(-0.05 * (len(present) + 1), 1.03)
-    canvas.ax.set_yticks(np.linspace(0.0, 1.0, 6))  # below there is no scale
+    canvas.ax.set_yticks(np.linspace(0.0, 1.0, 6))  # no tick below zero, where the rows are drawn
 
 
 def _draw_curve(
@@ -177,11 +176,10 @@ def _draw_curve(
 ) -> Axes:
     look: dict[str, Any] = {"color": canvas.colour(0), "linewidth": 2, "where": "post"}
     handles = canvas.ax.step(curve.coverage, curve.risk, **look, label="most certain rows first")
-    whole = f"all rows: {curve.risk[-1]:.3g}"
-    (dot,) = canvas.ax.plot(
-        [1.0], curve.risk[-1:], "o", color=canvas.colour(0), label=whole, clip_on=False, zorder=4
+    text = f"all rows: {curve.risk[-1]:.3g}"
+    handles += canvas.ax.plot(
+        [1.0], curve.risk[-1:], "o", color=canvas.colour(0), label=text, clip_on=False, zorder=4
     )
-    handles.append(dot)
     if reject is not None:
         place = int((~exceeds(curve.bound, reject)).sum()) - 1
         if place >= 0:
@@ -190,8 +188,8 @@ def _draw_curve(
             handles += canvas.ax.plot(
                 *([v] for v in at), "D", color=canvas.colour(1), label=text, zorder=5
             )
-    name = "What is gained by not deciding"
-    canvas.name(title=name if title is None else title, x="share of the rows decided", y=words)
+    name = "Risk-coverage curve" if title is None else title
+    canvas.name(title=name, x="coverage (share of rows decided)", y=words)
     canvas.ax.set_xlim(0.0, 1.0)
     canvas.ax.set_ylim(0.0, max(float(curve.risk.max()) * 1.08, 1e-3))
     canvas.legend(handles)

@@ -1,15 +1,16 @@
-"""ROC curves with confidence bands, areas and thresholds.
+"""ROC plot: curves with confidence bands, areas and marked thresholds.
 
-The curve is `assessment.roc`, the interval of its area DeLong's (`assessment.auc`). The band says
-how sure the curve itself is. At a threshold, of m positive rows TP are called positive, and FP of n
-negative ones; Wilson's intervals of TP/m and of FP/n, each at the root of the level, make a
-rectangle that holds the true point with at least that level, since the two are independent. The
-band is all that the rectangles of all thresholds cover:
+The curve is computed by `assessment.ranking.roc`, its area with DeLong's interval by
+`assessment.ranking.auc`. The band shows the uncertainty of the curve. At a threshold, TP of m
+positive and FP of n negative rows are predicted as positive. Wilson's intervals of TP/m and of
+FP/n, each at the square root of the level, form a rectangle. As the two rates are independent, it
+contains the true point with at least the level. The band is the union of the rectangles of all
+thresholds:
 
-    highest   at a false positive rate, the best tpr of a rectangle that begins at or left of it
-    lowest    the worst tpr of a rectangle that ends at or right of it
+    upper limit at fpr   the highest tpr of a rectangle that begins at fpr or left of it
+    lower limit at fpr   the lowest tpr of a rectangle that ends at fpr or right of it
 
-It holds for one threshold at a time, whichever it is, and not for the whole curve at once.
+The level applies to each threshold separately, not to the whole curve at once.
 """
 
 from __future__ import annotations
@@ -25,14 +26,12 @@ from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.ranking.roc import Roc, roc
 from discriminant.errors import LabelError, OptionError, ScoreError
 from discriminant.moments.ranking import Ranking
-from discriminant.report.plots.canvas import Canvas, check_matplotlib
+from discriminant.report.plots.canvas import LINES, Canvas, check_matplotlib
 from discriminant.table.blocks import Floats
 from discriminant.table.labels import encode_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LINES = ("-", "--", "-.", ":")
 
 
 def plot_roc(
@@ -53,65 +52,63 @@ def plot_roc(
     Parameters
     ----------
     y
-        (N,) true labels; or a `Ranking`, which has the scores with it.
+        (N,) true labels; or a `Ranking`, which includes the scores.
     scores
-        (N,) higher where a row is rather positive, on any scale; {name: scores} of several models
-        on the same rows; or (N, K), a column a class, for a curve of each against all others.
+        (N,) scores, higher for rows more likely to be positive, on any scale; {name: scores} for
+        several models on the same rows; or (N, K), one column per class, for a curve of each class
+        against all others.
     ax
-        Where to draw; None: on a new figure.
+        Axes to draw on (default: those of a new figure).
     positive
-        The label that high scores speak for. None: the second of two in sorted order.
+        Label that high scores predict (default: the second of two in sorted order).
     classes
-        The labels of the columns of (N, K) scores; None: as in `roc`.
+        Labels of the columns of (N, K) scores (default: as in `roc`).
     interval
         Level of DeLong's intervals of the areas, in the legend, and of the band; None for neither.
     band
-        Whether the curve has a band; None: if there is one curve. At each threshold the true point
-        lies within it with that level.
+        Whether to draw a confidence band (default: only if there is one curve). At each threshold
+        the band contains the true point with the level `interval`.
     thresholds
-        Scores to be marked on the curves: a number or several; 'youden' marks the point of the
+        Scores to mark on the curves: a number or several; 'youden' marks the point with the
         largest tpr - fpr; None marks none.
     sample_weight
-        (N,) how many rows each counts for.
+        (N,) number of rows that each row represents.
     title
-        None: in a few words what is shown.
+        Title of the plot (default: a short description).
     """
     check_matplotlib()
     options = {"positive": positive, "sample_weight": sample_weight}
-    found = _curves(y, scores, options, interval, classes)
-    marked = [_marks(curve, thresholds) for curve, _ in found.values()]
-    banded = interval is not None and (len(found) == 1 if band is None else band)
-    bands = (
-        [
-            roc_band(curve, _weights(y, sample_weight, curve.positive), level=interval)
-            for curve, _ in found.values()
-        ]
-        if banded and interval is not None
-        else []
-    )
+    curves = _curves(y, scores, options, interval, classes)
+    marked = [_marks(curve, thresholds) for curve, _ in curves.values()]
+    level = interval if (len(curves) == 1 if band is None else band) else None
+    bands = [
+        roc_band(curve, _weights(y, sample_weight, curve.positive), level=level)
+        for curve, _ in curves.values()
+        if level is not None
+    ]
     canvas, handles = Canvas.of(ax, size=(5.4, 5.2)), []
     for k, (rates, low, high) in enumerate(bands):
         look: dict[str, Any] = {"color": canvas.colour(k), "alpha": 0.25, "linewidth": 0}
         canvas.ax.fill_between(rates, low, high, zorder=1, **look)
-    for k, (name, (curve, area)) in enumerate(found.items()):
-        handles.append(_draw_curve(canvas, curve, k, _said(name, area)))
-        _draw_marks(canvas, curve, marked[k], k, words=len(found) == 1)
+    for k, (name, (curve, area)) in enumerate(curves.items()):
+        handles.append(_draw_curve(canvas, curve, k, _area_words(name, area)))
+        _draw_marks(canvas, curve, marked[k], k, words=len(curves) == 1)
     (chance,) = canvas.ax.plot([0, 1], [0, 1], ":", color=canvas.ink, alpha=0.6, label="chance")
-    _finish(canvas, [*handles, chance], found, title, interval if banded else None)
+    _finish(canvas, [*handles, chance], curves, title, level)
     return canvas.ax
 
 
 def roc_band(
     curve: Roc, weights: tuple[float, float], *, level: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (m,) false positive rates with the limits of the true positive rate."""
+    """Return (m,) false positive rates, and both limits of the true positive rate at each."""
     P, N = weights
-    each = np.sqrt(level)
-    up = wilson((curve.tpr * P, np.full(len(curve.tpr), P)), each)
-    across = wilson((curve.fpr * N, np.full(len(curve.fpr), N)), each)
+    root = np.sqrt(level)
+    up = wilson((curve.tpr * P, np.full(len(curve.tpr), P)), root)
+    across = wilson((curve.fpr * N, np.full(len(curve.fpr), N)), root)
     rates = np.unique(np.concatenate([[0.0, 1.0], *across]))
-    # Thresholds fall, so all four ends rise: the last rectangle that has begun is the highest, and
-    # the first that has not ended the lowest.
+    # Thresholds fall, so all four ends rise: the highest is the last rectangle that has begun, and
+    # the lowest is the first rectangle that has not ended.
     begun = np.searchsorted(across[0], rates, side="right") - 1
     ended = np.minimum(np.searchsorted(across[1], rates, side="left"), len(curve.tpr) - 1)
     return rates, np.asarray(up[0][ended]), np.asarray(up[1][np.maximum(begun, 0)])
@@ -120,24 +117,27 @@ def roc_band(
 def _curves(
     y: Any, scores: Any, options: dict[str, Any], interval: float | None, classes: Any
 ) -> dict[str, tuple[Roc, AUC]]:
-    """Return curve and area of each model, or of each class."""
+    """Return the ROC curve and its area for each model, or for each class."""
     if interval is not None:
         interval = check_level(interval, "interval")
     if isinstance(scores, Mapping) and not scores:
         raise OptionError.of("scores", scores, "scores, or {name: scores} of one model or more")
     if np.ndim(scores) == 2:
-        asked = _by_class(y, scores, options, classes)
+        requests = _class_scores(y, scores, options, classes)
     else:
-        many = scores if isinstance(scores, Mapping) else {"": scores}
-        asked = {str(name): (one, options) for name, one in many.items()}
+        by_name = scores if isinstance(scores, Mapping) else {"": scores}
+        requests = {str(name): (values, options) for name, values in by_name.items()}
     return {
-        name: (roc(y, one, **more), auc(y, one, interval, **more))
-        for name, (one, more) in asked.items()
+        name: (roc(y, values, **chosen), auc(y, values, interval, **chosen))
+        for name, (values, chosen) in requests.items()
     }
 
 
-def _by_class(y: Any, scores: Any, options: dict[str, Any], classes: Any) -> dict[str, Any]:
-    """Return the scores of each class against the rest; for two classes, of the positive one."""
+def _class_scores(y: Any, scores: Any, options: dict[str, Any], classes: Any) -> dict[str, Any]:
+    """Return the scores of each class, to rank it against the rest.
+
+    For two classes only the scores of the positive class are returned.
+    """
     named = list(getattr(scores, "columns", ())) or None
     given = classes if classes is not None else encode_labels(y)[0] if named is None else named
     names, columns = np.asarray(given).tolist(), np.asarray(scores).T
@@ -148,16 +148,17 @@ def _by_class(y: Any, scores: Any, options: dict[str, Any], classes: Any) -> dic
         own = [options["positive"]]
         if own[0] not in names:
             raise LabelError.unknown(own, names)
-    columns_of = {name: columns[names.index(name)] for name in own}
-    one = len(own) == 1
     return {
-        "" if one else str(name): (column, options | {"positive": name})
-        for name, column in columns_of.items()
+        "" if len(own) == 1 else str(name): (
+            columns[names.index(name)],
+            options | {"positive": name},
+        )
+        for name in own
     }
 
 
 def _weights(y: Any, sample_weight: Any, positive: Any) -> tuple[float, float]:
-    """Return the numbers of positive and negative rows."""
+    """Return the numbers of positive and of negative rows, counted by weight."""
     if isinstance(y, Ranking):
         steps = y.steps()
         return float(steps.positive.sum()), float(steps.negative.sum())
@@ -167,18 +168,18 @@ def _weights(y: Any, sample_weight: Any, positive: Any) -> tuple[float, float]:
 
 
 def _marks(curve: Roc, thresholds: Any) -> npt.NDArray[np.intp]:
-    """Return the points of the curve at the requested thresholds."""
+    """Return the indices of the points of the curve at the requested thresholds."""
     if thresholds is None:
         return np.zeros(0, dtype=np.intp)
     if isinstance(thresholds, str):
         if thresholds != "youden":
             raise OptionError.of("thresholds", thresholds, "'youden', numbers or None")
         return np.array([curve.best()])
-    asked = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
-    return np.searchsorted(-curve.threshold, -asked, side="right") - 1
+    values = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    return np.searchsorted(-curve.threshold, -values, side="right") - 1
 
 
-def _said(name: str, area: AUC) -> str:
+def _area_words(name: str, area: AUC) -> str:
     text = f"{name}: AUC {area.value:.3f}" if name else f"AUC {area.value:.3f}"
     return text if area.level is None else f"{text} ({area.low:.3f} to {area.high:.3f})"
 
@@ -187,7 +188,7 @@ def _draw_curve(canvas: Canvas, curve: Roc, code: int, label: str) -> Any:
     corners = curve.corners()
     look: dict[str, Any] = {"color": canvas.colour(code), "linewidth": 2, "zorder": 3}
     (line,) = canvas.ax.plot(
-        corners.fpr, corners.tpr, _LINES[code % len(_LINES)], label=label, **look
+        corners.fpr, corners.tpr, LINES[code % len(LINES)], label=label, **look
     )
     return line
 
@@ -195,7 +196,7 @@ def _draw_curve(canvas: Canvas, curve: Roc, code: int, label: str) -> Any:
 def _draw_marks(
     canvas: Canvas, curve: Roc, marked: npt.NDArray[np.intp], code: int, *, words: bool
 ) -> None:
-    """Draw the points at thresholds with their labels."""
+    """Draw the points of the curve at the marked thresholds, with their labels."""
     ax = canvas.ax
     at = curve.fpr[marked], curve.tpr[marked]
     look = {"s": 54, "facecolor": canvas.colour(code), "edgecolor": canvas.ink, "zorder": 4}
@@ -209,19 +210,19 @@ def _draw_marks(
 def _finish(
     canvas: Canvas,
     handles: Sequence[Any],
-    found: Mapping[str, tuple[Roc, AUC]],
+    curves: Mapping[str, tuple[Roc, AUC]],
     title: str | None,
     level: float | None,
 ) -> None:
-    curve, area = next(iter(found.values()))
+    curve, area = next(iter(curves.values()))
     if title is None:
-        several = len({one.positive for one, _ in found.values()}) > 1
+        several = len({other.positive for other, _ in curves.values()}) > 1
         title = "ROC of each class against all others" if several else f"ROC of {curve.positive!r}"
         title += "" if level is None else f"\n(band: {level:.0%} at each threshold)"
     canvas.name(
         title=title,
-        x="false positive rate (share of the others called so)",
-        y="true positive rate (share of its rows found)",
+        x="false positive rate (1 - specificity)",
+        y="true positive rate (recall)",
     )
     canvas.ax.set(xlim=(-0.015, 1.015), ylim=(-0.015, 1.015), aspect="equal")
     heading = None if area.level is None else f"area, {area.level:.0%} interval"

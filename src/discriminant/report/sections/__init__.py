@@ -1,1 +1,1 @@
-"""Sections of the report page, as facts."""
+"""Sections of the report, each computed as plain facts."""

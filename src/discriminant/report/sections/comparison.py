@@ -1,14 +1,14 @@
-"""Section 2 of the report: the models compared on held-out rows, and the selected one.
+"""Section 2 of the report, comparison: models on held-out rows, and the selected model.
 
-Every measure is computed on held-out rows. Intervals for errors are Wilson's and those for AUCs
-DeLong's; both treat the model as given. Unless a model is named, the one with the lowest log loss
-is selected: its probabilities are the most reliable, and decisions need these.
+Every measure is computed on held-out rows. Errors have Wilson's and AUCs have DeLong's intervals;
+both treat the model as given. Unless a model is named, the one with the lowest log loss is
+selected: its probabilities are the most reliable, and decisions depend on the probabilities.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from discriminant.errors import DiscriminantError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, SurfaceFacts
 from discriminant.report.format import count_with_noun, name_list, percent
 
-_LEVEL = 0.05  # of significance
+_LEVEL = 0.05  # significance level
+NO_PROBABILITIES = "It gives scores but no probabilities: no log loss or calibration is available."
+INFINITE_LOSS = "The true class of some rows had probability 0, so its log loss is infinite."
 
 
 def comparison_section(
@@ -46,22 +48,22 @@ def comparison_section(
     why
         Reason for the selection (default: written from the numbers).
     titles, seconds, notes
-        {name: ...}: title on the page, seconds taken, and a note.
+        Dictionaries by name of the model: title on the page, seconds taken, and a note.
     surface
-        Result of `rda_grid`, or `RDA.cv_`.
+        Losses of RDA: the result of `rda_grid`, or `RDA.cv_`.
     """
     selected = _least_loss(held) if chosen is None else chosen
     models = [
         _model(
             name,
-            found,
+            predictions,
             level=level,
             chosen=name == selected,
             title=(titles or {}).get(name, name),
             seconds=(seconds or {}).get(name),
             note=(notes or {}).get(name, ""),
         )
-        for name, found in held.items()
+        for name, predictions in held.items()
     ]
     first = next(iter(held.values()))
     section = ComparisonFacts(
@@ -103,7 +105,10 @@ def held_auc(held: HeldOutPredictions, level: float | None = 0.95) -> AUC | None
 
 
 def log_odds(logs: Any) -> Any:
-    """Return the (N,) log odds of the second of two classes; infinite for probability 0 or 1."""
+    """Return the log odds of the second of two classes, (N,).
+
+    They are infinite where its probability is 0 or 1.
+    """
     with np.errstate(invalid="ignore"):
         return logs[:, 1] - logs[:, 0]
 
@@ -120,10 +125,12 @@ def _model(
 ) -> ModelFacts:
     tally = held.tally
     error, area = tally.interval("error", level=level), held_auc(held, level)
-    infinite = "The true class of some rows had probability 0, so its log loss is infinite."
-    none = "It gives no probabilities, only classes."
     known = held.probabilistic
-    notes = [note, infinite if math.isinf(tally.log_loss) else "", "" if known else none]
+    notes = [
+        note,
+        INFINITE_LOSS if math.isinf(tally.log_loss) else "",
+        "" if known else NO_PROBABILITIES,
+    ]
     return ModelFacts(
         name=name,
         label=title,
@@ -143,7 +150,10 @@ def _model(
 
 
 def _least_loss(held: Mapping[str, HeldOutPredictions]) -> str:
-    """Return the model with the lowest log loss; one without probabilities only if none has any."""
+    """Return the name of the model with the lowest log loss.
+
+    A model without probabilities is returned only if no model has any.
+    """
 
     def rank(name: str) -> tuple[bool, float, float]:
         one = held[name]
@@ -172,21 +182,30 @@ def _why(held: Mapping[str, HeldOutPredictions], selected: str, models: list[Mod
     )
     share = percent(own["error"]) if own["error"] else "none"
     mistakes = f"It misclassified {share} of these rows."
-    rivals = _rivals(held, selected, {model["name"]: model["label"] for model in models})
-    return " ".join(filter(None, [f"{own['label']} {reason}.", mistakes, rivals]))
+    tests = [
+        (model["label"], *_paired(held[selected], held[model["name"]]))
+        for model in models
+        if not model["chosen"]
+    ]
+    return " ".join(
+        filter(None, [f"{own['label']} {reason}.", mistakes, describe_error_tests(tests)])
+    )
 
 
-def _rivals(
-    held: Mapping[str, HeldOutPredictions], selected: str, titles: Mapping[str, str]
-) -> str:
-    """Compare the errors with McNemar's test, Bonferroni-corrected."""
-    others = [name for name in held if name != selected]
-    if not others:
+def describe_error_tests(tests: Sequence[tuple[str, float, float]]) -> str:
+    """Return a sentence on whether the errors of other models differ from the selected model's.
+
+    `tests` holds, for each other model, its title, how many more rows the selected model classifies
+    correctly, and McNemar's p-value. The level is Bonferroni-corrected.
+
+    >>> describe_error_tests([("QDA", 3.0, 0.4), ("SVM", 20.0, 1e-4)])
+    'Its error does not differ significantly from that of QDA.'
+    """
+    if not tests:
         return ""
-    tested = {titles[name]: _paired(held[selected], held[name]) for name in others}
-    level = _LEVEL / len(others)
-    better = [name for name, (gain, p) in tested.items() if gain < 0 and p < level]
-    alike = [name for name, (_, p) in tested.items() if p >= level]
+    level = _LEVEL / len(tests)
+    better = [title for title, gain, p in tests if gain < 0 and p < level]
+    alike = [title for title, _, p in tests if p >= level]
     if better:
         return f"By error alone, {name_list(better)} did significantly better."
     if not alike:
@@ -196,7 +215,7 @@ def _rivals(
 
 
 def _paired(own: HeldOutPredictions, other: HeldOutPredictions) -> tuple[float, float]:
-    """Return how many more rows the first model classifies correctly, and McNemar's p-value."""
+    """Return by how many rows the first model is correct more often, and McNemar's p-value."""
     right = [held.decided == held.codes for held in (own, other)]
     weight = np.ones(len(own.codes)) if own.weight is None else own.weight
     b, c = float(weight[right[0] & ~right[1]].sum()), float(weight[right[1] & ~right[0]].sum())

@@ -1,4 +1,4 @@
-"""Sections 1 and 6 of the report: the data read, and how to use the saved model."""
+"""Section 1 of the report, the data; and section 6, how to use the saved model."""
 
 from __future__ import annotations
 
@@ -39,35 +39,44 @@ def read_section(
     rows_read
         Number of rows before some were dropped.
     said, warnings
-        Notes on what was detected or dropped; and warnings, as texts or records.
+        Notes on what was detected or dropped, and warnings (texts or records of `catch_warnings`).
     """
     counts = missing or {}
-    encoded = [_column(column, counts) for column in columns]
+    encoded = [
+        ColumnFacts(
+            name=str(column.name),
+            kind=str(column.kind),
+            features=len(column.features),
+            note=str(column.note or ""),
+            missing=int(counts.get(column.name, 0)),
+        )
+        for column in columns
+    ]
+    numeric = [
+        ColumnFacts(name=name, kind="number", features=1, note="", missing=int(counts.get(name, 0)))
+        for name in ([] if encoded else table.schema.features)
+    ]
     return ReadFacts(
         source=source,
         target=target,
         rows=len(table),
         rows_read=len(table) if rows_read is None else rows_read,
         features=table.width,
-        weighted=_weighted(table),
+        weighted=(table.plan if isinstance(table, PartitionedTable) else table).weight is not None,
         classes=_classes(table),
-        columns=encoded or [_number(name, counts) for name in table.schema.features],
+        columns=encoded or numeric,
         said=list(said),
         warnings=list(dict.fromkeys(warning_text(warning) for warning in warnings)),
     )
 
 
 def warning_text(warning: Any) -> str:
-    """Return the text of a warning: a text, an exception or a record of `catch_warnings`.
+    """Return the text of a warning, given as a text, an exception or a record of `catch_warnings`.
 
     >>> warning_text(UserWarning("too few"))
     'too few'
     """
     return str(getattr(warning, "message", warning))
-
-
-def _weighted(table: AnyTable) -> bool:
-    return (table.plan if isinstance(table, PartitionedTable) else table).weight is not None
 
 
 def _classes(table: AnyTable) -> list[ClassFacts]:
@@ -86,26 +95,13 @@ def _classes(table: AnyTable) -> list[ClassFacts]:
     ]
 
 
-def _column(column: Any, missing: dict[str, int]) -> ColumnFacts:
-    return ColumnFacts(
-        name=str(column.name),
-        kind=str(column.kind),
-        features=len(column.features),
-        note=str(column.note or ""),
-        missing=int(missing.get(column.name, 0)),
-    )
-
-
-def _number(name: str, missing: dict[str, int]) -> ColumnFacts:
-    return ColumnFacts(
-        name=name, kind="number", features=1, note="", missing=int(missing.get(name, 0))
-    )
-
-
 def use_section(
     *, file: str = "", python: str = "", sql: str = "", command: str = ""
 ) -> UseFacts | None:
-    """Return file, code and command, where given; by default Python code that loads the file."""
+    """Return the file, the code and the command that use the model, as far as they are given.
+
+    By default the code is Python code that loads the file.
+    """
     if file and not python:
         python = python_code(file)
     parts = {"file": file, "python": python, "sql": sql, "command": command}
@@ -121,8 +117,8 @@ def python_code(file: str, *, decides: bool = False, likeliest: object = "") -> 
     decides
         Whether the model has costs or a reject option.
     likeliest
-        Label whose most probable rows are listed (default: no list). None if the model gives
-        no probabilities.
+        Label whose most probable rows the code lists (default: no list); None if the model gives no
+        probabilities.
     """
     lines = ["import discriminant as dd", "", f"model = dd.load({file!r})"]
     if decides:

@@ -1,19 +1,20 @@
-"""Section 4 of the report: decisions on held-out rows, and their cost.
+"""Section 4 of the report, decisions: costs and the reject option on held-out rows.
 
-With posterior p and cost[action, class] the action with the lowest expected cost is chosen, and a
-row whose lowest expected cost exceeds the cost of rejecting is rejected. Without costs and reject
-option the model's own prediction is used.
+The action with the lowest expected cost is chosen, given the posterior p and cost[action, class]. A
+row is rejected if its lowest expected cost exceeds the cost of rejecting. Without costs and a
+reject option, the model's own prediction is used.
 
-For two classes whose actions are the classes, everything follows from the ROC curve, so the page
-holds about 512 of its points with exact counts, and every point that a slider can select,
+For two classes whose actions are the classes, everything follows from the ROC curve. So the page
+holds about 512 points of the curve with exact counts, and every point that a slider can select,
 
     p >= alarm / (alarm + miss)      predict the positive class
     p >= 1 - reject / alarm          certain enough not to reject it
     p >  reject / miss               not certain enough to predict the other
 
-(numbers within a relative `TIE` are equal, as in `decision.actions`), so that the figures beside
-the sliders are exact too. Otherwise the page holds a stratified sample of the held-out rows, each
-with its weight, and posteriors as rounded 1000 log p, which keeps the digits of rare classes.
+so that the figures beside the sliders are exact too. Numbers that differ by at most a relative
+`TIE` count as equal, as in `decision.actions`. In all other cases the page holds a stratified
+sample of the held-out rows, each with its weight. Posteriors are stored as -1000 log p, rounded,
+which keeps the digits of small probabilities.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from discriminant.report.fact_types import DecisionFacts, HeldOutFacts, RocFacts
 from discriminant.report.sections.comparison import log_odds
 from discriminant.table.blocks import Codes, Floats, Labels, Places
 
-_CURVE = 512  # points of a ROC curve, besides those that sliders select
+_ROC_POINTS = 512  # number of points besides those that sliders select
 _COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # steps of a slider
-_ASIDE = (
+_REJECT_COSTS = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 10.0),
 )
-_RISK = 160  # points of a risk-coverage curve
-_CELLS = 60_000  # posteriors on a page
-_FAR = 99_999  # of -1000 log posterior
+_RISK_POINTS = 160  # number of points of a risk-coverage curve
+_CELLS = 60_000  # largest number of posteriors on a page
+_LARGEST = 99_999  # largest value of -1000 log posterior
 
 
 def decision_section(
@@ -62,22 +63,23 @@ def decision_section(
     Parameters
     ----------
     labels, codes, log_posterior, weight
-        As of `HeldOut`: (K,) labels, (N,) true codes, (N, K) held-out log posteriors, (N,) weights.
+        (K,) labels, (N,) true codes, (N, K) held-out log posteriors and (N,) weights, as in
+        `HeldOutPredictions`.
     decided
-        (N,) codes that the model decided for, as of `HeldOut`; it is asked where there are neither
-        costs nor a reject option. None: the most probable class.
+        (N,) codes predicted by the model, used if there are neither costs nor a reject option
+        (default: the most probable class).
     positive
-        Of two classes, the label that is looked for; None: the rarer one.
+        Label of the positive class, for two classes (default: the rarer one).
     cost, reject
-        As of `Decision`: {action: {class: cost}} or a matrix; the cost of passing a row on.
+        {action: {class: cost}} or a matrix, and the cost of rejecting a row, as in `Decision`.
     most, seed
-        How many held-out rows go with the facts, and how they are drawn.
+        Largest number of held-out rows in the facts, and the seed for sampling them.
     """
     costs = Costs.zero_one(labels) if cost is None else Costs.of(cost, labels)
     option = Reject.of(reject)
     logs = np.where(np.isnan(log_posterior), -np.inf, log_posterior)
-    action = _action(logs, costs, option, decided if cost is None and reject is None else None)
-    done = _done(action, codes, weight, costs)
+    action = _actions(logs, costs, option, decided if cost is None and reject is None else None)
+    confusion = _confusion(action, codes, weight, costs)
     section: DecisionFacts = DecisionFacts(
         labels=[str(label) for label in labels.tolist()],
         actions=[str(action) for action in costs.actions],
@@ -86,16 +88,18 @@ def decision_section(
         cost=costs.cost.tolist(),
         weighted=weight is not None,
         costs_given=cost is not None,
-        dials={"cost": list(_COSTS), "aside": list(_ASIDE)},
+        dials={"cost": list(_COSTS), "aside": list(_REJECT_COSTS)},
         tie=TIE,
         reject=option.cost if np.isfinite(option.cost) else None,
-        confusion=done.tolist(),
-        **_rates(done, costs, option),  # type: ignore[typeddict-item]
-        by_class=_by_class(labels, codes, logs, weight, done=done, actions=len(costs.actions)),
-        risk_coverage=_risk(logs, codes, weight),
+        confusion=confusion.tolist(),
+        **_rates(confusion, costs, option),  # type: ignore[typeddict-item]
+        by_class=_class_rates(
+            labels, codes, logs, weight, confusion=confusion, n_actions=len(costs.actions)
+        ),
+        risk_coverage=_risk_coverage(logs, codes, weight),
     )
-    plainly = costs.actions == tuple(labels.tolist())
-    if len(labels) == 2 and plainly and len(np.unique(codes)) == 2:
+    classes_only = costs.actions == tuple(labels.tolist())
+    if len(labels) == 2 and classes_only and len(np.unique(codes)) == 2:
         section["roc"] = _roc(codes, logs, weight, action, section)
     else:
         section["held"] = held_facts(codes, logs, weight, most=most, seed=seed)
@@ -105,7 +109,7 @@ def decision_section(
 def held_facts(
     codes: Codes, logs: Floats, weight: Floats | None, *, most: int = 2000, seed: int = 0
 ) -> HeldOutFacts:
-    """Rows drawn class by class, with posteriors as whole numbers."""
+    """Return a sample of the rows, stratified by class, with posteriors as integers."""
     K = logs.shape[1]
     most = max(min(most, _CELLS // K), K)
     rows = np.bincount(codes, minlength=K)
@@ -113,90 +117,96 @@ def held_facts(
     size = np.minimum(rows, np.ceil(np.maximum(share, min(20, most / K)))).astype(int)
     if len(codes) <= most:
         size = rows
-    draw = np.random.default_rng(seed)
-    places = [
-        draw.choice(np.flatnonzero(codes == k), int(n), replace=False) for k, n in enumerate(size)
+    generator = np.random.default_rng(seed)
+    parts = [
+        generator.choice(np.flatnonzero(codes == k), int(n), replace=False)
+        for k, n in enumerate(size)
     ]
-    some = np.sort(np.concatenate(places))
+    sample = np.sort(np.concatenate(parts))
     total = rows if weight is None else np.bincount(codes, weight, minlength=K)
-    kept = np.bincount(codes[some], minlength=K)
-    each = np.divide(total, kept, out=np.zeros(K), where=kept > 0)
+    sampled = np.bincount(codes[sample], minlength=K)
+    weights = np.divide(total, sampled, out=np.zeros(K), where=sampled > 0)
     return HeldOutFacts(
-        truth=codes[some].tolist(), logs=_whole_logs(logs[some]), weight=each.tolist()
+        truth=codes[sample].tolist(), logs=_integer_logs(logs[sample]), weight=weights.tolist()
     )
 
 
-def _whole_logs(logs: Floats) -> list[list[int]]:
-    """(m, K) of -1000 log p; the largest stays the only largest when it is rounded."""
-    found = np.rint(np.minimum(-1000.0 * logs, _FAR)).astype(int)
+def _integer_logs(logs: Floats) -> list[list[int]]:
+    """Return -1000 log p, rounded, (m, K); the largest posterior remains the only largest one."""
+    rounded = np.rint(np.minimum(-1000.0 * logs, _LARGEST)).astype(int)
     top = logs.argmax(axis=1)
-    rows = np.flatnonzero(found.argmin(axis=1) != top)
-    found[rows, top[rows]] = found[rows].min(axis=1) - 1
-    whole: list[list[int]] = found.tolist()
-    return whole
+    rows = np.flatnonzero(rounded.argmin(axis=1) != top)
+    rounded[rows, top[rows]] = rounded[rows].min(axis=1) - 1
+    listed: list[list[int]] = rounded.tolist()
+    return listed
 
 
-def _action(logs: Floats, costs: Costs, option: Reject, decided: Places | None) -> Places:
-    """(N,) place among the actions, or after them for what is passed on."""
+def _actions(logs: Floats, costs: Costs, option: Reject, decided: Places | None) -> Places:
+    """Return the index of each row's action, (N,).
+
+    The index of a rejected row is the number of actions.
+    """
     A = len(costs.actions)
     if decided is not None:
-        return np.minimum(decided, A)  # whatever is no class is left to somebody
+        return np.minimum(decided, A)  # every decision that is not a class counts as rejected
     action = least_cost(logs, costs)[0]
     if np.isfinite(option.cost) or option.threshold > 0:
         action = np.where(rejected(logs, option, costs), A, action)
     return action
 
 
-def _done(action: Places, codes: Codes, weight: Floats | None, costs: Costs) -> Floats:
-    """(A, K), or (A + 1, K) with what is passed on: weight by action and true class."""
+def _confusion(action: Places, codes: Codes, weight: Floats | None, costs: Costs) -> Floats:
+    """Return the weight by action and true class, (A, K).
+
+    If rows can be rejected, the shape is (A + 1, K), and the last row is the rejected weight.
+    """
     K, A = len(costs.labels), len(costs.actions)
     rows = A + bool((action == A).any())
-    found = np.bincount(action * K + codes, weight, minlength=rows * K)
-    return found.reshape(-1, K).astype(float)
+    totals = np.bincount(action * K + codes, weight, minlength=rows * K)
+    return totals.reshape(-1, K).astype(float)
 
 
-def _rates(done: Floats, costs: Costs, option: Reject) -> dict[str, float | None]:
-    total, A = done.sum(), len(costs.actions)
-    named = {action: k for k, action in enumerate(costs.labels.tolist())}
-    own = [(a, named[action]) for a, action in enumerate(costs.actions) if action in named]
-    decided = sum(done[a].sum() for a, _ in own)
-    right = sum(done[a, k] for a, k in own)
-    aside = option.cost if np.isfinite(option.cost) else 0.0
-    paid = (done[:A] * costs.cost).sum() + done[A:].sum() * aside
+def _rates(confusion: Floats, costs: Costs, option: Reject) -> dict[str, float | None]:
+    total, A = confusion.sum(), len(costs.actions)
+    code = {label: k for k, label in enumerate(costs.labels.tolist())}
+    classes = [(a, code[action]) for a, action in enumerate(costs.actions) if action in code]
+    decided = sum(confusion[a].sum() for a, _ in classes)
+    correct = sum(confusion[a, k] for a, k in classes)
+    reject_cost = option.cost if np.isfinite(option.cost) else 0.0
+    cost = (confusion[:A] * costs.cost).sum() + confusion[A:].sum() * reject_cost
     return {
-        "error": float((decided - right) / decided) if decided else None,
+        "error": float((decided - correct) / decided) if decided else None,
         "coverage": float(decided / total),
-        "mean_cost": float(paid / total),
+        "mean_cost": float(cost / total),
     }
 
 
-def _by_class(
+def _class_rates(
     labels: Labels,
     codes: Codes,
     logs: Floats,
     weight: Floats | None,
     *,
-    done: Floats,
-    actions: int,
+    confusion: Floats,
+    n_actions: int,
 ) -> list[dict[str, Any]]:
-    """Recall and precision of the decision, with the AUC of each class against the rest."""
-    K = len(labels)
-    passes = len(done) > actions
-    found = []
+    """Return, for each class, recall and precision of the decisions and AUC against the rest."""
+    K, rejects = len(labels), len(confusion) > n_actions
+    rates = []
     for k in range(K):
-        said, true = done[k].sum() if len(done) >= K else 0.0, done[:, k].sum()
-        right = done[k, k] if len(done) >= K else 0.0
-        found.append(
+        own = confusion[k] if len(confusion) >= K else np.zeros(K)
+        predicted, true = own.sum(), confusion[:, k].sum()
+        rates.append(
             {
                 "label": str(labels[k]),
                 "rows": float(true),
-                "recall": float(right / true) if true else None,
-                "precision": float(right / said) if said else None,
-                "passed": float(done[-1, k] / true) if passes and true else 0.0,
+                "recall": float(own[k] / true) if true else None,
+                "precision": float(own[k] / predicted) if predicted else None,
+                "passed": float(confusion[-1, k] / true) if rejects and true else 0.0,
                 "auc": _auc(codes == k, logs, k, weight),
             }
         )
-    return found
+    return rates
 
 
 def _auc(own: Any, logs: Floats, k: int, weight: Floats | None) -> float | None:
@@ -207,18 +217,22 @@ def _auc(own: Any, logs: Floats, k: int, weight: Floats | None) -> float | None:
         return None
 
 
-def _risk(logs: Floats, codes: Codes, weight: Floats | None) -> dict[str, Any]:
-    """Error of what is decided, the least doubtful rows first."""
-    found = risk_coverage(logs, codes, sample_weight=weight)
-    some = _spaced(found.coverage, _RISK)
+def _risk_coverage(logs: Floats, codes: Codes, weight: Floats | None) -> dict[str, Any]:
+    """Return points of the risk-coverage curve: error of the decided rows against their share."""
+    curve = risk_coverage(logs, codes, sample_weight=weight)
+    points = _spaced(curve.coverage, _RISK_POINTS)
     return {
-        "coverage": np.round(found.coverage[some], 5).tolist(),
-        "risk": np.round(found.risk[some], 6).tolist(),
-        "area": found.area,
+        "coverage": np.round(curve.coverage[points], 5).tolist(),
+        "risk": np.round(curve.risk[points], 6).tolist(),
+        "area": curve.area,
     }
 
 
 def _positive(labels: Labels, codes: Codes, weight: Floats | None, positive: Any) -> int | None:
+    """Return the code of the positive class: the given one, or the rarer of two classes.
+
+    None unless there are two classes.
+    """
     if len(labels) != 2:
         return None
     if positive is not None:
@@ -230,7 +244,10 @@ def _positive(labels: Labels, codes: Codes, weight: Floats | None, positive: Any
 def _roc(
     codes: Codes, logs: Floats, weight: Floats | None, action: Places, section: DecisionFacts
 ) -> RocFacts:
-    """The curve, thinned; the point of the decision stays, so its counts are exact."""
+    """Return points of the ROC curve.
+
+    The point of the decision is included, so that its counts are exact.
+    """
     positive = section["positive"] or 0
     own = codes == positive
     scores = log_odds(logs) * (2 * positive - 1)
@@ -239,73 +256,82 @@ def _roc(
     tp, fp = curve.tpr * total[1], curve.fpr * total[0]
     with np.errstate(over="ignore"):
         threshold = 1.0 / (1.0 + np.exp(-curve.threshold))
-    start = _start(section, threshold, tp + fp, weight, action == positive)
-    stops = _stops(section, threshold)
-    some = _spaced(curve.tpr + curve.fpr, _CURVE)
-    some = np.unique(np.concatenate([some, stops, [start]])).astype(int)
-    low, high = _span(own, scores, weight)
+    start = _decision_point(section, threshold, tp + fp, weight, action == positive)
+    selectable = _slider_points(section, threshold)
+    spaced = _spaced(curve.tpr + curve.fpr, _ROC_POINTS)
+    points = np.unique(np.concatenate([spaced, selectable, [start]])).astype(int)
+    low, high = _auc_interval(own, scores, weight)
     return RocFacts(
-        threshold=[None, *threshold[some][1:].tolist()],
-        tp=tp[some].round(6).tolist(),
-        fp=fp[some].round(6).tolist(),
+        threshold=[None, *threshold[points][1:].tolist()],
+        tp=tp[points].round(6).tolist(),
+        fp=fp[points].round(6).tolist(),
         positives=float(total[1]),
         negatives=float(total[0]),
         area=curve.area,
         low=low,
         high=high,
-        start=int(np.searchsorted(some, start)),
+        start=int(np.searchsorted(points, start)),
     )
 
 
-def _start(
-    section: DecisionFacts, threshold: Floats, called: Floats, weight: Floats | None, said: Any
+def _decision_point(
+    section: DecisionFacts, threshold: Floats, totals: Floats, weight: Floats | None, predicted: Any
 ) -> int:
-    """Place of the decision: by its threshold if rows are passed on, else by how many it calls."""
+    """Return the index of the point on the curve that corresponds to the decision.
+
+    If rows are rejected, the point is located by its threshold; otherwise by the number of rows
+    `predicted` as positive, which is compared with the `totals` of the points.
+    """
     positive = section["positive"] or 0
     if section["coverage"] != 1.0:
-        miss, alarm = (
-            section["cost"][1 - positive][positive],
-            section["cost"][positive][1 - positive],
-        )
-        return int(_from(threshold, np.array([alarm / max(alarm + miss, 1e-300)]), positive)[0])
-    many = float(said.sum() if weight is None else weight[said].sum())
-    return int(np.argmin(np.abs(called - many)))
+        miss = section["cost"][1 - positive][positive]
+        alarm = section["cost"][positive][1 - positive]
+        limit = np.array([alarm / max(alarm + miss, 1e-300)])
+        return int(_last_at_least(threshold, limit, positive)[0])
+    n_predicted = float(predicted.sum() if weight is None else weight[predicted].sum())
+    return int(np.argmin(np.abs(totals - n_predicted)))
 
 
-def _from(threshold: Floats, p: Floats, positive: int) -> Places:
-    """Place of the last point of at least probability p; a tie goes to the first of the classes."""
+def _last_at_least(threshold: Floats, p: Floats, positive: int) -> Places:
+    """Return the indices of the last points with at least probability p; ties as in `decide`."""
     limit = p / (1.0 + TIE) if positive == 0 else p * (1.0 + TIE)
     side: Literal["left", "right"] = "right" if positive == 0 else "left"
     return np.asarray(np.maximum(np.searchsorted(-threshold, -limit, side=side) - 1, 0))
 
 
-def _stops(section: DecisionFacts, threshold: Floats) -> Places:
-    """Places that dials can call for: see the head of this module."""
-    if len(threshold) <= _CURVE:
+def _slider_points(section: DecisionFacts, threshold: Floats) -> Places:
+    """Return the indices of the points that sliders can select; see the module docstring."""
+    if len(threshold) <= _ROC_POINTS:
         return np.arange(len(threshold))
     costs = np.unique([*_COSTS, *np.ravel(section["cost"])])
     costs = costs[costs > 0]
-    aside = np.unique([*_ASIDE, *([] if section["reject"] is None else [section["reject"]])])
+    given = [] if section["reject"] is None else [section["reject"]]
+    reject = np.unique([*_REJECT_COSTS, *given])
     decided = np.ravel(costs / (costs + costs[:, None]))
-    sure, clear = np.ravel(1.0 - aside[:, None] / costs), np.ravel(aside[:, None] / costs)
-    limits = np.concatenate([decided, sure, clear])
-    both = [_from(threshold, limits, positive) for positive in (0, 1)]
-    return np.unique(np.concatenate(both))
+    certain, uncertain = np.ravel(1.0 - reject[:, None] / costs), np.ravel(reject[:, None] / costs)
+    limits = np.concatenate([decided, certain, uncertain])
+    points = [_last_at_least(threshold, limits, positive) for positive in (0, 1)]
+    return np.unique(np.concatenate(points))
 
 
-def _span(own: Any, scores: Floats, weight: Floats | None) -> tuple[float | None, float | None]:
-    """Ends of DeLong's interval of the AUC; None where there is none, or one without a width."""
+def _auc_interval(
+    own: Any, scores: Floats, weight: Floats | None
+) -> tuple[float | None, float | None]:
+    """Return both ends of DeLong's interval of the AUC; None if undefined or of zero width."""
     try:
-        found = auc(own.astype(int), scores, positive=1, sample_weight=weight)
+        area = auc(own.astype(int), scores, positive=1, sample_weight=weight)
     except DiscriminantError:
         return None, None
-    return (found.low, found.high) if found.low != found.high else (None, None)
+    return (area.low, area.high) if area.low != area.high else (None, None)
 
 
 def _spaced(rising: Floats, most: int) -> Any:
-    """Places of about so many entries, evenly along a rising curve, both ends among them."""
+    """Return the indices of about `most` entries, evenly spaced along a rising curve.
+
+    Both ends are included.
+    """
     if len(rising) <= most:
         return np.arange(len(rising))
-    marks = np.linspace(rising[0], rising[-1], most - 2)
-    near = np.searchsorted(rising, marks).clip(0, len(rising) - 1)
-    return np.unique(np.concatenate([[0, len(rising) - 1], near])).astype(int)
+    levels = np.linspace(rising[0], rising[-1], most - 2)
+    nearest = np.searchsorted(rising, levels).clip(0, len(rising) - 1)
+    return np.unique(np.concatenate([[0, len(rising) - 1], nearest])).astype(int)

@@ -1,16 +1,17 @@
-"""Section 5 of the report: coefficients of the features, and data checks.
+"""Section 5 of the report, features: their coefficients, and findings of data checks.
 
-Coefficients with intervals come from moments alone. For a class k against all others, least squares
-of the indicator of k on the features, in typical steps (sd over all rows) of each feature:
+Coefficients with intervals are computed from moments alone. For class k against all others they are
+those of the least-squares regression of the indicator of k on the features, per standard deviation
+(over all rows) of each feature:
 
     T = total scatter, c_k = weight_k (mean_k - mean)       b = T^-1 c_k      value_j = b_j sd_j
     s^2 = (weight_k (1 - weight_k / n) - c_k' b) / (n - d - 1)
     b_j -+ t s sqrt((T^-1)_jj)
 
-so a value of 0.2 means: one standard deviation more raises the probability of k by about 20
-percentage points, the other features held fixed. For two classes b has the direction of LDA.
-Weights count rows. A Logistic or GLM that was
-fitted gives its own (`coefficients_of`).
+A value of 0.2 means that an increase of the feature by one standard deviation raises the
+probability of k by about 20 percentage points, if the other features do not change. For two classes
+b has the direction of LDA. Weights count as numbers of rows. `coefficients_of` uses the
+coefficients of a fitted Logistic or GLM instead.
 
 Data checks (findings):
 
@@ -20,14 +21,14 @@ collinear    features with a variance inflation factor 1 / (1 - R^2) of at least
 outliers     rows far from the mean of their class, by the chi-squared law of a Gaussian class
 surprising   held-out rows whose own class has a probability below 0.01 and below a tenth of the
              frequency of the class
-wide         fewer rows than features, or nearly so: what is left out because of that
-...          warnings raised while fitting
+wide         fewer rows than features, or nearly so: some sections are left out
+...          warnings raised during fitting
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtri
@@ -51,11 +52,10 @@ from discriminant.report.sections.data import warning_text
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
-_FEATURES = 24  # shown at most
-_GROUPS = 8  # classes shown
-_DOTS = 60  # shown of all classes together
+_FEATURES = 24  # largest number of features shown
+_GROUPS = 8  # largest number of classes shown
+_COEFFICIENTS = 60  # approximate largest number of coefficients shown over all classes
 _WHAT = "Coefficients"
-_DONE = {"No other feature meets the significance to enter.": "No other feature comes so far."}
 
 
 def matters_section(
@@ -64,7 +64,7 @@ def matters_section(
     stepwise: Stepwise | None = None,
     findings: Iterable[FindingFacts] = (),
 ) -> MattersFacts:
-    """Return coefficients, stepwise selection and findings, where given."""
+    """Return the section with coefficients, stepwise selection and findings, as far as given."""
     section = MattersFacts(findings=list(findings))
     if coefficients is not None:
         section["coefficients"] = coefficients
@@ -74,16 +74,16 @@ def matters_section(
 
 
 def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> CoefficientsFacts | None:
-    """Return least-squares coefficients of each class against the others, or None if undefined."""
+    """Return least-squares coefficients of each class against the others; None if undefined."""
     try:
         fitted = _least_squares(moments, level)
     except DiscriminantError:
         return None
     labels = [str(label) for label in moments.labels.tolist()]
     groups = [1] if len(labels) == 2 else list(range(min(len(labels), _GROUPS)))
-    features = [moments.features[j] for j in fitted.places]
+    features = [moments.features[j] for j in fitted.features]
     order = np.argsort(-np.abs(fitted.value[groups]).max(axis=0), kind="stable")
-    order = order[: _room(len(groups))]
+    order = order[: _n_features(len(groups))]
     return CoefficientsFacts(
         title="least squares, "
         + ("one class against the other" if len(labels) == 2 else "each class against all others"),
@@ -94,8 +94,8 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
                 feature=features[j],
                 of=labels[k],
                 value=float(fitted.value[k, j]),
-                low=float(fitted.value[k, j] - fitted.reach[k, j]),
-                high=float(fitted.value[k, j] + fitted.reach[k, j]),
+                low=float(fitted.value[k, j] - fitted.half_width[k, j]),
+                high=float(fitted.value[k, j] + fitted.half_width[k, j]),
             )
             for k in groups
             for j in order
@@ -125,14 +125,14 @@ def coefficients_of(
         for i, name in enumerate(inference.names)
         if name in sd
     ]
-    every = list(dict.fromkeys(row["of"] or "" for row in rows))
-    groups = every[:_GROUPS]
+    all_groups = list(dict.fromkeys(row["of"] or "" for row in rows))
+    groups = all_groups[:_GROUPS]
     size: dict[str, float] = {}
     for row in rows:
         size[row["feature"]] = max(size.get(row["feature"], 0.0), abs(row["value"] or 0.0))
-    kept = sorted(size, key=lambda name: -size[name])[: _room(len(groups))]
-    place = {name: j for j, name in enumerate(kept)}
-    some = [row for row in rows if row["feature"] in place and (row["of"] or "") in groups]
+    largest = sorted(size, key=lambda name: -size[name])[: _n_features(len(groups))]
+    rank = {name: j for j, name in enumerate(largest)}
+    shown = [row for row in rows if row["feature"] in rank and (row["of"] or "") in groups]
     against = "" if inference.first is None else f", against {inference.first}"
     return CoefficientsFacts(
         title=f"logistic regression{against}" if inference.odds else inference.title,
@@ -140,14 +140,14 @@ def coefficients_of(
         if inference.odds
         else "change in the linear predictor per standard deviation of the feature",
         groups=groups,
-        rows=sorted(some, key=lambda r: (groups.index(r["of"] or ""), place[r["feature"]])),
-        left_out=len(size) - len(kept),
-        groups_left_out=len(every) - len(groups),
+        rows=sorted(shown, key=lambda r: (groups.index(r["of"] or ""), rank[r["feature"]])),
+        left_out=len(size) - len(largest),
+        groups_left_out=len(all_groups) - len(groups),
     )
 
 
-def _room(groups: int) -> int:
-    return min(max(_DOTS // max(groups, 1), 6), _FEATURES)
+def _n_features(groups: int) -> int:
+    return min(max(_COEFFICIENTS // max(groups, 1), 6), _FEATURES)
 
 
 def spreads(moments: ClassMoments) -> dict[str, float]:
@@ -157,35 +157,37 @@ def spreads(moments: ClassMoments) -> dict[str, float]:
     return dict(zip(moments.features, values.tolist(), strict=True))
 
 
-class _StandardisedCoefficients:
+class _StandardisedCoefficients(NamedTuple):
     """Standardised coefficients of every class, with the half-widths of their intervals."""
 
-    def __init__(self, places: Any, value: Floats, reach: Floats) -> None:
-        self.places, self.value, self.reach = places, value, reach  # (d'), (K, d'), (K, d')
+    features: Any  # (d',) indices of the features that vary
+    value: Floats  # (K, d') coefficients
+    half_width: Floats  # (K, d') half-widths of the intervals
 
 
 def _least_squares(moments: ClassMoments, level: float) -> _StandardisedCoefficients:
     check_products(moments, _WHAT)
     n, weight = float(moments.weight.sum()), moments.weight
-    apart = moments.mean - moments.centre
-    total = moments.pooled + (weight[:, None] * apart).T @ apart
-    places = np.flatnonzero(np.diagonal(total) > 0)
-    root = np.sqrt(np.diagonal(total)[places])
-    correlation = total[np.ix_(places, places)] / root[:, None] / root
-    degrees = n - len(places) - 1
-    metric, lost = factorise(correlation)
-    if metric is None or lost is not None or degrees < 1:
-        names = [moments.features[j] for j in places]
-        rank = len(places) if lost is None else lost.rank
+    offset = moments.mean - moments.centre
+    total = moments.pooled + (weight[:, None] * offset).T @ offset
+    varying = np.flatnonzero(np.diagonal(total) > 0)
+    root = np.sqrt(np.diagonal(total)[varying])
+    correlation = total[np.ix_(varying, varying)] / root[:, None] / root
+    degrees = n - len(varying) - 1
+    metric, loss = factorise(correlation)
+    if metric is None or loss is not None or degrees < 1:
+        names = [moments.features[j] for j in varying]
+        rank = len(varying) if loss is None else loss.rank
         raise InferenceError.collinear(_WHAT, names, rank, len(names))
-    covaries = weight[:, None] * apart[:, places] / root  # (K, d')
-    slope = metric.solve(covaries)
-    left = np.maximum(weight * (1.0 - weight / n) - np.einsum("kj,kj->k", covaries, slope), 0.0)
-    inverse = np.diagonal(metric.solve(np.eye(len(places))))
-    step = 1.0 / np.sqrt(n - 1.0)  # slope is for a change of root, which is sd sqrt(n - 1)
-    error = np.sqrt(left[:, None] / degrees * inverse)
-    reach = float(student.isf(0.5 * (1.0 - level), degrees))
-    return _StandardisedCoefficients(places, slope * step, reach * error * step)
+    covariance = weight[:, None] * offset[:, varying] / root  # (K, d') with the indicators
+    slope = metric.solve(covariance)
+    explained = np.einsum("kj,kj->k", covariance, slope)
+    residual = np.maximum(weight * (1.0 - weight / n) - explained, 0.0)
+    inverse = np.diagonal(metric.solve(np.eye(len(varying))))
+    step = 1.0 / np.sqrt(n - 1.0)  # `slope` is for a change by `root`, which is `sd sqrt(n - 1)`
+    error = np.sqrt(residual[:, None] / degrees * inverse)
+    quantile = float(student.isf(0.5 * (1.0 - level), degrees))
+    return _StandardisedCoefficients(varying, slope * step, quantile * error * step)
 
 
 def _total_diagonal(moments: ClassMoments) -> Floats:
@@ -193,42 +195,30 @@ def _total_diagonal(moments: ClassMoments) -> Floats:
     return np.asarray(within + moments.weight @ (moments.mean - moments.centre) ** 2)
 
 
-def _stepwise(found: Stepwise) -> dict[str, Any]:
+def _stepwise(selection: Stepwise) -> dict[str, Any]:
+    names = ("number", "entered", "removed", "f", "p", "wilks")
+    steps = selection.steps[:_FEATURES]
     return {
-        "steps": [
-            {
-                "number": step.number,
-                "entered": step.entered,
-                "removed": step.removed,
-                "f": step.f,
-                "p": step.p,
-                "wilks": step.wilks,
-            }
-            for step in found.steps[:_FEATURES]
-        ],
-        "left_out": max(len(found.steps) - _FEATURES, 0),
-        "enter": found.enter,
-        "stay": found.stay,
-        "selected": list(found.selected),
-        "features": len(found.features),
-        "reason": _DONE.get(found.reason, found.reason),
+        "steps": [{name: getattr(step, name) for name in names} for step in steps],
+        "left_out": len(selection.steps) - len(steps),
+        "enter": selection.enter,
+        "stay": selection.stay,
+        "selected": list(selection.selected),
+        "features": len(selection.features),
+        "reason": selection.reason,
     }
 
 
-def listed(findings: Sequence[FindingFacts]) -> list[FindingFacts]:
-    """Return the findings without duplicates."""
-    return list({finding["text"]: finding for finding in findings}.values())
-
-
+# function from row numbers to line numbers of the file
 Lines = Callable[[Sequence[int]], Sequence[int]]
-Numbered = Callable[[Sequence[int]], str]
+DescribeRows = Callable[[Sequence[int]], str]
 
-_INFLATED = 10.0  # 1 / (1 - R^2)
-_NEVER = 0.02  # recall of a masked class
-_STRANGE = 1e-3  # probability, over all rows, of one outlier in Gaussian classes
-_SURE = 0.01  # posterior of the true class below which a row may be mislabelled
-_BLOCK = 1 << 16
-_DETAILS = 4  # warnings of a kind that are quoted in full
+_INFLATION = 10.0  # value of 1 / (1 - R^2) from which a feature is reported as collinear
+_MASKED_RECALL = 0.02  # recall below which a class is reported as masked
+_OUTLIER_LEVEL = 1e-3  # probability that any row of Gaussian classes is reported as an outlier
+_LIKELY = 0.01  # posterior of the labelled class below which a row may be mislabelled
+_BLOCK = 1 << 16  # rows read at a time
+_DETAILS = 4  # largest number of warnings of one kind that are quoted in full
 _KINDS = {
     "MaskedClassWarning": "masked",
     "SeparationWarning": "separation",
@@ -290,12 +280,12 @@ def findings_of(
 ) -> list[FindingFacts]:
     """Return the findings about the rows, the held-out predictions and the warnings.
 
-    Without moments, checks that need them are skipped, which is a finding too. Row numbers refer to
-    the rows described by `among`, if these are not all rows; `lines` gives the lines of the file
-    that rows start on.
+    Without moments, checks that need them are skipped, which is reported as a finding. If row
+    numbers do not refer to all rows, `among` describes the rows that they refer to. `lines` is a
+    function from row numbers to the lines of the file on which the rows start.
     """
 
-    def numbered(rows: Sequence[int]) -> str:
+    def describe(rows: Sequence[int]) -> str:
         numbering = f"numbered from 0 among the rows {among}" if among else "numbered from 0"
         if lines is None:
             return numbering
@@ -307,10 +297,10 @@ def findings_of(
     if moments is None:
         findings += _wide(table)
     else:
-        findings += _collinear(moments) + _outliers(table, moments, numbered)
+        findings += _collinear(moments) + _outliers(table, moments, describe)
     if held is not None:
-        findings += _masked(held) + _mislabelled(held, numbered)
-    return listed(findings)
+        findings += _masked(held) + _mislabelled(held, describe)
+    return list({finding["text"]: finding for finding in findings}.values())
 
 
 def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
@@ -319,13 +309,13 @@ def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
     for warning in warnings:
         kind = _KINDS.get(type(getattr(warning, "message", warning)).__name__, "")
         kinds.setdefault(kind, []).append(warning_text(warning))
-    found = [
+    findings = [
         FindingFacts(kind=kind, text=_PLAIN[kind], details=list(dict.fromkeys(texts))[:_DETAILS])
         for kind, texts in kinds.items()
         if kind
     ]
     others = dict.fromkeys(kinds.get("", []))
-    return found + [FindingFacts(kind="warning", text=text) for text in others]
+    return findings + [FindingFacts(kind="warning", text=text) for text in others]
 
 
 def _imbalance(table: Table) -> list[FindingFacts]:
@@ -372,7 +362,7 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
         )
         return [FindingFacts(kind="collinear", text=text)]
     inflation = np.diagonal(metric.solve(np.eye(len(standard.features))))
-    high = np.flatnonzero(inflation >= _INFLATED)
+    high = np.flatnonzero(inflation >= _INFLATION)
     if not len(high):
         return []
     order = high[np.argsort(-inflation[high], kind="stable")]
@@ -386,9 +376,9 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     return [FindingFacts(kind="collinear", text=text)]
 
 
-def _outliers(table: Table, moments: ClassMoments, numbered: Numbered) -> list[FindingFacts]:
-    squared, width = _own_distances(table, moments)
-    limit = float(chdtri(width, _STRANGE / len(table))) if width else np.inf
+def _outliers(table: Table, moments: ClassMoments, describe: DescribeRows) -> list[FindingFacts]:
+    squared, width = _class_distances(table, moments)
+    limit = float(chdtri(width, _OUTLIER_LEVEL / len(table))) if width else np.inf
     far = np.flatnonzero(squared > limit)
     if not len(far):
         return []
@@ -399,28 +389,28 @@ def _outliers(table: Table, moments: ClassMoments, numbered: Numbered) -> list[F
         f"{count_with_noun(len(far), 'row')} ({percent(len(far) / len(table))}) "
         f"{'is' if len(far) == 1 else 'are'} farther from the mean of "
         f"{'its' if len(far) == 1 else 'their'} own class than a Gaussian class would allow: "
-        f"{rows} ({numbered(order[:5].tolist())}). Typical causes are typing errors, mixed units "
+        f"{rows} ({describe(order[:5].tolist())}). Typical causes are typing errors, mixed units "
         "and heavy tails."
     )
     return [FindingFacts(kind="outliers", text=text)]
 
 
-def _own_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
+def _class_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
     """Return the squared distance of each row to its class mean, and the number of features."""
-    none = np.zeros(len(table)), 0
+    undefined = np.zeros(len(table)), 0
     degrees = float(moments.weight.sum() - len(moments.labels))
     if degrees <= len(moments.features) or moments.pooled.ndim == 1:
-        return none
+        return undefined
     covariance = moments.pooled / degrees
-    moving = np.flatnonzero(np.diagonal(covariance) > rounding_variance(moments.mean))
-    metric = factorise(covariance[np.ix_(moving, moving)])[0] if len(moving) else None
+    varying = np.flatnonzero(np.diagonal(covariance) > rounding_variance(moments.mean))
+    metric = factorise(covariance[np.ix_(varying, varying)])[0] if len(varying) else None
     if metric is None:
-        return none
-    found = []
+        return undefined
+    distances = []
     for block in table.blocks(_BLOCK):
         offsets = moments.anchor.offsets(block.features) - moments.mean[block.codes]
-        found.append(metric.squared_distances(offsets[:, moving]))
-    return np.concatenate(found), len(moving)
+        distances.append(metric.squared_distances(offsets[:, varying]))
+    return np.concatenate(distances), len(varying)
 
 
 def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
@@ -428,10 +418,10 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
     weight = np.ones(len(right)) if held.weight is None else held.weight
     rows = np.bincount(held.codes, weight, minlength=K)
     recall = np.bincount(held.codes, weight * right, minlength=K) / np.maximum(rows, 1e-300)
-    lost = [k for k in range(K) if rows[k] > 0 and recall[k] < _NEVER]
-    found = []
+    masked = [k for k in range(K) if rows[k] > 0 and recall[k] < _MASKED_RECALL]
+    findings = []
     whole = "its held-out rows" if held.weight is None else "the weight of its held-out rows"
-    for k in lost[:5]:
+    for k in masked[:5]:
         name = name_list([held.labels[k]])
         text = (
             f"Class {name} is never predicted correctly: its recall is 0. "
@@ -443,17 +433,17 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
             "It may lie between other classes (masking), overlap with a more frequent class, or "
             "have too few rows; in the second case, a higher cost of missing it helps."
         )
-        found.append(FindingFacts(kind="masked", text=text))
-    return found
+        findings.append(FindingFacts(kind="masked", text=text))
+    return findings
 
 
-def _mislabelled(held: HeldOutPredictions, numbered: Numbered) -> list[FindingFacts]:
+def _mislabelled(held: HeldOutPredictions, describe: DescribeRows) -> list[FindingFacts]:
     if not held.probabilistic:
         return []
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
     share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
     with np.errstate(divide="ignore"):
-        limit = np.log(np.minimum(_SURE, 0.1 * share / share.sum()))
+        limit = np.log(np.minimum(_LIKELY, 0.1 * share / share.sum()))
     counts = True if held.weight is None else held.weight > 0
     low = np.flatnonzero((own < limit[held.codes]) & counts)
     if not len(low):
@@ -469,8 +459,8 @@ def _mislabelled(held: HeldOutPredictions, numbered: Numbered) -> list[FindingFa
     may = "may be mislabelled: its" if len(low) == 1 else "may be mislabelled: their"
     text = (
         f"{count_with_noun(len(low), 'held-out row')} {may} labelled class has a predicted "
-        f"probability below {percent(_SURE, 0)} and below a tenth of its frequency. Check row "
-        f"{worst:,} first ({numbered([worst])}): it is labelled "
+        f"probability below {percent(_LIKELY, 0)} and below a tenth of its frequency. Check row "
+        f"{worst:,} first ({describe([worst])}): it is labelled "
         f"{name_list([held.labels[held.codes[worst]]])}, which has {given}; the model predicts "
         f"{predicted}."
     )

@@ -1,4 +1,4 @@
-"""Figures of the report page: projections, coefficients, curves, intervals and the RDA surface."""
+"""SVG charts of the report: projections, coefficients, curves, intervals and the RDA surface."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from discriminant.report.svg.elements import (
     Svg,
     as_percent,
     axis_across,
+    axis_title_up,
     axis_up,
     colour,
     element,
@@ -34,24 +35,25 @@ from discriminant.report.svg.elements import (
     path,
     text,
 )
+from discriminant.table.blocks import Floats
 
-_LINE = 16.0
-_HEAD = 30.0
+_LINE = 16.0  # height of the line of one coefficient
+_HEAD = 30.0  # height of the line with the name of a feature
 
 
 def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) -> Svg:
-    """Draw coefficients with their intervals; `codes` choose the colours of classes."""
+    """Draw coefficients with their intervals; `codes` determine the colours of classes."""
     rows = coefficients["rows"]
     features = list(dict.fromkeys(row["feature"] for row in rows))
     ends = [abs(end) for row in rows for end in (row["low"], row["high"], row["value"]) if end]
-    reach = max([*ends, 1e-9]) * 1.04
-    scale = Scale(-reach, reach, 8.0, WIDTH - 8.0)
-    tall = _HEAD + _LINE * max(len(coefficients["groups"]), 1)
-    foot = tall * len(features) + 6.0
+    limit = max([*ends, 1e-9]) * 1.04
+    scale = Scale(-limit, limit, 8.0, WIDTH - 8.0)
+    height = _HEAD + _LINE * max(len(coefficients["groups"]), 1)
+    foot = height * len(features) + 6.0
     parts = axis_across(scale, 2.0, foot)
     parts.append(line((scale(0), 2.0), (scale(0), foot), "zero"))
     for i, feature in enumerate(features):
-        top = tall * i
+        top = height * i
         parts.append(name_text((4.0, top + 20), feature, kind="label", longest=44))
         own = [row for row in rows if row["feature"] == feature]
         for j, row in enumerate(own):
@@ -63,15 +65,15 @@ def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) ->
 
 def _bar(row: CoefficientFacts, y: float, scale: Scale, codes: dict[str, int]) -> Svg:
     code = codes.get(row["of"] or "", 0)
-    value = row["value"] or 0.0
-    of = f"{shown(row['of'])}: " if row["of"] else ""
-    said = f"{of}{fixed(value, 3)} ({fixed(row['low'], 3)} to {fixed(row['high'], 3)})"
-    sure = row["low"] is not None and row["high"] is not None and row["low"] * row["high"] > 0
-    parts = [element("title", said)]
-    if row["low"] is not None and row["high"] is not None:
-        parts.append(line((scale(row["low"]), y), (scale(row["high"]), y), f"bar {colour(code)}"))
+    value, low, high = row["value"] or 0.0, row["low"], row["high"]
+    label = f"{shown(row['of'])}: " if row["of"] else ""
+    tooltip = f"{label}{fixed(value, 3)} ({fixed(low, 3)} to {fixed(high, 3)})"
+    parts, significant = [element("title", tooltip)], False
+    if low is not None and high is not None:
+        parts.append(line((scale(low), y), (scale(high), y), f"bar {colour(code)}"))
+        significant = low * high > 0
     parts.append(mark((scale(value), y), code, "big"))
-    return element("g", *parts, class_="sure" if sure else "unsure")
+    return element("g", *parts, class_="sure" if significant else "unsure")
 
 
 _CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_FOOT = 62.0, 10.0, WIDTH - 12.0, 400.0
@@ -79,69 +81,63 @@ _CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_FOOT = 62.0, 10.0, WIDTH - 12.0, 4
 
 def draw_roc(roc: RocFacts) -> Svg:
     """Draw the ROC curve."""
-    across, up = (
-        Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT),
-        Scale(0.0, 1.0, _CURVE_FOOT, _CURVE_TOP),
-    )
-    places = [
+    across = Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT)
+    up = Scale(0.0, 1.0, _CURVE_FOOT, _CURVE_TOP)
+    points = [
         (across(fp / roc["negatives"]), up(tp / roc["positives"]))
         for tp, fp in zip(roc["tp"], roc["fp"], strict=True)
     ]
-    parts = _frame(across, up, _CURVE_FOOT)
-    parts += [
+    parts = [
         line((across(0), up(0)), (across(1), up(1)), "chance"),
-        path([*places, (across(1), up(0))], "under", closed=True),
-        path(places, "curve"),
-        _point(places[roc["start"]]),
-        *_sides("false positive rate", "true positive rate", _CURVE_FOOT),
+        path([*points, (across(1), up(0))], "under", closed=True),
+        path(points, "curve"),
+        _handle(points[roc["start"]]),
     ]
-    drawn = figure("roc", _CURVE_FOOT + 48, *parts, title="ROC curve; the threshold can be dragged")
-    return _with_frame(drawn, across, up)
+    names = "false positive rate", "true positive rate"
+    title = "ROC curve; the threshold can be dragged"
+    return _curve_figure("roc", across, up, parts, names, title=title)
 
 
 def draw_coverage(curve: dict[str, Any], at: tuple[float | None, float | None]) -> Svg:
     """Draw the risk-coverage curve."""
     foot = 250.0
     top = max([*curve["risk"], at[1] or 0.0, 1e-3])
-    across, up = (
-        Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT),
-        Scale(0.0, 1.12 * top, foot, _CURVE_TOP),
-    )
-    places = [(across(c), up(r)) for c, r in zip(curve["coverage"], curve["risk"], strict=True)]
-    parts = _frame(across, up, foot)
-    area = [(places[0][0], foot), *places, (places[-1][0], foot)]
-    parts += [path(area, "under", closed=True), path(places, "curve")]
+    across = Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT)
+    up = Scale(0.0, 1.12 * top, foot, _CURVE_TOP)
+    points = [(across(c), up(r)) for c, r in zip(curve["coverage"], curve["risk"], strict=True)]
+    area = [(points[0][0], foot), *points, (points[-1][0], foot)]
+    parts = [path(area, "under", closed=True), path(points, "curve")]
     if at[0] is not None and at[1] is not None:
-        parts.append(_point((across(at[0]), up(at[1]))))
-    parts += _sides("coverage (share of rows not rejected)", "error", foot)
-    drawn = figure("coverage", foot + 48, *parts, title="Risk–coverage curve")
-    return _with_frame(drawn, across, up)
+        parts.append(_handle((across(at[0]), up(at[1]))))
+    names = "coverage (share of rows not rejected)", "error"
+    return _curve_figure("coverage", across, up, parts, names, title="Risk–coverage curve")
 
 
-def _frame(across: Scale, up: Scale, foot: float) -> list[Svg]:
-    return [
-        *axis_across(across, _CURVE_TOP, foot, as_percent(across, 5), 5),
-        *axis_up(up, _CURVE_LEFT, _CURVE_RIGHT, as_percent(up, 5), 5),
-    ]
-
-
-def _point(at: tuple[float, float]) -> Svg:
+def _handle(at: tuple[float, float]) -> Svg:
     return element("circle", cx=at[0], cy=at[1], r=8.0, class_="handle")
 
 
-def _sides(across: str, up: str, foot: float) -> list[Svg]:
-    turned = f"translate(12 {(foot + _CURVE_TOP) / 2:.0f}) rotate(-90)"
-    return [
-        text(((_CURVE_LEFT + _CURVE_RIGHT) / 2, foot + 38), across, "middle", "axis"),
-        element("text", up, text_anchor="middle", class_="axis", transform=turned),
-    ]
+def _curve_figure(
+    kind: str, across: Scale, up: Scale, parts: list[Svg], names: tuple[str, str], *, title: str
+) -> Svg:
+    """Return the figure of a curve with axes and their names.
 
-
-def _with_frame(drawn: Svg, across: Scale, up: Scale) -> Svg:
-    """Return the position and range of the axes, for the script that moves the point."""
+    It includes the positions and ranges of the axes, for the script that moves the point.
+    """
+    foot = up.start
+    drawing = figure(
+        kind,
+        foot + 48,
+        *axis_across(across, _CURVE_TOP, foot, as_percent(across, 5), 5),
+        *axis_up(up, _CURVE_LEFT, _CURVE_RIGHT, as_percent(up, 5), 5),
+        *parts,
+        text(((_CURVE_LEFT + _CURVE_RIGHT) / 2, foot + 38), names[0], "middle", "axis"),
+        axis_title_up(names[1], 12, (foot + _CURVE_TOP) / 2),
+        title=title,
+    )
     ends = (across.low, across.high, across.start, across.stop, up.low, up.high, up.start, up.stop)
     frame = " ".join(f"{end:.6g}" for end in ends)
-    return Svg(drawn.replace("<svg ", f'<svg data-frame="{frame}" ', 1))
+    return Svg(drawing.replace("<svg ", f'<svg data-frame="{frame}" ', 1))
 
 
 _ROW = 40.0
@@ -154,21 +150,15 @@ def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Sv
     base = comparison["baseline"]
     near = shows_baseline(comparison)
     high = max([*ends, base if near and base is not None else 0.0, 1e-3])
-    scale = Scale(0.0, 1.04 * high, 10.0, WIDTH - 14.0)
+    scale = Scale(0.0, 1.04 * high, 10.0, WIDTH - 64.0)  # the percentages stand to the right
     foot = _ROW * len(models) + 8.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale))
     if near and base is not None:
         parts.append(line((scale(base), 2.0), (scale(base), foot), "chance"))
     for i, model in enumerate(models):
         parts += _model(model, _ROW * i, scale)
-    parts.append(
-        text(
-            (WIDTH / 2, foot + 38),
-            f"{'weighted ' if weighted else ''}error on held-out rows",
-            "middle",
-            "axis",
-        )
-    )
+    words = f"{'weighted ' if weighted else ''}error on held-out rows"
+    parts.append(text((WIDTH / 2, foot + 38), words, "middle", "axis"))
     title = f"Error of {len(models)} models on held-out rows, with intervals"
     return figure("intervals", foot + 48, *parts, title=title)
 
@@ -184,7 +174,7 @@ def _model(model: ModelFacts, top: float, scale: Scale) -> list[Svg]:
     value = model["error"] or 0.0
     low, high = model["error_low"], model["error_high"]
     y = top + 29.0
-    kind = "taken" if model["chosen"] else "other"
+    kind = "selected" if model["chosen"] else "other"
     parts = [name_text((10.0, top + 17), model["label"], kind=f"label {kind}")]
     parts.append(text((WIDTH - 14, top + 17), percent(value), "end", f"label {kind}"))
     if low is not None and high is not None:
@@ -194,8 +184,8 @@ def _model(model: ModelFacts, top: float, scale: Scale) -> list[Svg]:
 
 
 _LEFT, _TOP, _RIGHT = 48.0, 26.0, WIDTH - 6.0
-_EDGE = 8.0  # top where nothing is written above
-_NAMED = 15  # classes whose names are written at their means
+_EDGE = 8.0  # top margin of a plot without text above it
+_NAMED = 15  # largest number of classes whose names are written above their ellipses
 
 
 def draw_space(space: SpaceFacts) -> Svg:
@@ -214,7 +204,11 @@ def _plane(space: SpaceFacts) -> Svg:
     if len(space["labels"]) <= _NAMED:
         parts += _names(space, across, up)
     else:
-        parts += _numbers(space, across, up)
+        means = enumerate(zip(space["means"], space["labels"], strict=True))
+        parts += [
+            name_text((across(x), up(y) + 5), label, "middle", f"mean {colour(k)}", longest=8)
+            for k, ((x, y), label) in means
+        ]
     parts.append(text(((_LEFT + _RIGHT) / 2, foot + 36), "direction 1", "middle", "axis"))
     parts.append(text((_LEFT, _TOP - 9), "direction 2", kind="axis"))
     title = f"{len(space['points'])} rows in the plane of the first two directions"
@@ -222,30 +216,33 @@ def _plane(space: SpaceFacts) -> Svg:
 
 
 def _scales(space: SpaceFacts) -> tuple[Scale, Scale]:
-    """Return the scales of the axes; both have the same unit unless the plot would be too flat."""
+    """Return the scales of the axes.
+
+    Both have the same unit, unless the plot would be too flat.
+    """
     corners = np.concatenate([np.array(region["polygon"]) for region in space["regions"]])
     (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
-    wide = _RIGHT - _LEFT
-    tall = min(max(wide * (high - low) / max(right - left, 1e-9), 0.62 * wide), wide)
-    return Scale(left, right, _LEFT, _RIGHT), Scale(low, high, _TOP + tall, _TOP)
+    width = _RIGHT - _LEFT
+    height = min(max(width * (high - low) / max(right - left, 1e-9), 0.62 * width), width)
+    return Scale(left, right, _LEFT, _RIGHT), Scale(low, high, _TOP + height, _TOP)
 
 
 def _region(code: int, polygon: list[list[float]], across: Scale, up: Scale) -> Svg:
-    places = [(across(x), up(y)) for x, y in polygon]
-    return path(places, f"region {colour(code)}", closed=True)
+    corners = [(across(x), up(y)) for x, y in polygon]
+    return path(corners, f"region {colour(code)}", closed=True)
 
 
 def _ellipse(ellipse: EllipseFacts, across: Scale, up: Scale) -> Svg:
     (x, y), ((ax, ay), (bx, by)) = ellipse["centre"], ellipse["axes"]
-    turns = [2 * math.pi * i / 60 for i in range(60)]
-    places = [
+    angles = [2 * math.pi * i / 60 for i in range(60)]
+    points = [
         (
-            across(x + math.cos(turn) * ax + math.sin(turn) * bx),
-            up(y + math.cos(turn) * ay + math.sin(turn) * by),
+            across(x + math.cos(angle) * ax + math.sin(angle) * bx),
+            up(y + math.cos(angle) * ay + math.sin(angle) * by),
         )
-        for turn in turns
+        for angle in angles
     ]
-    return path(places, f"ellipse {colour(ellipse['code'])}", closed=True)
+    return path(points, f"ellipse {colour(ellipse['code'])}", closed=True)
 
 
 def _names(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
@@ -255,25 +252,18 @@ def _names(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
         (_, ay), (_, by) = ellipse["axes"]
         tops[ellipse["code"]] = ellipse["centre"][1] + math.hypot(ay, by)
     order = sorted(range(len(space["means"])), key=lambda k: up(tops[k]))
-    taken: list[tuple[float, float]] = []
-    found = []
+    positions: list[tuple[float, float]] = []
+    names = []
     for k in order:
         x, y = across(space["means"][k][0]), max(up(tops[k]) - 10, _TOP + 12)
-        reach = 4.5 * min(len(space["labels"][k]), 18)
-        x = min(max(x, _LEFT + reach), _RIGHT - reach)
-        while any(abs(x - a) < 60 and abs(y - b) < 16 for a, b in taken):
+        half_width = 4.5 * min(len(space["labels"][k]), 18)
+        x = min(max(x, _LEFT + half_width), _RIGHT - half_width)
+        while any(abs(x - a) < 60 and abs(y - b) < 16 for a, b in positions):
             y += 4.0
-        taken.append((x, y))
+        positions.append((x, y))
         kind = f"mean {colour(k)}"
-        found.append(name_text((x, y + 5), space["labels"][k], "middle", kind, longest=18))
-    return found
-
-
-def _numbers(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
-    return [
-        name_text((across(m[0]), up(m[1]) + 5), label, "middle", f"mean {colour(k)}", longest=8)
-        for k, (m, label) in enumerate(zip(space["means"], space["labels"], strict=True))
-    ]
+        names.append(name_text((x, y + 5), space["labels"][k], "middle", kind, longest=18))
+    return names
 
 
 def _along(space: SpaceFacts) -> Svg:
@@ -288,102 +278,92 @@ def _along(space: SpaceFacts) -> Svg:
     up = Scale(0.0, 1.08 * top, 250.0, _EDGE)
     parts = axis_across(across, _EDGE, 250.0)
     for k, (count, total) in enumerate(zip(counts, totals, strict=True)):
-        places = [(across(edges[0]), 250.0)]
+        outline = [(across(edges[0]), 250.0)]
         for i, height in enumerate(count):
             y = up(height / total)
-            places += [(across(edges[i]), y), (across(edges[i + 1]), y)]
-        places.append((across(edges[-1]), 250.0))
-        parts.append(path(places, f"hill {colour(k)}", closed=True))
+            outline += [(across(edges[i]), y), (across(edges[i + 1]), y)]
+        outline.append((across(edges[-1]), 250.0))
+        parts.append(path(outline, f"hill {colour(k)}", closed=True))
     for border in space["borders"]:
         if edges[0] < border < edges[-1]:
             parts.append(line((across(border), _EDGE), (across(border), 250.0), "border"))
     for k, mean in enumerate(space["means"]):
         parts.append(mark((across(mean[0]), 262.0 - 12), k, "mean-sign"))
     parts.append(text(((_LEFT + _RIGHT) / 2, 288), "direction 1", "middle", "axis"))
-    title = "Rows of each class along the direction that tells them apart best"
+    title = "Rows of each class along the direction that separates them best"
     return figure("along", 298, *parts, title=title)
 
 
 _SURFACE_LEFT, _SURFACE_TOP = 52.0, 8.0
-_SAME = 1e-9  # relative difference of losses that are the same
+_SAME = 1e-9  # losses count as equal up to this relative difference
 
 
 def draw_surface(surface: SurfaceFacts) -> Svg:
     """Draw a cell for each candidate, with a ring around the best."""
     P, S = len(surface["pooling"]), len(surface["shrinkage"])
-    wide, tall = (WIDTH - _SURFACE_LEFT - 8) / S, min((WIDTH - _SURFACE_LEFT - 8) / P, 30.0)
-    depth = _depths(surface)
+    width, height = (WIDTH - _SURFACE_LEFT - 8) / S, min((WIDTH - _SURFACE_LEFT - 8) / P, 30.0)
+    opacity = _opacities(surface)
+
+    def box(p: int, s: int | None) -> dict[str, float]:  # pooling rises upwards
+        x, y = _SURFACE_LEFT + width * (s or 0), _SURFACE_TOP + height * (P - 1 - p)
+        return {"x": x, "y": y, "width": width * (S if s is None else 1), "height": height}
+
     parts = []
     for p in range(P):
-        y = _SURFACE_TOP + tall * (P - 1 - p)  # pooling rises upwards
-        if p % _every(P) == 0 or p == P - 1:
-            parts.append(
-                text((_SURFACE_LEFT - 6, y + tall / 2 + 5), fixed(surface["pooling"][p], 1), "end")
-            )
-        if surface["pooling"][p] == 0:  # shrinkage has no part there: one cell for all
-            parts.append(_cell(surface, p, None, (_SURFACE_LEFT, y, wide * S, tall), depth[p, 0]))
-            continue
-        for s in range(S):
-            parts.append(
-                _cell(surface, p, s, (_SURFACE_LEFT + wide * s, y, wide, tall), depth[p, s])
-            )
-    foot = _SURFACE_TOP + tall * P
-    for s in range(0, S, _every(S)):
-        parts.append(
-            text((_SURFACE_LEFT + wide * (s + 0.5), foot + 17), surface["shrinkage"][s], "middle")
-        )
+        if p % _label_step(P) == 0 or p == P - 1:
+            middle = box(p, None)["y"] + height / 2
+            label = fixed(surface["pooling"][p], 1)
+            parts.append(text((_SURFACE_LEFT - 6, middle + 5), label, "end"))
+        for s in _cells(surface, p):
+            parts.append(_cell(surface, p, s, box(p, s), opacity[p, s or 0]))
+    foot = _SURFACE_TOP + height * P
+    for s in range(0, S, _label_step(S)):
+        middle = _SURFACE_LEFT + width * (s + 0.5)
+        parts.append(text((middle, foot + 17), surface["shrinkage"][s], "middle"))
     p, s = surface["best"]
-    free = surface["pooling"][p] == 0
-    box = _SURFACE_LEFT + (0.0 if free else wide * s), _SURFACE_TOP + tall * (P - 1 - p)
-    parts.append(
-        element(
-            "rect",
-            x=box[0],
-            y=box[1],
-            width=wide * (S if free else 1),
-            height=tall,
-            class_="taken",
-        )
-    )
-    parts.append(text(((_SURFACE_LEFT + WIDTH) / 2, foot + 38), "shrinkage →", "middle", "axis"))
-    up = element(
-        "text",
-        "pooling →",
-        class_="axis",
-        text_anchor="middle",
-        transform=f"translate(13 {foot / 2:.0f}) rotate(-90)",
-    )
+    best = box(p, None if surface["pooling"][p] == 0 else s)
+    parts += [
+        element("rect", **best, class_="selected"),
+        text(((_SURFACE_LEFT + WIDTH) / 2, foot + 38), "shrinkage →", "middle", "axis"),
+        axis_title_up("pooling →", 13, foot / 2),
+    ]
     title = f"Held-out log loss of {P * S} settings of RDA; the lowest is marked"
-    return figure("surface", foot + 48, *parts, up, title=title)
+    return figure("surface", foot + 48, *parts, title=title)
+
+
+def _cells(surface: SurfaceFacts, p: int) -> list[int] | list[None]:
+    """Return the shrinkages that have a cell of their own, for pooling number `p`.
+
+    Without pooling, all of them share one cell, and the result is [None].
+    """
+    return [None] if surface["pooling"][p] == 0 else list(range(len(surface["shrinkage"])))
 
 
 def _cell(
-    surface: SurfaceFacts, p: int, s: int | None, box: tuple[float, ...], depth: float
+    surface: SurfaceFacts, p: int, s: int | None, box: dict[str, float], opacity: float
 ) -> Svg:
-    """Draw the cell of a candidate, or of all shrinkages (None)."""
     shrinkage = "any shrinkage" if s is None else f"shrinkage {surface['shrinkage'][s]}"
     loss, error = surface["log_loss"][p][s or 0], surface["error"][p][s or 0]
-    said = (
+    tooltip = (
         f"pooling {fixed(surface['pooling'][p], 2)}, {shrinkage}: "
         f"log loss {number(loss)}, error {percent(error)}"
     )
     return element(
         "rect",
-        element("title", said),
-        x=box[0],
-        y=box[1],
-        width=box[2],
-        height=box[3],
+        element("title", tooltip),
+        **box,
         class_="cell",
         shape_rendering="crispEdges",
-        fill_opacity=f"{depth:.2f}",
+        fill_opacity=f"{opacity:.2f}",
     )
 
 
-def _depths(surface: SurfaceFacts) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return (P, S) colours by rank, from 0.04 (worst) to 1 (best), since losses span decades.
+def _opacities(surface: SurfaceFacts) -> Floats:
+    """Return opacities, (P, S), from 0.04 for the worst loss to 0.96 for the best.
 
-    Losses that a rounding tells apart have one rank.
+    They depend on the rank of a loss, since losses may span orders of magnitude.
+
+    Losses that differ only by rounding have the same rank.
     """
     loss = np.array(surface["log_loss"], dtype=float)
     loss = np.where(np.isnan(loss), np.inf, loss)
@@ -392,9 +372,9 @@ def _depths(surface: SurfaceFacts) -> np.ndarray[tuple[int, int], np.dtype[np.fl
         new = np.r_[True, ~(np.diff(levels) <= _SAME * np.abs(levels[1:]))]
     grade = np.cumsum(new) - 1
     rank = grade[np.searchsorted(levels, loss)] / max(int(grade[-1]), 1)
-    found: np.ndarray[tuple[int, int], np.dtype[np.float64]] = 0.04 + 0.92 * (1.0 - rank) ** 1.6
-    return found
+    return np.asarray(0.04 + 0.92 * (1.0 - rank) ** 1.6)
 
 
-def _every(count: int) -> int:
+def _label_step(count: int) -> int:
+    """Return every how many ticks there is a label, for about six labels."""
     return max(1, (count + 5) // 6)

@@ -1,9 +1,8 @@
-"""Drawings as text: elements, axes and marks of our own SVG.
+"""SVG elements, scales, axes and markers.
 
-A figure is drawn in units of its own in a `viewBox` some 480 wide, so that it is as good on a phone
-as on a screen; the style sheet makes its text larger on the former. Colours are never written here:
-`k0`..`k7` are the colours of classes, and `s0`..`s7` their shapes, so that they can be told apart
-without colour. Everything that is not a number is escaped.
+A figure has a `viewBox` 480 units wide, so that it scales to any screen; the style sheet enlarges
+its text on a phone. Colours are set by the style sheet: `k0`..`k7` are the colours of classes, and
+`s0`..`s7` their markers, so that classes are distinguishable without colour. All text is escaped.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from html import escape
 
 from discriminant.report.format import fixed, shown
 
-Says = Callable[[float], str]
+TickFormat = Callable[[float], str]
 WIDTH = 480.0
 COLOURS = 8
 
-# Paths about (0, 0), of much the same size to the eye.
+# Paths around (0, 0) that look about equally large.
 SHAPES = (
     "M3.4 0A3.4 3.4 0 1 1-3.4 0A3.4 3.4 0 1 1 3.4 0Z",
     "M-3-3H3V3H-3Z",
@@ -42,7 +41,9 @@ class Svg(str):
 
 
 def element(tag: str, *children: str, **attributes: object) -> Svg:
-    """Return one element; `_` in attribute names becomes `-`, and texts are escaped.
+    """Return one SVG element.
+
+    In attribute names `_` becomes `-`; texts are escaped.
 
     >>> element("text", "a < b", x=1.0, text_anchor="end")
     '<text x="1" text-anchor="end">a &lt; b</text>'
@@ -77,7 +78,7 @@ def text(at: tuple[float, float], words: object, anchor: str = "start", kind: st
 def name_text(
     at: tuple[float, float], name: object, anchor: str = "start", kind: str = "", longest: int = 30
 ) -> Svg:
-    """Return an untrusted name, shortened, with the full name as a tooltip."""
+    """Return text with an untrusted name, which is shortened; the full name is a tooltip."""
     inside = element("tspan", shown(name, longest), class_="name")
     full = element("title", shown(name, 300))
     place = {"x": at[0], "y": at[1], "text_anchor": anchor}
@@ -102,7 +103,7 @@ def mark(at: tuple[float, float], code: int, kind: str = "") -> Svg:
 
 
 def symbols() -> Svg:
-    """Return the marker shapes that `mark` refers to, once per page."""
+    """Return the marker shapes that `mark` refers to; they are needed once per page."""
     parts = [element("path", id=f"s{i}", d=d) for i, d in enumerate(SHAPES)]
     return element("svg", element("defs", *parts), width=0, height=0, aria_hidden="true")
 
@@ -113,13 +114,13 @@ def colour(code: int) -> str:
 
 
 def shape(code: int) -> str:
-    """Return the marker shape of a class; shapes shift when the colours repeat."""
+    """Return the marker shape of a class; when colours repeat, the shapes are shifted."""
     return f"s{(code + code // COLOURS) % COLOURS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Linear scale from values low..high to positions start..stop."""
+    """Linear scale that maps values from low to high to positions from start to stop."""
 
     low: float
     high: float
@@ -147,11 +148,13 @@ class Scale:
         last = math.floor(self.high / step + 1e-9)
         return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
 
-    def says(self, most: int = 6) -> Says:
+    def tick_format(self, most: int = 6) -> TickFormat:
         """Return a formatter that gives all ticks the same number of decimal places.
 
-        >>> Scale(0.0, 1.0, 0.0, 1.0).says(4)(0.5), Scale(-9.0, 9.0, 0.0, 1.0).says(4)(-5)
-        ('0.50', '−5')
+        >>> Scale(0.0, 1.0, 0.0, 1.0).tick_format(4)(0.5)
+        '0.50'
+        >>> Scale(-9.0, 9.0, 0.0, 1.0).tick_format(4)(-5)
+        '−5'
         """
         ticks = self.ticks(most)
         step = abs(ticks[1] - ticks[0]) if len(ticks) > 1 else abs(ticks[0]) or 1.0
@@ -160,41 +163,48 @@ class Scale:
         return lambda value: fixed(value, places)
 
 
-def as_percent(scale: Scale, most: int = 6) -> Says:
+def as_percent(scale: Scale, most: int = 6) -> TickFormat:
     """Return a formatter for ticks that are percentages.
 
     >>> as_percent(Scale(0.0, 0.06, 0.0, 1.0))(0.01)
     '1%'
     """
-    hundreds = Scale(100 * scale.low, 100 * scale.high, scale.start, scale.stop).says(most)
-    return lambda value: f"{hundreds(100 * value)}%"
+    percentages = Scale(100 * scale.low, 100 * scale.high, scale.start, scale.stop)
+    tick_format = percentages.tick_format(most)
+    return lambda value: f"{tick_format(100 * value)}%"
 
 
 def axis_across(
-    scale: Scale, top: float, bottom: float, says: Says | None = None, most: int = 6
+    scale: Scale, top: float, bottom: float, tick_format: TickFormat | None = None, most: int = 6
 ) -> list[Svg]:
     """Return grid lines and tick labels of the horizontal axis."""
-    found, says = [], says or scale.says(most)
+    parts, tick_format = [], tick_format or scale.tick_format(most)
     for value in scale.ticks(most):
         x = scale(value)
-        found += [
+        parts += [
             line((x, top), (x, bottom), "grid"),
-            text((x, bottom + 17), says(value), "middle"),
+            text((x, bottom + 17), tick_format(value), "middle"),
         ]
-    return found
+    return parts
 
 
 def axis_up(
-    scale: Scale, left: float, right: float, says: Says | None = None, most: int = 5
+    scale: Scale, left: float, right: float, tick_format: TickFormat | None = None, most: int = 5
 ) -> list[Svg]:
     """Return grid lines and tick labels of the vertical axis."""
-    found, says = [], says or scale.says(most)
+    parts, tick_format = [], tick_format or scale.tick_format(most)
     for value in scale.ticks(most):
         y = scale(value)
-        found.append(line((left, y), (right, y), "grid"))
-        if y != scale.start:  # there it would touch the first number of the other axis
-            found.append(text((left - 6, y + 4.5), says(value), "end"))
-    return found
+        parts.append(line((left, y), (right, y), "grid"))
+        if y != scale.start:  # here the label would touch the first number of the other axis
+            parts.append(text((left - 6, y + 4.5), tick_format(value), "end"))
+    return parts
+
+
+def axis_title_up(words: str, x: int, y: float) -> Svg:
+    """Return the title of the vertical axis, rotated about its position."""
+    position = f"translate({x} {y:.0f}) rotate(-90)"
+    return element("text", words, class_="axis", text_anchor="middle", transform=position)
 
 
 def _value(value: object) -> str:

@@ -1,20 +1,18 @@
-"""A file takes the place of another whole, or not at all.
+"""Atomic writing of files, and locks on files.
 
-The bytes go to a temporary file in the same folder; they are forced to the disk; the temporary file
-takes the name of the old one in one step; the folder is forced to the disk. Stopped at any moment,
-the name leads to all of the old file or to all of the new one. Models are written so by
-`store.writing`, which locks their names too.
+The bytes are written to a temporary file in the same folder and flushed to the disk. Then the
+temporary file replaces the target by renaming, in one step, and the folder is flushed to the disk.
+If the process stops at any moment, the target is either the complete old file or the complete new
+one. `store.container` writes models in this way, and also locks their names.
 
-A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`. The next writer of the
-same name removes it: a writer holds a lock on its temporary file, which the system releases when
-the process ends, however it ends. So several processes may write one name at a time, and none
-removes the file of another. Locks of some network file systems are not seen by other hosts;
-therefore only temporary files of the same host are removed, and those of other hosts stay.
+A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`, and the next writer of
+the same name removes it. A writer holds a lock on its temporary file, which the system releases
+when the process ends for any reason; only unlocked files are removed. So several processes may
+write the same name at a time, and none removes the file of another. On some network file systems,
+locks are not visible to other hosts; therefore only temporary files of the same host are removed.
 
-Locks on open files, which the system lets go of whatever ends their process.
-
-A lock is held as long as its file is open, against other processes and against others who open the
-file in this one.
+A lock is held as long as its file is open. It excludes other processes and other handles of the
+same process.
 """
 
 from __future__ import annotations
@@ -34,23 +32,23 @@ from typing import BinaryIO
 
 from discriminant.errors import WriteError, check_file_name
 
-_BEYOND = 1 << 30  # the byte that is locked where bytes are: the first ones can still be read
+_LOCKED_BYTE = 1 << 30  # Windows locks bytes, and the first bytes must stay readable
 
 
 def can_lock() -> bool:
-    """Whether whole files can be locked here, as on every system but Windows."""
+    """Whether the system can lock whole files: all systems except Windows."""
     return os.name == "posix"
 
 
 def try_lock(handle: int, *, if_unsupported: bool = True) -> bool:
-    """Lock an open file; False if another process holds the lock.
+    """Lock an open file. Return False if another process holds the lock.
 
-    `if_unsupported` is returned on a file system without locks.
+    On a file system without locks, `if_unsupported` is returned.
     """
     try:
         import fcntl
     except ImportError:
-        return _byte_locked(handle)
+        return _try_lock_byte(handle)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[attr-defined,unused-ignore]
     except BlockingIOError:
@@ -60,11 +58,11 @@ def try_lock(handle: int, *, if_unsupported: bool = True) -> bool:
     return True
 
 
-def _byte_locked(handle: int) -> bool:
-    """As Windows locks."""
+def _try_lock_byte(handle: int) -> bool:
+    """Lock one byte of an open file, on Windows."""
     import msvcrt
 
-    os.lseek(handle, _BEYOND, os.SEEK_SET)
+    os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
     try:
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
     except PermissionError:
@@ -74,52 +72,93 @@ def _byte_locked(handle: int) -> bool:
     return True
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NO_WAY = (errno.EOPNOTSUPP, errno.EINVAL)  # of disks on which room cannot be taken beforehand
+class LockedError(Exception):
+    """Another process, `owner`, holds a lock."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+
+def acquire_lock(path: Path, owner: str) -> int:
+    """Create and lock a file, and write its owner into it.
+
+    Returns a file descriptor; closing it, or the end of the process, releases the lock. Raises
+    `LockedError` with the name of the owner if another process holds the lock.
+    """
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o600)
+        if not try_lock(handle):
+            other = os.read(handle, 300).decode("utf-8", "replace").strip()
+            os.close(handle)
+            raise LockedError(other)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                with suppress(OSError):  # disk full: the lock works without the owner's name
+                    os.ftruncate(handle, 0)
+                    os.write(handle, owner.encode())
+                return handle
+        os.close(handle)  # the previous owner has removed the file in the meantime
+
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)  # the file system cannot reserve space
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_LONGEST = 100  # characters of the old name in the name of the temporary file
-_ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # the latter until 0.1
+_MAX_STEM = 100  # most characters of the target's name in the name of the temporary file
+_ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # the second form is that of 0.1
 
 
 @contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], *, size: int | None = None, alone: bool = False
+    path: str | os.PathLike[str], *, size: int | None = None, exclusive: bool = False
 ) -> Iterator[BinaryIO]:
-    """A file to be filled; the old one is replaced when all went well. Links lead to their file.
+    """Open a temporary file for writing. On success it replaces the file at `path`.
 
-    Who may read the old file may read the new one; without an old one it is as the umask says.
+    Symbolic links are followed. The new file has the permissions of the old one, or those given by
+    the umask if there is no old file.
 
     Parameters
     ----------
-    size
-        The bytes that it will have, where they are known: room is taken for them before the first
-        is written, and it is told how many were needed if there is none.
-    alone
-        Whether nobody else can write there meanwhile. The temporary file is then `.name.tmp`, and
-        one that was left by a writer that was killed is removed.
+    path : path
+        File to create or replace.
+    size : int, optional
+        Number of bytes, if known. The space is then reserved before the first byte is written, and
+        the error for a full disk states how many bytes are needed.
+    exclusive : bool, default=False
+        Whether the caller ensures that no other process writes the same name at the same time. The
+        temporary file is then `.name.tmp`, and a file of this name that a killed writer left is
+        removed.
+
+    Yields
+    ------
+    file
+        Binary file to write to.
     """
-    place = resolve_links(path)
-    if alone:
-        beside = place.with_name(f".{place.name}.tmp")
-        _remove(beside)
-        handle, lock = _new_file(beside, place), None
+    target = resolve_links(path)
+    if exclusive:
+        temporary = target.with_name(f".{target.name}.tmp")
+        _remove(temporary)
+        handle, lock = _create_file(temporary, target), None
     else:
-        _remove_abandoned(place)
-        beside, handle, lock = _locked_file(place)
+        _remove_abandoned(target)
+        temporary, handle, lock = _create_locked(target)
     try:
         with os.fdopen(handle, "wb") as file:
-            _take_room(file, size)
+            _reserve_space(file, size)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, place)
-        sync_folder(place.parent)
+        os.replace(temporary, target)
+        sync_folder(target.parent)
     except OSError as fault:
-        told = _no_room(place, beside, size, fault) if fault.errno in _FULL else fault
-        _remove(beside)
-        raise told from (None if told is fault else fault)
+        if fault.errno not in _DISK_FULL:
+            _remove(temporary)
+            raise
+        error = _disk_full_error(target, temporary, size, fault)
+        _remove(temporary)
+        raise error from fault
     except BaseException:
-        _remove(beside)
+        _remove(temporary)
         raise
     finally:
         if lock is not None:
@@ -127,116 +166,117 @@ def atomic_write(
 
 
 def is_temporary_of(name: str, target: str) -> bool:
-    """Whether a file name is that of a temporary file for a target, of any host.
+    """Whether `name` is the name of a temporary file for `target`, written by any host.
 
     >>> is_temporary_of(".page.html.3f0a9c-5d41c2b7.tmp", "page.html")
     True
     """
-    start = f".{target[:_LONGEST]}."
+    start = f".{target[:_MAX_STEM]}."
     return name.startswith(start) and bool(_ENDING.fullmatch(name[len(start) :]))
 
 
-def _locked_file(place: Path) -> tuple[Path, int, int | None]:
-    """A new temporary file: its path, a handle to write it and one that keeps its lock."""
+def _create_locked(target: Path) -> tuple[Path, int, int | None]:
+    """Create a temporary file.
+
+    Return its path, a handle for writing and a handle that holds the lock.
+    """
     while True:
-        beside = place.with_name(f".{place.name[:_LONGEST]}.{_host()}-{token_hex(4)}.tmp")
-        handle = _new_file(beside, place)
+        temporary = target.with_name(f".{target.name[:_MAX_STEM]}.{_host()}-{token_hex(4)}.tmp")
+        handle = _create_file(temporary, target)
         if not can_lock():
-            return beside, handle, None
-        if try_lock(handle) and beside.exists():
-            return beside, handle, os.dup(handle)
-        os.close(handle)  # another writer took it for abandoned before it was locked
+            return temporary, handle, None
+        if try_lock(handle) and temporary.exists():
+            return temporary, handle, os.dup(handle)
+        os.close(handle)  # before it was locked, another writer removed it as abandoned
 
 
-def _remove_abandoned(place: Path) -> None:
-    """Remove temporary files for this name whose writers are gone."""
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files for this name whose writers have ended."""
     if not can_lock():
         return
-    ours = f".{place.name[:_LONGEST]}.{_host()}-"
+    ours = f".{target.name[:_MAX_STEM]}.{_host()}-"
     with suppress(OSError):
-        for name in os.listdir(place.parent):
-            if name.startswith(ours) and is_temporary_of(name, place.name):
-                _remove_if_abandoned(place.with_name(name))
+        for name in os.listdir(target.parent):
+            if name.startswith(ours) and is_temporary_of(name, target.name):
+                _remove_if_abandoned(target.with_name(name))
 
 
-def _remove_if_abandoned(beside: Path) -> None:
+def _remove_if_abandoned(temporary: Path) -> None:
     with suppress(OSError):
-        handle = os.open(beside, os.O_RDONLY | NO_FOLLOW)
+        handle = os.open(temporary, os.O_RDONLY | NO_FOLLOW)
         try:
             if try_lock(handle, if_unsupported=False):
-                os.unlink(beside)
+                os.unlink(temporary)
         finally:
             os.close(handle)
 
 
 def _host() -> str:
-    """A short mark of this host."""
     return blake2b(platform.node().encode(), digest_size=3).hexdigest()
 
 
-def _new_file(beside: Path, place: Path) -> int:
-    """A handle of a file that was not there, open to those who may read the old one."""
-    old = _mode_of(place)
+def _create_file(temporary: Path, target: Path) -> int:
+    """Create a file with the permissions of the target and return its handle."""
+    mode = _mode_of(target)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | getattr(os, "O_BINARY", 0)
     try:
-        handle = os.open(beside, flags, 0o666 if old is None else old)
-        if old is not None:
-            os.chmod(beside, old)  # the umask has no say in what was there
+        handle = os.open(temporary, flags, 0o666 if mode is None else mode)
+        if mode is not None:
+            os.chmod(temporary, mode)  # sets the mode independently of the umask
     except OSError as fault:
-        if fault.errno in _FULL:
-            free = shutil.disk_usage(place.parent).free
-            raise WriteError.no_room_after(place, 0, free, fault) from None
-        raise WriteError.closed_folder(place, place.parent, fault) from None
+        if fault.errno in _DISK_FULL:
+            free = shutil.disk_usage(target.parent).free
+            raise WriteError.no_room_after(target, 0, free, fault) from None
+        raise WriteError.closed_folder(target, target.parent, fault) from None
     return handle
 
 
-def _take_room(file: BinaryIO, size: int | None) -> None:
-    if not size or not hasattr(os, "posix_fallocate"):
-        return
-    try:
-        os.posix_fallocate(file.fileno(), 0, size)
-    except OSError as fault:
-        if fault.errno not in _NO_WAY:
-            raise
+def _reserve_space(file: BinaryIO, size: int | None) -> None:
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as fault:
+            if fault.errno not in _UNSUPPORTED:
+                raise
 
 
 def atomic_write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file of which all bytes are there."""
+    """Write a file atomically."""
     with atomic_write(path, size=len(content)) as file:
         file.write(content)
 
 
 def resolve_links(path: str | os.PathLike[str]) -> Path:
-    """Where a file is written: links lead to their file."""
+    """Return the path of the file that is written, after following symbolic links."""
     check_file_name(path)
     try:
         return Path(os.path.realpath(path))
-    except ValueError as fault:  # a NUL
+    except ValueError as fault:  # the path contains a NUL
         raise WriteError.not_a_name(path, fault) from None
 
 
-def _no_room(place: Path, beside: Path, size: int | None, fault: OSError) -> WriteError:
-    free = shutil.disk_usage(place.parent).free
+def _disk_full_error(target: Path, temporary: Path, size: int | None, fault: OSError) -> WriteError:
+    free = shutil.disk_usage(target.parent).free
     if size is not None:
-        return WriteError.no_room(place, size, free, fault)
-    return WriteError.no_room_after(place, os.path.getsize(beside), free, fault)
+        return WriteError.no_room(target, size, free, fault)
+    return WriteError.no_room_after(target, os.path.getsize(temporary), free, fault)
 
 
-def _remove(beside: Path) -> None:
+def _remove(temporary: Path) -> None:
     with suppress(OSError):
-        os.unlink(beside)
+        os.unlink(temporary)
 
 
-def _mode_of(place: Path) -> int | None:
-    """Who may read a file that is there."""
+def _mode_of(target: Path) -> int | None:
+    """Return the permissions of a file, or None if it does not exist."""
     try:
-        return stat.S_IMODE(os.stat(place).st_mode)
+        return stat.S_IMODE(os.stat(target).st_mode)
     except FileNotFoundError:
         return None
 
 
 def sync_folder(folder: Path) -> None:
-    """So that the new name, too, is on the disk; not every system lets a folder be opened."""
+    """Flush the directory entries of a folder to the disk, if the system allows it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,14 +1,14 @@
-"""CSV to cells, by pyarrow: every column of the kind that the sample showed.
+"""Reading of CSV files with pyarrow, and location of errors by row, line and column.
 
-Blocks of 1 MB are parsed in parallel while the file is read. pyarrow takes a block at a time for
-whole lines; a quoted field with a line end in it that happens to lie at the border of two blocks
-makes it stop, and only then is the slower way taken that looks for such fields. What else stops it
-is a mistake in the file: `table.csv_faults` finds the place.
+Each column is read as the kind that was detected from the first rows. Blocks of 1 MB are parsed in
+parallel while the file is read. pyarrow assumes that a block consists of complete lines. It stops
+if a quoted field that contains a line end extends over the border of two blocks. Only then is the
+file parsed again in a slower mode that handles such fields. If pyarrow stops for any other reason,
+the file has an error.
 
-Where a CSV is wrong: the row, line, column and text of the first mistake.
-
-This goes through the rows one by one with Python's own reader, so it is only asked when something
-is wrong, or when a row of the table must be named by its line in the file.
+Errors are located with Python's own CSV reader, which reads row by row. The message names the row,
+line, column and text of the first error. This reader is used only after an error, or if the line of
+a row is needed for a message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from discriminant.table.files.csv_dialect import (
     MAX_LINE,
     MISSING_TEXTS,
     TRUE,
-    CsvDialect,
     CsvKind,
     fits_kind,
     is_number,
@@ -42,49 +41,54 @@ from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
 from discriminant.table.text_values import grouped_format, text_parser
 
+if TYPE_CHECKING:
+    from discriminant.table.column_types import ReadOptions
+    from discriminant.table.encoding import Encoding
+
+_BLOCK = 1 << 20  # bytes parsed at a time
 _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (YYYY-MM-DD hh:mm)"}
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """A row of the file as it is written."""
+    """Fields of one row, as they are written in the file."""
 
-    number: int  # line that it begins in, counted from 1
+    line: int  # line on which the row begins, counted from 1
     fields: list[str]
-    unclosed_quote: bool  # a quote is never closed
+    unclosed_quote: bool  # whether a quote is never closed
 
 
-def raise_first_error(
-    format: FileFormat, kinds: Mapping[str, CsvKind], missing: tuple[str, ...]
-) -> None:
-    """Raise the error for the first mistake, if one is found."""
-    dialect = _dialect(format)
-    places = [(j, name, kinds[name]) for j, name in enumerate(dialect.names) if name in kinds]
-    rows = _lines(format)
+def raise_first_error(plan: CsvColumns) -> None:
+    """Raise the error for the first invalid row or cell, if there is one."""
+    format, names = plan.format, plan.format.csv_dialect.names
+    columns = [(j, name, plan.kinds[name]) for j, name in enumerate(names) if name in plan.kinds]
+    rows = _csv_rows(format)
     next(rows, None)  # the header
-    for row, line in enumerate(rows):
-        if line.unclosed_quote:
-            raise FileError.open_quote(format.path, line.number)
-        if len(line.fields) != len(dialect.names):
+    for number, row in enumerate(rows):
+        if row.unclosed_quote:
+            raise FileError.open_quote(format.path, row.line)
+        if len(row.fields) != len(names):
             raise FileError.ragged(
-                format.path,
-                line.number,
-                expected=len(dialect.names),
-                found=len(line.fields),
+                format.path, row.line, expected=len(names), found=len(row.fields)
             )
-        for j, name, kind in places:
-            _check_cell(format, row, line, j, name, kind, missing)
+        for j, name, kind in columns:
+            text = row.fields[j]
+            if len(text) > MAX_FIELD:
+                raise FileError.long_field(format.path, row.line, name, MAX_FIELD)
+            if text not in plan.missing and not fits_kind(text, kind, format.decimal):
+                word = _WORDS.get(kind, kind)
+                raise BadNumberError.of(number, name, text, line=row.line, kind=word)
 
 
 def check_quotes(
     format: FileFormat, columns: Collection[str], span: tuple[int, int] | None = None
 ) -> None:
-    """Refuse text after the closing quote of a field in one of these columns.
+    """Raise FileError for text after the closing quote of a field in one of these columns.
 
-    pyarrow would join both: "1"5 would be 15.
+    pyarrow would join the field and the text: `"1"5` would become 15.
     """
-    dialect = _dialect(format)
-    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+    dialect = format.csv_dialect
+    with format.open_text(span=span) as stream:
         text = stream.read()
     quote, delimiter = dialect.quote.encode(), dialect.delimiter.encode()
     before, after = b"\r\n" + delimiter, b"\r\n \t" + delimiter
@@ -98,23 +102,19 @@ def check_quotes(
             )
         end = run.end()
         if not quoted and not opens:
-            continue  # a quote within a field that has none around it
+            continue  # this is a quote within an unquoted field
         closes = odd if quoted else not odd
         quoted = quoted != odd
         if closes and end < len(text) and text[end] not in after:
-            place = _fields_before(text[record:start], quote, delimiter)
-            name = dialect.names[place] if place < len(dialect.names) else ""
+            unquoted = text[record:start].split(quote)[::2]
+            column = sum(part.count(delimiter) for part in unquoted)
+            name = dialect.names[column] if column < len(dialect.names) else ""
             if name in columns:
                 line = _lines_before(format, span) + _line_ends(text[:start]) + 1
                 shown = re.split(b"[%b\r\n]" % re.escape(delimiter), text[end:], maxsplit=1)[0]
                 raise FileError.after_quote(
                     format.path, line, name, shown.decode(errors="replace"), dialect.quote
                 )
-
-
-def _fields_before(record: bytes, quote: bytes, delimiter: bytes) -> int:
-    """Delimiters outside of quotes."""
-    return sum(part.count(delimiter) for part in record.split(quote)[::2])
 
 
 def _line_ends(text: bytes) -> int:
@@ -124,94 +124,74 @@ def _line_ends(text: bytes) -> int:
 def _lines_before(format: FileFormat, span: tuple[int, int] | None) -> int:
     if span is None or not span[0]:
         return 0
-    head = (0, span[0])
-    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=head) as stream:
+    with format.open_text(span=(0, span[0])) as stream:
         return _line_ends(stream.read())
 
 
 def line_of_row(format: FileFormat, row: int) -> int:
-    """Line of the file, counted from 1, that a row begins in."""
-    return _row(format, row).number
+    """Return the line of the file, counted from 1, on which a row begins."""
+    return _csv_row(format, row).line
 
 
 def lines_of_rows(format: FileFormat, rows: Sequence[int]) -> list[int]:
-    """The same of several rows, in one reading."""
-    wanted, found = set(rows), dict[int, int]()
-    with closing(_lines(format)) as lines:  # type: ignore[type-var]
-        for row, line in enumerate(islice(lines, 1, max(rows, default=-1) + 2)):
-            if row in wanted:
-                found[row] = line.number
-    return [found[row] for row in rows]
+    """Return the lines of the file, counted from 1, on which these rows begin."""
+    wanted, lines = set(rows), dict[int, int]()
+    with closing(_csv_rows(format)) as all_rows:  # type: ignore[type-var]
+        for number, row in enumerate(islice(all_rows, 1, max(rows, default=-1) + 2)):
+            if number in wanted:
+                lines[number] = row.line
+    return [lines[row] for row in rows]
 
 
 def cell_of_row(format: FileFormat, row: int, column: str) -> str:
-    """What is written in a cell."""
-    return _row(format, row).fields[_dialect(format).names.index(column)]
+    """Return the text of a cell, as it is written in the file."""
+    return _csv_row(format, row).fields[format.csv_dialect.names.index(column)]
 
 
 def count_rows_before(format: FileFormat, byte: int) -> int:
-    """How many rows of the file end before a byte that a line begins at."""
-    return max(sum(1 for _ in _lines(format, (0, byte))) - 1, 0)
+    """Return the number of rows before position `byte`, at which a line begins."""
+    return max(sum(1 for _ in _csv_rows(format, (0, byte))) - 1, 0)
 
 
-def _row(format: FileFormat, row: int) -> CsvRow:
-    with closing(_lines(format)) as rows:  # type: ignore[type-var]
+def _csv_row(format: FileFormat, row: int) -> CsvRow:
+    with closing(_csv_rows(format)) as rows:  # type: ignore[type-var]
         return next(islice(rows, row + 1, None))
 
 
-def _check_cell(
-    format: FileFormat,
-    row: int,
-    line: CsvRow,
-    j: int,
-    name: str,
-    kind: CsvKind,
-    missing: tuple[str, ...],
-) -> None:
-    text = line.fields[j]
-    if len(text) > MAX_FIELD:
-        raise FileError.long_field(format.path, line.number, name, MAX_FIELD)
-    if text not in missing and not fits_kind(text, kind, _dialect(format).decimal):
-        word = _WORDS.get(kind, kind)
-        raise BadNumberError.of(row, name, text, line=line.number, kind=word)
-
-
-def _lines(format: FileFormat, span: tuple[int, int] | None = None) -> Iterator[CsvRow]:
-    """The rows of a file, the header among them; empty lines are none."""
-    dialect = _dialect(format)
+def _csv_rows(format: FileFormat, span: tuple[int, int] | None = None) -> Iterator[CsvRow]:
+    """Yield the rows of a file, including the header. Empty lines are skipped."""
+    dialect = format.csv_dialect
     with (
         large_field_limit(),
-        TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream,
+        format.open_text(span=span) as stream,
         io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8", newline="") as text,
     ):
-        source = _Source(text, format.path, dialect.quote)
-        reader = csv.reader(source, delimiter=dialect.delimiter, quotechar=dialect.quote)
+        lines = _CountedLines(text, format.path, dialect.quote)
+        reader = csv.reader(lines, delimiter=dialect.delimiter, quotechar=dialect.quote)
         while True:
-            start = source.number + 1
-            source.quotes = 0
+            start = lines.number + 1
+            lines.quotes = 0
             try:
                 fields = next(reader)
             except StopIteration:
                 return
             except csv.Error:
-                # Only a quote that is not closed makes a field longer than the longest line.
+                # A field that is longer than the longest line can only be due to an unclosed quote.
                 raise FileError.open_quote(format.path, start) from None
             if fields:
-                yield CsvRow(start, fields, source.ended and source.quotes % 2 == 1)
+                yield CsvRow(start, fields, lines.ended and lines.quotes % 2 == 1)
 
 
-class _Source:
-    """Lines of a text, none of them too long, counted; and quotes."""
+class _CountedLines:
+    """Iterator over lines, which counts lines and quotes and limits the length of a line."""
 
     def __init__(self, text: TextIO, path: str, quote: str) -> None:
-        self._quote = quote
-        self._text = text
-        self._path = path
+        self._text, self._path, self._quote = text, path, quote
         self.number = 0
         self.quotes = 0
         self.ended = False
 
-    def __iter__(self) -> _Source:
+    def __iter__(self) -> _CountedLines:
         return self
 
     def __next__(self) -> str:
@@ -226,173 +206,189 @@ class _Source:
         return line
 
 
-def _dialect(format: FileFormat) -> CsvDialect:
-    assert format.dialect is not None
-    return format.dialect
-
-
-_BLOCK = 1 << 20
-
-
 @dataclass(frozen=True, slots=True)
 class CsvColumns:
-    """What to read of a CSV, and as what."""
+    """Columns of a CSV that are read, with the kind of each and the texts that mean "missing"."""
 
     format: FileFormat
-    kinds: Mapping[str, CsvKind]  # of the columns to read
-    missing: tuple[str, ...] = MISSING_TEXTS  # texts that stand for no number
-    empty: tuple[str, ...] = ("",)  # texts that stand for no category
-    target: str | None = None  # of which only an empty cell is missing
+    kinds: Mapping[str, CsvKind]  # kinds of the columns to read
+    missing: tuple[str, ...] = MISSING_TEXTS  # texts that mean a missing number
+    empty: tuple[str, ...] = ("",)  # texts that mean a missing category
+    target: str | None = None  # in this column only an empty cell is missing
     max_bytes: int = MAX_BYTES
+
+    @classmethod
+    def from_options(
+        cls,
+        format: FileFormat,
+        kinds: Mapping[str, CsvKind],
+        options: ReadOptions,
+        fitted: Encoding | None,
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> CsvColumns:
+        """Return the columns with missing texts and target from the options or a fitted model."""
+        texts = options.missing_texts
+        missing = {} if texts is None else {"missing": texts, "empty": texts}
+        target = options.target if fitted is None else fitted.target
+        return cls(format, kinds, target=target, max_bytes=max_bytes, **missing)
+
+    def open_text(self, span: tuple[int, int] | None = None) -> TextStream:
+        """Open the text of the file, or a byte range of it. The stream counts quotes."""
+        dialect = self.format.csv_dialect
+        return self.format.open_text(
+            max_bytes=self.max_bytes, quote=dialect.quote, delimiter=dialect.delimiter, span=span
+        )
+
+    def parse_options(self, *, multiline: bool) -> Any:
+        """Return the options of pyarrow's parser."""
+        from pyarrow import csv
+
+        dialect = self.format.csv_dialect
+        return csv.ParseOptions(
+            delimiter=dialect.delimiter, quote_char=dialect.quote, newlines_in_values=multiline
+        )
+
+    def convert_options(self) -> Any:
+        """Return the options that tell pyarrow how to convert the columns."""
+        from pyarrow import csv
+
+        dialect = self.format.csv_dialect
+        position = {name: j for j, name in enumerate(dialect.names)}
+        types = {
+            dialect.header[position[name]]: _type(kind, dialect.mostly_distinct[position[name]])
+            for name, kind in self.kinds.items()
+        }
+        return csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=list(self.missing),
+            strings_can_be_null=False,
+            true_values=list(TRUE),
+            false_values=list(FALSE),
+            decimal_point=dialect.decimal,
+        )
 
 
 def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
-    """All rows, and the format with the encoding that it was found to have."""
+    """Read all rows of a CSV.
+
+    Returns
+    -------
+    frame : Frame
+        Cells of the columns in the plan.
+    format : FileFormat
+        The format, with the encoding that the whole file showed.
+    """
     try:
         table = _read(plan)
-    except EncodingMismatch as found:
-        plan = replace(plan, format=plan.format.with_encoding(found.encoding))
+    except EncodingMismatch as mismatch:
+        plan = replace(plan, format=plan.format.with_encoding(mismatch.encoding))
         table = _read(plan)
+    format, names = plan.format, plan.format.csv_dialect.names
     if not table.num_rows:
-        assert plan.format.dialect is not None
-        raise FileError.no_rows(plan.format.path, len(plan.format.dialect.names))
-    assert plan.format.dialect is not None
+        raise FileError.no_rows(format.path, len(names))
     rows, cells = table.num_rows, cells_from_csv(table, plan)
-    others = tuple(name for name in plan.format.dialect.names if name not in plan.kinds)
     frame = Frame(
         cells,
         rows,
-        line_of=lambda row: line_of_row(plan.format, row),
-        text_of=lambda row, column: cell_of_row(plan.format, row, column),
-        excluded=others,
+        line_of=lambda row: line_of_row(format, row),
+        text_of=lambda row, column: cell_of_row(format, row, column),
+        excluded=tuple(name for name in names if name not in plan.kinds),
     )
-    return frame, plan.format
+    return frame, format
 
 
 def _read(plan: CsvColumns) -> Any:
-    """The table, tried the quick way first."""
+    """Read the file as an Arrow table, in the fast mode if possible."""
     import pyarrow as pa
 
-    dialect = plan.format.dialect
-    assert dialect is not None
-    broken, block = dialect.multiline, _BLOCK
+    multiline, block = plan.format.csv_dialect.multiline, _BLOCK
     while True:
         try:
-            return _attempt(plan, broken=broken, block=block)
+            return _try_read(plan, multiline=multiline, block=block)
         except pa.ArrowInvalid as fault:
-            text = str(fault)
-            if "out of sync" in text and not broken:
-                broken = True
-            elif "straddl" in text and block == _BLOCK:
+            reason = str(fault)
+            if "out of sync" in reason and not multiline:
+                multiline = True
+            elif "straddl" in reason and block == _BLOCK:
                 block = 4 * MAX_LINE
             else:
-                raise_first_error(plan.format, plan.kinds, plan.missing)
-                raise FileError.damaged(plan.format.path, "the text", text) from None
+                raise_first_error(plan)
+                raise FileError.damaged(plan.format.path, "the text", reason) from None
 
 
-def _attempt(plan: CsvColumns, *, broken: bool, block: int) -> Any:
+def _try_read(plan: CsvColumns, *, multiline: bool, block: int) -> Any:
     from pyarrow import csv
 
-    dialect = plan.format.dialect
-    assert dialect is not None
-    text = plan.format.encoding
-    with TextStream(
-        plan.format.path,
-        gzip=plan.format.gzip,
-        encoding=text,
-        max_bytes=plan.max_bytes,
-        quote=dialect.quote,
-        delimiter=dialect.delimiter,
-    ) as stream:
+    with plan.open_text() as stream:
         table = csv.read_csv(
             stream,
             read_options=csv.ReadOptions(block_size=block),
-            parse_options=csv.ParseOptions(
-                delimiter=dialect.delimiter, quote_char=dialect.quote, newlines_in_values=broken
-            ),
-            convert_options=convert_options(plan),
+            parse_options=plan.parse_options(multiline=multiline),
+            convert_options=plan.convert_options(),
         )
         if stream.quotes % 2:
-            raise_first_error(plan.format, plan.kinds, plan.missing)
+            raise_first_error(plan)
         if stream.text_after_quote:
             check_quotes(plan.format, plan.kinds)
     return table.rename_columns(list(plan.kinds))
 
 
-def convert_options(plan: CsvColumns) -> Any:
-    """How pyarrow shall turn the columns to be read."""
-    from pyarrow import csv
-
-    dialect = plan.format.dialect
-    assert dialect is not None
-    place = {name: j for j, name in enumerate(dialect.names)}
-    types = {
-        dialect.header[place[name]]: _type(kind, dialect.mostly_distinct[place[name]])
-        for name, kind in plan.kinds.items()
-    }
-    return csv.ConvertOptions(
-        column_types=types,
-        include_columns=list(types),
-        null_values=list(plan.missing),
-        strings_can_be_null=False,
-        true_values=list(TRUE),
-        false_values=list(FALSE),
-        decimal_point=dialect.decimal,
-    )
-
-
-def _type(kind: CsvKind, varied: bool) -> Any:
+def _type(kind: CsvKind, mostly_distinct: bool) -> Any:
     import pyarrow as pa
 
     if kind in ("text", "empty", "grouped"):
-        return pa.string() if varied else pa.dictionary(pa.int32(), pa.string())
+        return pa.string() if mostly_distinct else pa.dictionary(pa.int32(), pa.string())
     known = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
     return known.get(kind, pa.timestamp("us"))
 
 
 def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[Cells, ...]:
-    """Cells column by column, each let go by Arrow when it is turned."""
-    assert plan.format.dialect is not None
+    """Return the cells of an Arrow table. Each column is released as soon as it is converted."""
     names, columns = table.column_names, list(table.columns)
     del table
-    found = []
+    converted = []
     for name in names:
-        gone = ("",) if name == plan.target else plan.empty
-        cells = cells_from_arrow(name, columns.pop(0), missing=gone)
+        missing = ("",) if name == plan.target else plan.empty
+        cells = cells_from_arrow(name, columns.pop(0), missing=missing)
         if cells.kind == "text":
-            _check_lengths(cells, plan)
+            if max(map(len, cells.levels), default=0) > MAX_FIELD:
+                raise_first_error(plan)
             if plan.kinds[name] == "empty":
-                cells = _numbers_after_all(cells, plan.missing, plan.format.dialect.decimal)
+                cells = _as_numbers_if_all(cells, plan)
             if plan.kinds[name] == "grouped":
                 cells = _grouped_numbers(cells, plan)
-        found.append(cells)
-    return tuple(found)
-
-
-def _check_lengths(cells: Cells, plan: CsvColumns) -> None:
-    if max(map(len, cells.levels), default=0) > MAX_FIELD:
-        raise_first_error(plan.format, plan.kinds, plan.missing)
+        converted.append(cells)
+    return tuple(converted)
 
 
 def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
-    """Numbers with grouped digits, where the user named the sign and the model has a number."""
-    dialect = plan.format.dialect
-    assert dialect is not None and dialect.thousands is not None
-    read = text_parser(grouped_format(dialect.thousands, dialect.decimal))
-    values = [np.nan if text in plan.missing else read(text) for text in cells.levels]
+    """Parse numbers with grouped digits in a column that must be numeric.
+
+    The user has stated the sign between the groups.
+    """
+    dialect = plan.format.csv_dialect
+    assert dialect.thousands is not None
+    parse = text_parser(grouped_format(dialect.thousands, dialect.decimal))
+    values = [np.nan if text in plan.missing else parse(text) for text in cells.levels]
     for code, value in enumerate(values):
         rows = np.flatnonzero(cells.values == code) if value is None else ()
         for row in rows[:1]:
             raise BadNumberError.of(int(row), cells.name, cells.levels[code])
-    table = np.array([np.nan if value is None else value for value in values] + [np.nan])
-    return Cells(cells.name, "number", table[cells.values])
+    by_code = np.array([np.nan if value is None else value for value in values] + [np.nan])
+    return Cells(cells.name, "number", by_code[cells.values])
 
 
-def _numbers_after_all(cells: Cells, missing: Sequence[str], decimal: str) -> Cells:
-    """A column that had no value in the sample: numbers, if all its values are."""
-    values = [text for text in cells.levels if text not in missing]
-    if not all(is_number(text, decimal) for text in values):
+def _as_numbers_if_all(cells: Cells, plan: CsvColumns) -> Cells:
+    """Return the column as numbers if all its values are numbers.
+
+    This is for columns that were empty in the first rows, so that their kind was unknown.
+    """
+    decimal = plan.format.decimal
+    texts = [text for text in cells.levels if text not in plan.missing]
+    if not all(is_number(text, decimal) for text in texts):
         return cells
-    number = {text: float(text.replace(decimal, ".")) for text in values}
-    table = np.array([number.get(text, np.nan) for text in cells.levels] + [np.nan])
-    return Cells(cells.name, "number", table[cells.values])
+    number = {text: float(text.replace(decimal, ".")) for text in texts}
+    by_code = np.array([number.get(text, np.nan) for text in cells.levels] + [np.nan])
+    return Cells(cells.name, "number", by_code[cells.values])

@@ -1,12 +1,13 @@
-"""How a CSV is written: delimiter, decimal sign, quote, names, and the kind of each column.
+"""CSV dialects: detection of delimiter, decimal sign, quote, names and kinds of columns.
 
-All is judged on the header and the first rows, and then holds for the whole file: a cell further
-down that does not fit is an error with its place, never a change of mind.
+The dialect is detected from the header and the first rows, and holds for the whole file. A later
+cell that does not fit is an error, and the message states its position.
 
-A column is of numbers if its cells are, and also if nearly all are and they look measured (with
-decimals, or many different ones), or if the others look like `?`: then these are to be told. A
-text is a number if Python's float takes it, but for digits grouped by `_` and other alphabets'
-digits, which are refused.
+A column is numeric if its cells are numbers. It is also numeric in two other cases: if nearly all
+cells are numbers that look like measurements (with decimals, or many different values), or if the
+remaining cells look like `?`. The remaining cells are then reported as errors. A text is a number
+if Python's float accepts it, except that digits grouped by `_` and digits of other alphabets are
+not accepted.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Literal
 
 from discriminant.errors import ColumnNamesError, FileError, OptionError
@@ -25,24 +27,24 @@ from discriminant.table.text_values import parse_texts
 
 CsvKind = Literal["number", "grouped", "boolean", "date", "time", "text", "empty"]
 
-MAX_FIELD = 10**6  # characters
+MAX_FIELD = 10**6  # most characters of a field
 MAX_LINE = 10 * 10**6
 MAX_COLUMNS = 10**5
-MISSING_TEXTS = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
-MAYBE_MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # perhaps missing
+MISSING_TEXTS = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that mean a missing number
+MAYBE_MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # may mean missing
 DELIMITERS = ",;\t|"
 THOUSANDS = (",", ".", " ", "'")  # signs between groups of three digits
 TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
 
-_ROWS = 1000  # of the sample, to judge kinds by
+_SAMPLE_ROWS = 1000  # number of rows from which kinds are inferred
 _NUMBER = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf(inity)?|nan)", re.I
 )
 _COMMA = re.compile(r"[+-]?([0-9]+,[0-9]+)([eE][+-]?[0-9]+)?")
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # 1,234: perhaps grouped digits
-_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read integers of more digits
-_DIGITS_EXACT = 15  # that float64 always holds
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python does not parse longer integers
+_DIGITS_EXACT = 15  # integers of up to this many digits are exact in float64
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?")
 _WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -50,26 +52,26 @@ _WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """How a CSV is written."""
+    """Delimiter, decimal sign, quote and columns of a CSV."""
 
     delimiter: str
     decimal: str
     quote: str
     names: tuple[str, ...]
-    header: tuple[str, ...]  # the names as they are written, one of which may be empty
+    header: tuple[str, ...]  # names as written in the file; one of them may be empty
     kinds: tuple[CsvKind, ...]
-    mostly_distinct: tuple[bool, ...]  # texts of which most are different
-    multiline: bool  # some field of the sample has a line end in it
-    thousands: str | None = None  # sign between groups of digits, where the user named one
+    mostly_distinct: tuple[bool, ...]  # whether most texts of a column are different
+    multiline: bool  # whether a field of the sample contains a line end
+    thousands: str | None = None  # sign between groups of digits, if the user states one
 
     @property
     def description(self) -> str:
-        """The dialect in a few words."""
-        by = _WORDS.get(self.delimiter, repr(self.delimiter))
-        alone = len(self.names) == 1
+        """Description of the dialect in a few words."""
+        separator = _WORDS.get(self.delimiter, repr(self.delimiter))
+        fields = "one column" if len(self.names) == 1 else f"fields separated by {separator}"
         quoted = "" if self.quote == '"' else f", quotes are {self.quote}"
         comma = ", decimal comma" if self.decimal == "," else ""
-        return f"{'one column' if alone else f'fields separated by {by}'}{comma}{quoted}"
+        return f"{fields}{comma}{quoted}"
 
 
 def detect_dialect(
@@ -80,7 +82,22 @@ def detect_dialect(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> CsvDialect:
-    """The dialect of a text that begins with `sample`, at least one line."""
+    """Detect the dialect of a CSV.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file, for messages.
+    sample : str
+        Beginning of the text. It has at least one line.
+    delimiter, decimal, thousands : str, optional
+        Signs that the user states. They are not detected.
+
+    Returns
+    -------
+    CsvDialect
+        The dialect, with the kind of each column.
+    """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in "\"'\r\n"):
         raise OptionError.of("delimiter", delimiter, "one character, no quote and no line end")
     if decimal not in (None, ".", ","):
@@ -88,36 +105,40 @@ def detect_dialect(
     check_thousands(thousands, decimal)
     if thousands in (",", ".") and decimal is None:
         decimal = "." if thousands == "," else ","
-    sample = _whole_lines(sample)
-    quote = _quote_of(sample)
+    sample = _complete_lines(sample)
+    quote = _detect_quote(sample)
     if delimiter is None:
-        delimiter = _delimiter_of(sample, quote)
-    rows = sample_rows(sample, delimiter, quote)
-    header, rows = rows[0], rows[1:]
+        delimiter = _detect_delimiter(sample, quote)
+    header, *rows = sample_rows(sample, delimiter, quote)
     if len(header) > MAX_COLUMNS:
         raise FileError.many_columns(path, len(header), MAX_COLUMNS)
     _check_names(path, header)
     _check_widths(path, header, rows, delimiter)
     names = tuple(name or f"column {j + 1}" for j, name in enumerate(header))
     columns = [[row[j] for row in rows if len(row) > j] for j in range(len(names))]
-    decimal = decimal or ("," if _decimal_comma(columns) else ".")
-    kinds = tuple(infer_kind(cells, decimal, thousands) for cells in columns)
-    varied = tuple(len(set(cells)) > 0.5 * len(cells) for cells in columns)
-    broken = any("\n" in cell or "\r" in cell for cells in columns for cell in cells)
+    decimal = decimal or ("," if _has_decimal_comma(columns) else ".")
     return CsvDialect(
-        delimiter, decimal, quote, names, tuple(header), kinds, varied, broken, thousands
+        delimiter,
+        decimal,
+        quote,
+        names,
+        tuple(header),
+        kinds=tuple(infer_kind(cells, decimal, thousands) for cells in columns),
+        mostly_distinct=tuple(len(set(cells)) > 0.5 * len(cells) for cells in columns),
+        multiline=any("\n" in cell or "\r" in cell for cells in columns for cell in cells),
+        thousands=thousands,
     )
 
 
 def check_thousands(thousands: str | None, decimal: str | None = None) -> None:
-    """Refuse a sign between thousands that no number is written with."""
+    """Raise OptionError if `thousands` cannot be used to group digits."""
     if thousands not in (None, *THOUSANDS) or (thousands is not None and thousands == decimal):
         allowed = "',', '.', ' ' or an apostrophe, and not the decimal sign"
         raise OptionError.of("thousands", thousands, allowed)
 
 
 def is_number(text: str, decimal: str = ".") -> bool:
-    """Whether a text is a number, or an infinity.
+    """Whether a text is a number. Infinity and NaN count as numbers.
 
     >>> [is_number(text) for text in ("1e5", " +.5", "0xFF", "1_000", "TRUE", "1,5")]
     [True, True, False, False, False, False]
@@ -131,23 +152,23 @@ def is_number(text: str, decimal: str = ".") -> bool:
 
 
 def fits_kind(text: str, kind: CsvKind, decimal: str) -> bool:
-    """Whether a cell that is not missing can stand in a column of that kind."""
+    """Whether the text of a non-missing cell is valid in a column of this kind."""
     if kind == "number":
         return is_number(text, decimal)
     if kind == "boolean":
         return text in TRUE or text in FALSE
-    return _looks(text, kind) and (kind not in ("date", "time") or _in_calendar(text))
+    return _matches(text, kind) and (kind not in ("date", "time") or _in_calendar(text))
 
 
-def _looks(text: str, kind: CsvKind) -> bool:
-    """Whether a cell is written as a date or time is; whether there is such a day is not asked."""
+def _matches(text: str, kind: CsvKind) -> bool:
+    """Whether a text has the format of a date or time; the day need not exist."""
     if kind == "date":
         return _DATE.fullmatch(text) is not None
     return kind != "time" or bool(_TIME.fullmatch(text) or _DATE.fullmatch(text))
 
 
 def _in_calendar(text: str) -> bool:
-    """Whether there is such a day, and such a time in it; 0000 is a leap year, as 2000 is."""
+    """Whether the day and time exist. The year 0000 counts as a leap year, like 2000."""
     try:
         datetime.fromisoformat(f"2{text[1:]}" if text.startswith("0000") else text)
     except ValueError:
@@ -156,33 +177,36 @@ def _in_calendar(text: str) -> bool:
 
 
 def infer_kind(cells: Sequence[str], decimal: str, thousands: str | None = None) -> CsvKind:
-    """The kind of a column, from some of its cells.
+    """Infer the kind of a column from some of its cells.
 
-    Integers that float64 cannot tell apart, or that need more than 64 bits, are texts.
+    Columns with different integers that are equal in float64, or with integers of more than 64
+    bits, are texts.
 
     >>> infer_kind(["1", "2.5", "NA"], "."), infer_kind(["a", "1"], "."), infer_kind(["TRUE"], ".")
     ('number', 'text', 'boolean')
     """
-    some = [cell for cell in cells if cell not in MISSING_TEXTS]
-    if not some:
+    known = [cell for cell in cells if cell not in MISSING_TEXTS]
+    if not known:
         return "empty"
-    numbers = [cell for cell in some if is_number(cell, decimal)]
-    if len(numbers) == len(some):
-        return "text" if _long_integers(some) else "number"
-    if thousands is not None and parse_texts(set(some), thousands=thousands) is not None:
-        return "text"  # grouped digits are read where the column is encoded
-    if _meant_as_numbers(numbers, some):
-        return "number" if parse_texts(set(some)) is None else "text"
-    if all(cell in TRUE or cell in FALSE for cell in some):
+    numbers = [cell for cell in known if is_number(cell, decimal)]
+    if len(numbers) == len(known):
+        return "text" if _long_integers(known) else "number"
+    if thousands is not None and parse_texts(set(known), thousands=thousands) is not None:
+        return "text"  # grouped digits are parsed when the column is encoded
+    if _meant_as_numbers(numbers, known):
+        return "number" if parse_texts(set(known)) is None else "text"
+    if all(cell in TRUE or cell in FALSE for cell in known):
         return "boolean"
-    for kind in ("date", "time"):  # 2024-02-30 is a mistake in a column of dates
-        if all(_looks(cell, kind) for cell in some):
+    for kind in ("date", "time"):  # 2024-02-30 is an error in a column of dates
+        if all(_matches(cell, kind) for cell in known):
             return kind
     return "text"
 
 
 def _long_integers(cells: Sequence[str]) -> bool:
-    """Whether numbers are integers that float64 would merge, or of more than 64 bits.
+    """Whether the cells are integers that float64 or 64 bits cannot represent.
+
+    True if different integers are equal in float64, or if one needs more than 64 bits.
 
     >>> _long_integers(["18446744073709551617", "18446744073709551618"]), _long_integers(["1e30"])
     (True, False)
@@ -192,31 +216,32 @@ def _long_integers(cells: Sequence[str]) -> bool:
     texts = {cell.strip() for cell in cells}
     if not all(_INTEGER.fullmatch(text) for text in texts):
         return False
-    whole = {int(text) for text in texts}
-    if max(whole) >= 1 << 64 or min(whole) < -(1 << 63):
+    integers = {int(text) for text in texts}
+    if max(integers) >= 1 << 64 or min(integers) < -(1 << 63):
         return True
-    return len({float(value) for value in whole}) < len(whole)
+    return len({float(value) for value in integers}) < len(integers)
 
 
-def sample_rows(sample: str, delimiter: str, quote: str, most: int = _ROWS) -> list[list[str]]:
-    """The first rows of a text; empty lines are none."""
+def sample_rows(
+    sample: str, delimiter: str, quote: str, most: int = _SAMPLE_ROWS
+) -> list[list[str]]:
+    """Return the first rows of a text, including the header. Empty lines are skipped."""
+    rows: list[list[str]] = []
     with large_field_limit():
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, quotechar=quote)
-        found: list[list[str]] = []
-        try:
-            for row in reader:
-                if row:
-                    found.append(row)
-                if len(found) > most:
-                    break
-        except csv.Error:  # a field too long: told with its place when all is read
-            pass
-    return found or [[""]]
+        # A field that is too long is reported with its position when the whole file is read.
+        with suppress(csv.Error):
+            for row in islice(filter(None, reader), most + 1):
+                rows.append(row)
+    return rows or [[""]]
 
 
 @contextmanager
 def large_field_limit() -> Iterator[None]:
-    """Let Python's reader take fields as long as lines may be; its own limit is smaller."""
+    """Let Python's CSV reader accept long fields within a `with` block.
+
+    Its default limit is lower.
+    """
     before = csv.field_size_limit(MAX_LINE)
     try:
         yield
@@ -224,38 +249,37 @@ def large_field_limit() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _meant_as_numbers(numbers: Sequence[str], some: Sequence[str]) -> bool:
-    """Whether a column with texts among its numbers is one of numbers, with mistakes."""
-    distinct, others = set(numbers), {cell.casefold() for cell in set(some) - set(numbers)}
+def _meant_as_numbers(numbers: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether a column of numbers and a few texts is numeric, so that the texts are errors."""
+    distinct, others = set(numbers), {cell.casefold() for cell in set(known) - set(numbers)}
     measured = len(distinct) > 10 or any("." in cell or "," in cell for cell in distinct)
-    if len(numbers) >= 0.8 * len(some) and (measured or len(distinct) > 0.5 * len(some)):
+    if len(numbers) >= 0.8 * len(known) and (measured or len(distinct) > 0.5 * len(known)):
         return True
     if numbers and others <= set(MAYBE_MISSING):
         return True
-    return all(_COMMA.fullmatch(cell) or _GROUPED.fullmatch(cell) for cell in some)
+    return all(_COMMA.fullmatch(cell) or _GROUPED.fullmatch(cell) for cell in known)
 
 
-def _whole_lines(sample: str) -> str:
-    """The sample without a last line that may be cut; of one line, that line."""
+def _complete_lines(sample: str) -> str:
+    """Return the sample without its last line, which may be incomplete. A single line is kept."""
     end = max(sample.rfind("\n"), sample.rfind("\r"))
     return sample[: end + 1] if end > 0 else sample
 
 
-def _first_line(sample: str) -> str:
-    return next((line for line in sample.splitlines() if line.strip()), "")
-
-
-def _quote_of(sample: str) -> str:
-    """A single quote where the fields of the header all stand in such, else a double one."""
+def _detect_quote(sample: str) -> str:
+    """Return a single quote if all fields of the header have one, otherwise a double quote."""
+    header = next((line for line in sample.splitlines() if line.strip()), "")
     for delimiter in DELIMITERS:
-        fields = _first_line(sample).split(delimiter)
-        if all(len(f) > 1 and f[0] == f[-1] == "'" for f in fields):
+        if all(len(f) > 1 and f[0] == f[-1] == "'" for f in header.split(delimiter)):
             return "'"
     return '"'
 
 
-def _delimiter_of(sample: str, quote: str) -> str:
-    """The delimiter by which most rows have as many fields as the header, and that is many."""
+def _detect_delimiter(sample: str, quote: str) -> str:
+    """Return the delimiter for which most rows have as many fields as the header.
+
+    If several are equally good, the one that gives the most fields is chosen.
+    """
 
     def merit(delimiter: str) -> tuple[float, int]:
         rows = sample_rows(sample, delimiter, quote, 100)
@@ -268,15 +292,18 @@ def _delimiter_of(sample: str, quote: str) -> str:
     return max(DELIMITERS, key=merit)
 
 
-def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether numbers are written 1,5: some are, none is written 1.5, and 1,234 proves nothing."""
+def _has_decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether some numbers have a decimal comma and none has a decimal point.
+
+    1,5 has a decimal comma; 1,234 does not count.
+    """
     proven = False
     for cells in columns:
-        some = [cell.strip() for cell in cells if cell not in MISSING_TEXTS]
-        if some and all(is_number(cell) for cell in some) and any("." in cell for cell in some):
+        known = [cell.strip() for cell in cells if cell not in MISSING_TEXTS]
+        if known and all(is_number(cell) for cell in known) and any("." in cell for cell in known):
             return False
-        commas = [cell for cell in some if _COMMA.fullmatch(cell)]
-        if len(commas) >= 0.5 * len(some) and any(not _GROUPED.fullmatch(c) for c in commas):
+        commas = [cell for cell in known if _COMMA.fullmatch(cell)]
+        if len(commas) >= 0.5 * len(known) and any(not _GROUPED.fullmatch(c) for c in commas):
             proven = True
     return proven
 
@@ -286,13 +313,13 @@ def _check_names(path: str, header: Sequence[str]) -> None:
         raise FileError.no_header(path, header)
     if len(set(header)) < len(header):
         name = next(name for j, name in enumerate(header) if name in header[:j])
-        places = [j + 1 for j, other in enumerate(header) if other == name]
-        raise ColumnNamesError.of_header(path, name, places)
+        positions = [j + 1 for j, other in enumerate(header) if other == name]
+        raise ColumnNamesError.of_header(path, name, positions)
 
 
 def _check_widths(
     path: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str
 ) -> None:
     widths = {len(row) for row in rows}
-    if len(rows) > 1 and len(widths) == 1 and (found := widths.pop()) != len(header):
-        raise FileError.all_ragged(path, expected=len(header), found=found, delimiter=delimiter)
+    if len(rows) > 1 and len(widths) == 1 and (width := widths.pop()) != len(header):
+        raise FileError.all_ragged(path, expected=len(header), found=width, delimiter=delimiter)

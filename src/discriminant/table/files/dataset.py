@@ -1,12 +1,11 @@
-"""Files that are one table: their formats, one schema for all, and the parts they are cut into.
+"""Datasets of several files that form one table: list of files, common schema, and parts.
 
-Which files a path, a glob, a folder or a list of them names, and what their folders say.
-
-A folder is read with all folders below it, in the order of the names; what begins with `.` or `_`
-is not (writers leave marks of that name), nor is what is called no table (`README.md`) beside files
-that are (`.csv`). No file is read twice, however often it is named. Folders named `key=value` below
-the one that all files share give every row of a file that value, as Hive and Spark write
-partitions: whole numbers if all values of a key are, else texts.
+A source is a path, a glob, a folder or a list of these. A folder is read with all its subfolders,
+in alphabetical order. Names that begin with `.` or `_` are skipped, because other programs write
+marker files with such names. If some files have the extension of a table (`.csv`), files with other
+extensions (`README.md`) are skipped. A file that is listed several times is read once. Folders
+named `key=value` below the common folder define a column `key`, as in partitions written by Hive
+and Spark. Its values are integers if all values of the key are integers, otherwise texts.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from discriminant.table.files.splits import (
     JsonPart,
     SplitError,
     arrow_parts,
-    first_schema,
     json_tables,
     line_ranges,
     parquet_parts,
+    schema_of_first_lines,
 )
 
-_NUMBER = re.compile("-?[0-9]{1,18}")  # that int64 holds
-_ABSENT = "__HIVE_DEFAULT_PARTITION__"
+_INTEGER = re.compile("-?[0-9]{1,18}")  # fits into int64
+_MISSING_KEY = "__HIVE_DEFAULT_PARTITION__"
 _ENDINGS = (
     *(".csv", ".tsv", ".tab", ".txt", ".dat", ".json", ".jsonl", ".ndjson"),
     *(".parquet", ".parq", ".pq", ".arrow", ".arrows", ".feather", ".ipc"),
@@ -51,140 +50,159 @@ _ENDINGS = (
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """Files in their order, and the keys of each."""
+    """Files of a source, in order, with the folder keys of each file."""
 
     name: str
-    paths: tuple[str, ...]  # each file once
+    paths: tuple[str, ...]  # paths without duplicates
     keys: tuple[FolderKeys, ...]
-    repeated: tuple[str, ...] = ()  # files of a list that were named before
-    skipped: tuple[str, ...] = ()  # files of a folder that are called no table, such as README.md
+    repeated: tuple[str, ...] = ()  # paths of files that were listed several times
+    skipped: tuple[str, ...] = ()  # files of a folder that are not tables, such as README.md
 
 
 def list_files(source: Any) -> FileList:
-    """The files that a source names."""
+    """List the files of a source.
+
+    Parameters
+    ----------
+    source : path, glob, folder or iterable of these
+        Source as the user states it.
+
+    Returns
+    -------
+    FileList
+        The files. FileError is raised if there are none.
+    """
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
-        paths, again = _once(_named(name))[0], list[str]()
+        paths, repeated = _distinct_files(_expand(name))[0], list[str]()
     else:
-        some = [os.fspath(one) for one in source]
-        name = f"{some[0]} and {len(some) - 1} more" if len(some) > 1 else "".join(some[:1])
-        paths, again = _once(path for one in some for path in _once(_named(one))[0])
+        given = [os.fspath(path) for path in source]
+        name = f"{given[0]} and {len(given) - 1} more" if len(given) > 1 else "".join(given[:1])
+        paths, repeated = _distinct_files(
+            path for pattern in given for path in _distinct_files(_expand(pattern))[0]
+        )
+    is_folder = os.path.isdir(name)
     if not paths:
-        raise FileError.no_files(name) if os.path.isdir(name) else FileError.absent(name)
-    folder = name if os.path.isdir(name) else os.path.commonpath([_folder(p) for p in paths])
-    walked = set(_walked(name)) - set(paths) if os.path.isdir(name) else set[str]()
-    aside = sorted(path for path in walked if not _is_called_a_table(path))
-    return FileList(name, tuple(paths), _keys(paths, folder), tuple(again), tuple(aside))
-
-
-def _once(paths: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Every file once, and those that came again, under whatever name."""
-    first: dict[str, str] = {}
-    again = []
-    for path in paths:
-        place = os.path.realpath(path)
-        if place in first:
-            again.append(path)
-        first.setdefault(place, path)
-    return list(first.values()), again
-
-
-def _named(name: str) -> list[str]:
-    check_file_name(name)
-    if os.path.isdir(name):
-        return _below(name)
-    if os.path.lexists(name) or not glob.has_magic(name):
-        return [name]
-    found = sorted(glob.glob(name, recursive=True))
-    return [path for one in found for path in (_below(one) if os.path.isdir(one) else [one])]
-
-
-def _below(folder: str) -> list[str]:
-    """Its tables: if any file is called one, those that are not so called are left out."""
-    found = _walked(folder)
-    return [path for path in found if _is_called_a_table(path)] or found
-
-
-def _is_called_a_table(path: str) -> bool:
-    return os.path.basename(path).lower().removesuffix(".gz").endswith(_ENDINGS)
-
-
-def _walked(folder: str) -> list[str]:
-    found = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not _hidden(one))
-        found += [os.path.join(place, one) for one in names if not _hidden(one)]
-    return sorted(found)
-
-
-def _hidden(name: str) -> bool:
-    return name.startswith(("_", ".")) and "=" not in name
-
-
-def _folder(path: str) -> str:
-    return os.path.dirname(os.path.abspath(path))
-
-
-def _keys(paths: Sequence[str], folder: str) -> tuple[FolderKeys, ...]:
-    top = os.path.abspath(folder)
-    found = [_pairs(Path(os.path.relpath(_folder(path), top)).parts) for path in paths]
-    whole = frozenset(name for one in found for name in one if _whole(name, found))
-    return tuple(
-        FolderKeys(tuple((name, _value(text, name in whole)) for name, text in one.items()), whole)
-        for one in found
+        raise FileError.no_files(name) if is_folder else FileError.absent(name)
+    folder = name if is_folder else os.path.commonpath([_folder_of(path) for path in paths])
+    others = set(_walk(name)) - set(paths) if is_folder else set[str]()
+    skipped = sorted(path for path in others if not _has_table_name(path))
+    return FileList(
+        name, tuple(paths), _folder_keys(paths, folder), tuple(repeated), tuple(skipped)
     )
 
 
-def _pairs(folders: Iterable[str]) -> dict[str, str]:
+def _distinct_files(paths: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the paths of distinct files, and the paths that repeat a file."""
+    first: dict[str, str] = {}
+    repeated = []
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in first:
+            repeated.append(path)
+        first.setdefault(real, path)
+    return list(first.values()), repeated
+
+
+def _expand(name: str) -> list[str]:
+    """Return the files that a path, a glob or a folder refers to."""
+    check_file_name(name)
+    if os.path.isdir(name):
+        return _tables_below(name)
+    if os.path.lexists(name) or not glob.has_magic(name):
+        return [name]
+    paths = sorted(glob.glob(name, recursive=True))
+    return [file for p in paths for file in (_tables_below(p) if os.path.isdir(p) else [p])]
+
+
+def _tables_below(folder: str) -> list[str]:
+    """Return the files with extensions of tables. If there are none, return all files."""
+    paths = _walk(folder)
+    return [path for path in paths if _has_table_name(path)] or paths
+
+
+def _has_table_name(path: str) -> bool:
+    return os.path.basename(path).lower().removesuffix(".gz").endswith(_ENDINGS)
+
+
+def _walk(folder: str) -> list[str]:
+    paths = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        paths += [os.path.join(parent, name) for name in names if not _is_hidden(name)]
+    return sorted(paths)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", ".")) and "=" not in name
+
+
+def _folder_of(path: str) -> str:
+    return os.path.dirname(os.path.abspath(path))
+
+
+def _folder_keys(paths: Sequence[str], folder: str) -> tuple[FolderKeys, ...]:
+    """Return the keys of each file, from the names of its folders below the common folder."""
+    top = os.path.abspath(folder)
+    texts = [_key_texts(Path(os.path.relpath(_folder_of(path), top)).parts) for path in paths]
+    by_name: dict[str, list[str]] = {}
+    for keys in texts:
+        for name, text in keys.items():
+            by_name.setdefault(name, []).append(text)
+    whole = frozenset(
+        name
+        for name, values in by_name.items()
+        if all(text == _MISSING_KEY or _INTEGER.fullmatch(text) for text in values)
+    )
+
+    def value(name: str, text: str) -> int | str | None:
+        return None if text == _MISSING_KEY else int(text) if name in whole else text
+
+    return tuple(
+        FolderKeys(tuple((name, value(name, text)) for name, text in keys.items()), whole)
+        for keys in texts
+    )
+
+
+def _key_texts(folders: Iterable[str]) -> dict[str, str]:
     split = (folder.partition("=") for folder in folders)
     return {unquote(name): unquote(text) for name, mark, text in split if mark and name}
 
 
-def _whole(name: str, found: Sequence[dict[str, str]]) -> bool:
-    texts = [one[name] for one in found if name in one and one[name] != _ABSENT]
-    return all(_NUMBER.fullmatch(text) for text in texts)
-
-
-def _value(text: str, whole: bool) -> int | str | None:
-    if text == _ABSENT:
-        return None
-    return int(text) if whole else text
-
-
-Types = Mapping[str, str]  # of columns: an Arrow type, or the kind of a CSV
+Types = Mapping[str, str]  # type of each column: that of Arrow, or the kind in a CSV
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetFile:
-    """One of the files."""
+    """One file of a dataset."""
 
     format: FileFormat
     identity: FileIdentity
     keys: FolderKeys
     types: Types
-    unsplittable: bool = False  # not to be cut
-    long_lines: bool = False  # has lines longer than a block
+    unsplittable: bool = False  # whether it must be read in one part
+    long_lines: bool = False  # whether it has lines longer than a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """All files, and what is wished of texts."""
+    """Files that are read as one table, with the options for reading text files."""
 
     files: tuple[DatasetFile, ...]
     notes: tuple[str, ...]
     options: ReadOptions = field(default_factory=ReadOptions)
     fitted: Encoding | None = None
-    fields: Any = None  # of all lines of JSON, where the first ones do not have them all
+    fields: Any = None  # schema of all JSON lines, if the first lines lack some fields
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all columns, those of folders last."""
+        """Names of all columns. Columns defined by folder names come last."""
         first = self.files[0]
         return (*first.types, *first.keys.names)
 
     @property
     def identities(self) -> tuple[FileIdentity, ...]:
-        """Of the files."""
+        """Identities of the files."""
         return tuple(file.identity for file in self.files)
 
     @property
@@ -192,168 +210,160 @@ class Dataset:
         """Whether the number of rows is known before they are read."""
         return self.files[0].format.kind in ("parquet", "arrow")
 
-    def with_options(self, wishes: ReadOptions, fitted: Encoding | None) -> Dataset:
-        """With texts read as wished; columns of all files are then of one kind."""
-        found = replace(self, options=wishes, fitted=fitted)
-        if self.files[0].format.kind == "csv":
-            kinds = found._kinds()
-            for file in self.files[1:]:  # a cell of the first is named when it is read
-                _check_kinds(file, self.files[0], kinds, wishes)
-        return found
+    def with_options(self, options: ReadOptions, fitted: Encoding | None) -> Dataset:
+        """Return the dataset with text files read as the options say.
 
-    def split_again(self, found: SplitError) -> Dataset:
-        """With a file cut another way."""
-        if found.new_fields:
+        Raise an error if the type of a column differs between files.
+        """
+        dataset = replace(self, options=options, fitted=fitted)
+        if self.files[0].format.kind == "csv":
+            kinds = dataset._kinds()
+            for file in self.files[1:]:  # errors in the first file are located when it is read
+                _check_kinds(file, self.files[0], kinds, options)
+        return dataset
+
+    def split_again(self, error: SplitError) -> Dataset:
+        """Return the dataset with the file in which the error occurred split in another way."""
+        if error.new_fields:
             return self._with_all_fields()
-        return replace(
-            self,
-            files=tuple(
-                _cut_again(f, found) if f.format.path == found.path else f for f in self.files
-            ),
+        files = (
+            _split_again(file, error) if file.format.path == error.path else file
+            for file in self.files
         )
+        return replace(self, files=tuple(files))
 
     def parts(self) -> tuple[FilePart, ...]:
-        """Where the rows are."""
-        parts: list[Any] = []
+        """Return the parts of all files."""
+        parts: list[FilePart] = []
         start = 0
         kinds = self._kinds() if self.files[0].format.kind == "csv" else {}
         schema: Any = None
         for file in self.files:
-            kind = file.format.kind
-            if kind == "parquet":
-                new: list[Any] = parquet_parts(file.identity, start, file.keys)
-            elif kind == "arrow":
-                new = arrow_parts(file.format, file.identity, start, file.keys)
-            elif kind == "csv":
-                new = self._csv(file, kinds)
+            format, identity, keys = file.format, file.identity, file.keys
+            new: Sequence[FilePart]
+            if format.kind == "parquet":
+                new = parquet_parts(identity, start, keys)
+            elif format.kind == "arrow":
+                new = arrow_parts(format, identity, start, keys)
+            elif format.kind == "csv":
+                plan = CsvColumns.from_options(format, kinds, self.options, self.fitted)
+                new = [
+                    CsvPart(plan, identity, span, keys=keys, long_lines=file.long_lines)
+                    for span in _spans(file)
+                ]
             else:
                 schema = schema or self._json_schema()
+                all_fields = self.fields is not None
                 new = [
-                    JsonPart(
-                        file.format,
-                        file.identity,
-                        schema,
-                        span,
-                        every=self.fields is not None,
-                        keys=file.keys,
-                    )
+                    JsonPart(format, identity, schema, span, all_fields=all_fields, keys=keys)
                     for span in _spans(file)
                 ]
             start += sum(part.size for part in new) if self.knows_row_count else 0
             parts += new
         return tuple(parts)
 
-    def _csv(self, file: DatasetFile, kinds: Mapping[str, CsvKind]) -> list[CsvPart]:
-        texts = self.options.missing_texts
-        gone: Any = {} if texts is None else {"missing": texts, "empty": texts}
-        target = self.options.target if self.fitted is None else self.fitted.target
-        plan = CsvColumns(file.format, kinds, target=target, **gone)
-        return [
-            CsvPart(plan, file.identity, span, keys=file.keys, long=file.long_lines)
-            for span in _spans(file)
-        ]
-
     def _kinds(self) -> dict[str, CsvKind]:
-        """Of every column, from the first file in which it has a value."""
-        found: dict[str, CsvKind] = {}
+        """Return the kind of every column, from the first file in which it has a value."""
+        kinds: dict[str, CsvKind] = {}
         for file in self.files:
             for name, kind in file.types.items():
-                if found.get(name, "empty") == "empty":
-                    found[name] = kind  # type: ignore[assignment]
-        wishes = replace(self.options, columns=None, exclude=())
-        return csv_column_kinds(found, wishes, self.fitted)
+                if kinds.get(name, "empty") == "empty":
+                    kinds[name] = kind  # type: ignore[assignment]
+        options = replace(self.options, columns=None, exclude=())
+        return csv_column_kinds(kinds, options, self.fitted)
 
     def _json_schema(self) -> Any:
-        """Numbers may have decimals in later lines; labels are taken as they are."""
+        """Return the schema of JSON lines.
+
+        Integers are read as float64, because later lines may have decimals. Labels keep their type.
+        """
         import pyarrow as pa
 
         file = self.files[0]
-        found = self.fields or first_schema(file.format, next(iter(_spans(file))))
+        schema = self.fields or schema_of_first_lines(file.format, next(iter(_spans(file))))
         return pa.schema(
             [
-                pa.field(one.name, pa.float64())
-                if pa.types.is_integer(one.type) and one.name != self.options.target
-                else one
-                for one in found
+                pa.field(field.name, pa.float64())
+                if pa.types.is_integer(field.type) and field.name != self.options.target
+                else field
+                for field in schema
             ]
         )
 
     def _with_all_fields(self) -> Dataset:
-        """All lines are looked at: a field may be in the last one alone."""
+        """Return the dataset with the fields of all lines.
+
+        A field may occur first in the last line.
+        """
         import pyarrow as pa
 
-        found = None
+        schema = None
         for file in self.files:
             for span in _spans(file):
                 for table in json_tables(file.format, span):
-                    both = [table.schema] if found is None else [found, table.schema]
+                    schemas = [table.schema] if schema is None else [schema, table.schema]
                     try:
-                        found = pa.unify_schemas(both, promote_options="permissive")
+                        schema = pa.unify_schemas(schemas, promote_options="permissive")
                     except pa.ArrowTypeError as fault:
-                        raise_json_error(file.format)
-                        path = file.format.path
-                        raise FileError.damaged(path, "the text", str(fault)) from None
-        assert found is not None
-        types = {one.name: str(one.type) for one in found}
-        return replace(
-            self, fields=found, files=tuple(replace(file, types=types) for file in self.files)
-        )
+                        raise_json_error(file.format, str(fault))
+        assert schema is not None
+        types = _field_types(schema)
+        files = tuple(replace(file, types=types) for file in self.files)
+        return replace(self, fields=schema, files=files)
 
 
-def open_dataset(found: FileList, style: Mapping[str, str | None]) -> Dataset:
-    """What each file is; empty ones among several are left out."""
+def open_dataset(listing: FileList, style: Mapping[str, str | None]) -> Dataset:
+    """Detect the format of each file and check that all have the same columns.
+
+    Parameters
+    ----------
+    listing : FileList
+        Files to open. If there are several, empty files are left out.
+    style : dict of str to str
+        Encoding, delimiter, decimal and thousands of CSV files, if the user states them.
+    """
     files, empty = [], []
-    for path, keys in zip(found.paths, found.keys, strict=True):
+    for path, keys in zip(listing.paths, listing.keys, strict=True):
         try:
             format = detect_format(path, **style)
         except FileError:
-            if len(found.paths) == 1 or not _is_empty(path):
+            if len(listing.paths) == 1 or not _is_empty(path):
                 raise
             empty.append(path)
             continue
-        files.append(_file(format, keys))
+        files.append(_dataset_file(format, keys))
     if not files:
-        raise FileError.empty(found.name)
+        raise FileError.empty(listing.name)
     for file in files[1:]:
-        _check_same(file, files[0])
-    files = _alike(files)
-    said = [files[0].format.description]
+        _check_same_columns(file, files[0])
+    notes = [files[0].format.description]
     if len(files) > 1:
-        said.append(f"{len(files)} files are read as one table.")
-    if empty:
-        said.append(f"{len(empty)} empty file(s) are left out: {', '.join(empty[:3])}.")
-    if found.repeated:
-        names = ", ".join(found.repeated[:3])
-        said.append(
-            f"{len(found.repeated)} file(s) are named more than once and read once: {names}."
-        )
-    if found.skipped:
-        names = ", ".join(found.skipped[:3])
-        said.append(
-            f"{len(found.skipped)} file(s) are left out, by their names no tables: {names}."
-        )
-    return Dataset(tuple(files), tuple(said))
+        notes.append(f"{len(files)} files are read as one table.")
+    for paths, treatment in (
+        (empty, "empty file(s) are left out"),
+        (listing.repeated, "file(s) are named more than once and read once"),
+        (listing.skipped, "file(s) are left out, by their names no tables"),
+    ):
+        if paths:
+            notes.append(f"{len(paths)} {treatment}: {', '.join(paths[:3])}.")
+    return Dataset(tuple(_unify_text_types(files)), tuple(notes))
 
 
-def _alike(files: list[DatasetFile]) -> list[DatasetFile]:
-    """With a column of texts read the same way from all files of CSV."""
-    varied = {
-        name
-        for file in files
-        if file.format.dialect is not None
-        for name, many in zip(
-            file.format.dialect.names, file.format.dialect.mostly_distinct, strict=True
-        )
-        if many
-    }
-    return [replace(file, format=_with_varied(file.format, varied)) for file in files]
+def _unify_text_types(files: Sequence[DatasetFile]) -> list[DatasetFile]:
+    """Return the files with each column of texts read as the same Arrow type in all files."""
+    distinct: set[str] = set()
+    for file in files:
+        if (dialect := file.format.dialect) is not None:
+            pairs = zip(dialect.names, dialect.mostly_distinct, strict=True)
+            distinct.update(name for name, mostly_distinct in pairs if mostly_distinct)
+    return [replace(file, format=_with_distinct(file.format, distinct)) for file in files]
 
 
-def _with_varied(format: FileFormat, varied: set[str]) -> FileFormat:
+def _with_distinct(format: FileFormat, distinct: set[str]) -> FileFormat:
     if format.dialect is None:
         return format
-    many = tuple(name in varied for name in format.dialect.names)
-    return replace(format, dialect=replace(format.dialect, mostly_distinct=many))
+    flags = tuple(name in distinct for name in format.dialect.names)
+    return replace(format, dialect=replace(format.dialect, mostly_distinct=flags))
 
 
 def _is_empty(path: str) -> bool:
@@ -363,52 +373,54 @@ def _is_empty(path: str) -> bool:
         return False
 
 
-def _file(format: FileFormat, keys: FolderKeys) -> DatasetFile:
+def _dataset_file(format: FileFormat, keys: FolderKeys) -> DatasetFile:
     identity = FileIdentity.current(format.path)
     if format.kind == "csv":
-        assert format.dialect is not None
-        types: dict[str, str] = dict(zip(format.dialect.names, format.dialect.kinds, strict=True))
+        dialect = format.csv_dialect
+        types: dict[str, str] = dict(zip(dialect.names, dialect.kinds, strict=True))
     elif format.kind == "jsonl":
         ranges = line_ranges(format, identity.size)
-        schema = first_schema(format, ranges[0] if ranges else None)
-        types = {one.name: str(one.type) for one in schema}
+        types = _field_types(schema_of_first_lines(format, ranges[0] if ranges else None))
     else:
-        types = {one.name: str(one.type) for one in arrow_schema(format)}
+        types = _field_types(arrow_schema(format))
     others = tuple(key for key in keys.values if key[0] not in types)
     return DatasetFile(format, identity, replace(keys, values=others), types)
 
 
-def _check_same(file: DatasetFile, first: DatasetFile) -> None:
-    path, other = file.format.path, first.format.path
+def _field_types(schema: Any) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}
+
+
+def _check_same_columns(file: DatasetFile, first: DatasetFile) -> None:
+    path, first_path = file.format.path, first.format.path
     if file.format.kind != first.format.kind:
-        raise PartSchemaError.of_formats(path, file.format.kind, other, first.format.kind)
-    ours, theirs = ([*one.types, *one.keys.names] for one in (file, first))
+        raise PartSchemaError.of_formats(path, file.format.kind, first_path, first.format.kind)
+    ours, theirs = ([*each.types, *each.keys.names] for each in (file, first))
     absent = [name for name in theirs if name not in ours]
     extra = [name for name in ours if name not in theirs]
     if absent or extra:
-        raise PartSchemaError.of_columns(path, absent, extra, other)
+        raise PartSchemaError.of_columns(path, absent, extra, first_path)
     if file.format.kind == "csv":
-        return  # kinds are judged from some lines, and wishes have a say in them
+        return  # kinds are inferred from some lines only, and depend on the options
     for name, kind in file.types.items():
         if kind != first.types[name] and not {kind, first.types[name]} <= set(TEXTS):
-            raise PartSchemaError.of_type(path, name, kind, other, first.types[name])
+            raise PartSchemaError.of_type(path, name, kind, first_path, first.types[name])
 
 
 def _check_kinds(
-    file: DatasetFile, first: DatasetFile, kinds: Mapping[str, CsvKind], wishes: ReadOptions
+    file: DatasetFile, first: DatasetFile, kinds: Mapping[str, CsvKind], options: ReadOptions
 ) -> None:
-    for name in wishes.columns_to_read(list(file.types)):
+    for name in options.columns_to_read(list(file.types)):
         kind = file.types[name]
         if kinds[name] not in ("text", kind) and kind != "empty":
-            raise PartSchemaError.of_type(
-                file.format.path, name, kind, first.format.path, kinds[name]
-            )
+            path, first_path = file.format.path, first.format.path
+            raise PartSchemaError.of_type(path, name, kind, first_path, kinds[name])
 
 
-def _cut_again(file: DatasetFile, found: SplitError) -> DatasetFile:
-    if found.encoding is not None:
-        return replace(file, format=file.format.with_encoding(found.encoding))
-    if found.long_lines:
+def _split_again(file: DatasetFile, error: SplitError) -> DatasetFile:
+    if error.encoding is not None:
+        return replace(file, format=file.format.with_encoding(error.encoding))
+    if error.long_lines:
         return replace(file, long_lines=True)
     return replace(file, unsplittable=True)
 

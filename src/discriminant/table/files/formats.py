@@ -1,13 +1,13 @@
-"""What a file is, found from its bytes and never from its name.
+"""File formats: detection of Parquet, Arrow IPC, JSON lines and CSV from the content of a file.
 
     Parquet      starts with PAR1
     Arrow IPC    starts with ARROW1 (file) or a continuation mark (stream)
     JSON lines   text that starts with an object, {
-    CSV          any other text: delimiter, decimal sign, quote and encoding by `table.dialect`
+    CSV          any other text: delimiter, decimal sign, quote and encoding by `csv_dialect`
 
-A text may be packed with gzip. Only regular files are read: a link may point anywhere, a pipe or a
-device may never end. What was found is a `Format`, and `Format.said` tells it in a sentence.
-Reading the rows is not done here.
+The name of a file does not matter. A text may be compressed with gzip. Only regular files are read,
+because a symbolic link may point anywhere, and a pipe or a device may never end. Rows are not read
+here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from discriminant.errors import FileError, OptionError, check_file_name
 from discriminant.table.files.csv_dialect import CsvDialect, detect_dialect
@@ -30,9 +30,9 @@ from discriminant.table.files.text_decoding import (
 
 FileKind = Literal["csv", "parquet", "arrow", "jsonl"]
 
-SAMPLE = 1 << 20  # bytes of text looked at to find out what it is
+SAMPLE = 1 << 20  # bytes of text from which the format is detected
 
-_FOREIGN = {  # first bytes of what people often have instead of a table
+_FOREIGN = {  # first bytes of other files that are often passed by mistake
     b"PK\x03\x04": ("a zip archive (or an Excel workbook)", "Unpack it, or save as CSV."),
     b"\xd0\xcf\x11\xe0": ("an old Excel or Office file", "Save the sheet as CSV."),
     b"BZh": ("packed with bzip2", "Unpack it with bunzip2, or pack it with gzip."),
@@ -52,22 +52,32 @@ _FOREIGN = {  # first bytes of what people often have instead of a table
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """What a file was found to be."""
+    """Format of a file."""
 
     path: str
     kind: FileKind
     gzip: bool = False
     encoding: TextEncoding = TextEncoding()  # noqa: RUF009 -- frozen
-    dialect: CsvDialect | None = None  # of CSV
+    dialect: CsvDialect | None = None  # set for CSV only
+
+    @property
+    def csv_dialect(self) -> CsvDialect:
+        """Dialect of a file that is a CSV."""
+        assert self.dialect is not None
+        return self.dialect
 
     @property
     def decimal(self) -> str:
-        """The decimal sign."""
+        """Decimal sign of the numbers in the file."""
         return "." if self.dialect is None else self.dialect.decimal
+
+    def open_text(self, **options: Any) -> TextStream:
+        """Open the text of the file as UTF-8. `options` are passed to `TextStream`."""
+        return TextStream(self.path, gzip=self.gzip, encoding=self.encoding, **options)
 
     @property
     def description(self) -> str:
-        """The format in a sentence."""
+        """Description of the format in a sentence."""
         packed = ", packed with gzip" if self.gzip else ""
         if self.kind == "parquet":
             return "Read as Parquet."
@@ -78,13 +88,13 @@ class FileFormat:
         return f"Read as CSV: {self.dialect.description}, {self.encoding.description}{packed}."
 
     def with_encoding(self, encoding: TextEncoding) -> FileFormat:
-        """The same file in another encoding."""
+        """Return the format with another text encoding."""
         return replace(self, encoding=encoding)
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What tells whether a file is still the one that was opened."""
+    """Size, time and inode of a file, which show whether it changed since it was opened."""
 
     path: str
     size: int
@@ -93,21 +103,20 @@ class FileIdentity:
 
     @classmethod
     def current(cls, path: str) -> FileIdentity:
-        """That of a file as it is now."""
-        found = os.stat(path)
-        return cls(path, found.st_size, found.st_mtime_ns, found.st_ino)
+        """Return the identity of a file as it is now."""
+        status = os.stat(path)
+        return cls(path, status.st_size, status.st_mtime_ns, status.st_ino)
 
     def check(self) -> None:
-        """Refuse a file that has changed since."""
-        now = (
-            FileIdentity.current(self.path) if os.path.exists(self.path) else replace(self, size=0)
-        )
+        """Raise FileError if the file has changed since this identity was recorded."""
+        exists = os.path.exists(self.path)
+        now = FileIdentity.current(self.path) if exists else replace(self, size=0)
         if now != self:
             raise FileError.changed(self.path, self.size, now.size)
 
 
 def regular_file(path: str | os.PathLike[str]) -> str:
-    """The path of a regular file, or the error that says what else it is."""
+    """Return the path if it is a regular file. Otherwise raise FileError, which says what it is."""
     check_file_name(path)
     path = os.fspath(path)
     try:
@@ -140,31 +149,44 @@ def detect_format(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> FileFormat:
-    """Detect the format of a file; options that are given are not detected."""
+    """Detect the format of a file.
+
+    Parameters
+    ----------
+    path : path
+        A regular file: CSV, JSON lines, Parquet or Arrow IPC.
+    encoding, delimiter, decimal, thousands : str, optional
+        Text encoding and signs of a CSV. Those that are given are not detected.
+
+    Returns
+    -------
+    FileFormat
+        The format, with the dialect of a CSV.
+    """
     path = regular_file(path)
     start = _first_bytes(path)
-    binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"
-    if binary:
-        _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands)
+    if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        _reject_csv_options(
+            encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands
+        )
         return FileFormat(path, "parquet" if start[:4] == b"PAR1" else "arrow")
     if is_model_file(path):
         raise FileError.stored(path)
     packed = start[:2] == b"\x1f\x8b"
     if not packed:
-        _refuse_foreign(path, start)
+        _reject_foreign(path, start)
     style = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands}
     return _text_format(path, packed, encoding, style)
 
 
-def _refuse_style(**given: str | None) -> None:
-    """Refuse what only a CSV has, for a file of another format."""
+def _reject_csv_options(**given: str | None) -> None:
     for name, value in given.items():
         if value is not None:
             raise OptionError.of(name, value, "left out: it is for CSV files")
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one of discriminant: a model, or moments."""
+    """Whether a file was saved by discriminant: a model, or moments."""
     if not os.path.isfile(path) or not os.path.getsize(path):
         return False
     with open(path, "rb") as file:
@@ -174,7 +196,7 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
 
 def _first_bytes(path: str) -> bytes:
     try:
-        if not os.path.getsize(path):  # also files of the kernel, whose content may never end
+        if not os.path.getsize(path):  # includes /proc files, whose content may never end
             raise FileError.empty(path)
         with open(path, "rb") as file:
             return file.read(16)
@@ -184,19 +206,19 @@ def _first_bytes(path: str) -> bytes:
         raise FileError.not_allowed(path, fault.strerror or str(fault)) from None
 
 
-def _refuse_foreign(path: str, start: bytes) -> None:
+def _reject_foreign(path: str, start: bytes) -> None:
     for mark, (kind, way_out) in _FOREIGN.items():
         if start.startswith(mark):
             raise FileError.not_a_table(path, kind, way_out)
 
 
-def _decoded(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
-    """The first part of a text, and its encoding, should it be another one."""
+def _decode_sample(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
+    """Return the encoding of a text, which may differ from the expected one, and its beginning."""
     try:
         with TextStream(path, gzip=packed, encoding=encoding) as text:
             return encoding, text.head(SAMPLE)
-    except EncodingMismatch as found:
-        return _decoded(path, packed, found.encoding)
+    except EncodingMismatch as mismatch:
+        return _decode_sample(path, packed, mismatch.encoding)
 
 
 def _text_format(
@@ -205,17 +227,16 @@ def _text_format(
     with TextStream(path, gzip=packed, encoding=None) as raw:
         start = raw.read(SAMPLE)
     if packed:
-        if start[:4] == b"PAR1" or start[:6] == b"ARROW1":
+        if start.startswith((b"PAR1", b"ARROW1")):
             raise FileError.not_a_table(path, "a packed Parquet or Arrow file", "Unpack it.")
-        _refuse_foreign(path, start)
-    found, sample = _decoded(path, packed, detect_encoding(path, start, encoding))
+        _reject_foreign(path, start)
+    detected, sample = _decode_sample(path, packed, detect_encoding(start, encoding))
     first = sample.lstrip()[:1]
     if not first:
         raise FileError.empty(path)
     if first == "{":
-        _refuse_style(**style)
-        return FileFormat(path, "jsonl", packed, found)
+        _reject_csv_options(**style)
+        return FileFormat(path, "jsonl", packed, detected)
     if first == "[" and sample.lstrip()[1:].lstrip()[:1] == "{":
         raise FileError.not_a_table(path, "a JSON array", "Write one object a line instead.")
-    dialect = detect_dialect(path, sample, **style)
-    return FileFormat(path, "csv", packed, found, dialect)
+    return FileFormat(path, "csv", packed, detected, detect_dialect(path, sample, **style))

@@ -1,108 +1,119 @@
-"""Parts of files: row groups of Parquet, record batches of Arrow IPC, ranges of lines of a text.
+"""Splits of files into parts: row groups of Parquet, record batches of Arrow, ranges of lines.
 
-A part opens its file, gives its rows some at a time, and looks whether the file is still the one
-that was opened. Only the columns asked for are read. Keys of a partitioned folder (`year=2024`)
-are columns that every row of a file has.
+A part opens its file, reads its rows in batches, and checks that the file has not changed since it
+was first opened. Only the requested columns are read. Keys of a partitioned folder (`year=2024`)
+become columns that have the same value in every row of a file.
 
-Ranges of lines of a text file, CSV or JSON lines, that can be read apart from the others.
-
-A file is cut at line ends. A line end in a quoted field is none: whether a cut lies in one shows in
-the quotes before it, of which there is then an odd number. Since every part counts its own, all
-cuts are right if all counts are even; else the file is read again in one part, as is one that is
-packed. `Recut` says so to whoever reads the parts.
+A text file (CSV or JSON lines) is split at line ends. A line end within a quoted field is not the
+end of a row; this is the case if an odd number of quotes precedes it. Every part counts its own
+quotes, so all splits are correct if all counts are even. If a count is odd, `SplitError` tells the
+caller to read the file in one part. Compressed files are always read in one part.
 """
 
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Self
 
 from discriminant.errors import FileError
 from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.files.arrow import (
+    MAX_DEPTH,
     first_deep_line,
     open_ipc,
     raise_json_error,
     raise_parquet_error,
     translate_arrow_errors,
-    unreadable_rows_error,
 )
 from discriminant.table.files.csv import (
     CsvColumns,
     cell_of_row,
     cells_from_csv,
     check_quotes,
-    convert_options,
     count_rows_before,
     line_of_row,
     raise_first_error,
 )
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat, FileIdentity
-from discriminant.table.files.text_decoding import EncodingMismatch, TextEncoding, TextStream
+from discriminant.table.files.text_decoding import EncodingMismatch, TextEncoding
 
-BATCH = 1 << 17  # rows turned and summed at a time: those of a page, as pyarrow writes it
-_CELLS = 1 << 22  # of a batch, at most
-TEXTS = ("string", "large_string", "string_view")  # Arrow's ways to hold texts
-SMALL = 1 << 16  # rows; row groups and batches that are smaller are read together
-_BUFFER = 1 << 18  # bytes of a column read ahead; without it a whole row group is
+BATCH = 1 << 17  # rows converted and summed at a time: the size of a page written by pyarrow
+_CELLS = 1 << 22  # largest number of cells of a batch
+TEXTS = ("string", "large_string", "string_view")  # Arrow types of texts
+SMALL = 1 << 16  # rows; smaller row groups and record batches are read together
+RANGE = 1 << 25  # bytes of text in a part
+_BUFFER = 1 << 18  # bytes of a column read ahead; otherwise pyarrow reads a whole row group
+_BLOCK = 1 << 22  # bytes parsed at a time
+_PIECE = 1 << 20
 
 
-class FilePart(Protocol):
-    """A part of a file, and what its rows are in Arrow."""
+class FilePart(ABC):
+    """Part of a file."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def identity(self) -> FileIdentity: ...
+    __slots__ = ()
+    identity: FileIdentity
+    start: int  # number of the first row if known, else 0
 
     @property
+    @abstractmethod
+    def name(self) -> str:
+        """Position of the part in the file, for messages."""
+
+    @property
+    @abstractmethod
     def size(self) -> int:
-        """How much of the source it is: rows, or bytes of text."""
-        ...
+        """Size of the part: number of rows, or for a text number of bytes."""
 
-    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
-        """Arrow tables of its rows; if only the first are wanted, so many of them at a time."""
-        ...
+    @abstractmethod
+    def tables(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
+        """Yield the rows as Arrow tables.
+
+        If only the first rows are needed, `max_rows` limits the number of rows of a table.
+        """
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Cells of such a table; `place` is the number of its first row in the part."""
-        ...
+        """Return the cells of a table from `tables`. Its first row is row `place` of the part."""
+        return Frame(columns_from_arrow(table), table.num_rows)
 
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]: ...
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Yield the rows as cells. Raise FileError if the file has changed since it was opened."""
+        self.identity.check()
+        place = 0
+        for table in self.tables(columns):
+            yield self.frame(table, place=place)
+            place += table.num_rows
+        self.identity.check()
 
-    def with_start(self) -> FilePart:
-        """Itself with its start, where that takes time to find."""
-        ...
+    def with_start(self) -> Self:
+        """Return the part with the number of its first row, which may take time to determine."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class FolderKeys:
-    """What the folders that a file lies in say of all its rows."""
+    """Columns that are defined by the folder names of a file, with one value for all its rows."""
 
     values: tuple[tuple[str, int | str | None], ...] = ()
-    whole: frozenset[str] = frozenset()  # keys that are whole numbers in all folders, or missing
+    whole: frozenset[str] = frozenset()  # keys whose values are all integers or missing
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """Names of the columns."""
         return tuple(name for name, _ in self.values)
 
     def file_columns(self, columns: Sequence[str]) -> list[str]:
-        """The columns that are in the file."""
+        """Return those of the columns that are in the file itself, not in folder names."""
         return [name for name in columns if name not in self.names]
 
     def append_to(self, table: Any, columns: Sequence[str]) -> Any:
-        """The table with the keys that are asked for."""
+        """Return an Arrow table with the keys appended that are among `columns`."""
         import pyarrow as pa
 
         for name, value in self.values:
@@ -113,8 +124,11 @@ class FolderKeys:
         return table
 
 
+# --- Parquet and Arrow ---------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class ParquetPart:
+class ParquetPart(FilePart):
     """Some row groups of a Parquet file."""
 
     identity: FileIdentity
@@ -125,103 +139,75 @@ class ParquetPart:
 
     @property
     def name(self) -> str:
-        """Where it lies."""
         first, last = self.groups[0], self.groups[-1]
         which = f"group {first}" if first == last else f"groups {first} to {last}"
         return f"{self.identity.path}, row {which}"
 
     @property
     def size(self) -> int:
-        """Rows."""
         return self.rows
 
-    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
-        """Arrow tables of its rows; if only the first are wanted, so many of them at a time."""
+    def tables(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
         import pyarrow as pa
 
-        path, held = self.identity.path, self.keys.file_columns(columns)
-        with open_parquet(self.identity, held) as file:
-            if not held:
+        names = self.keys.file_columns(columns)
+        with open_parquet_file(self.identity, names) as file:
+            if not names:
                 empty = pa.table({"": pa.nulls(self.rows)})
                 yield self.keys.append_to(empty, columns).select(list(columns))
                 return
             try:
-                rows = min(BATCH, max(_CELLS // len(held), 1024), most or BATCH)
+                rows = min(BATCH, max(_CELLS // len(names), 1024), max_rows or BATCH)
                 for batch in file.iter_batches(
-                    rows, row_groups=list(self.groups), columns=held, use_threads=False
+                    rows, row_groups=list(self.groups), columns=names, use_threads=False
                 ):
-                    # not pa.table(batch): codes of texts would keep all its columns alive
+                    # with pa.table(batch), codes of texts would keep all its columns in memory
                     yield self.keys.append_to(pa.Table.from_batches([batch]), columns)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
                 self.identity.check()
-                raise_parquet_error(path, file, held, self.groups)
-                raise unreadable_rows_error(path, fault) from None
-
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Its rows, some at a time."""
-        return frames_of_part(self, columns)
+                raise_parquet_error(self.identity.path, file, names, self.groups, fault)
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Cells of an Arrow table."""
-        return Frame(columns_from_arrow(table, coded=_texts(self.identity)), table.num_rows)
-
-    def with_start(self) -> ParquetPart:
-        """Itself."""
-        return self
+        return Frame(columns_from_arrow(table, coded=_text_columns(self.identity)), table.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowPart:
+class ArrowPart(FilePart):
     """Some record batches of an Arrow IPC file, or a whole stream."""
 
     format: FileFormat
     identity: FileIdentity
-    batches: tuple[int, int] | None  # first and one past the last; None: all of a stream
+    batches: tuple[int, int] | None  # first batch and end (exclusive); None for a stream
     start: int
     rows: int
     keys: FolderKeys = FolderKeys()
 
     @property
     def name(self) -> str:
-        """Where it lies."""
         if self.batches is None:
             return self.identity.path
         return f"{self.identity.path}, record batches {self.batches[0]} to {self.batches[1] - 1}"
 
     @property
     def size(self) -> int:
-        """Rows."""
         return self.rows
 
-    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
-        """Arrow tables of its rows."""
+    def tables(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
         import pyarrow as pa
 
-        asked = set(columns)
+        requested = set(columns)
         with translate_arrow_errors(self.format), pa.OSFile(self.identity.path) as source:
             for batch in self._read(source, self.keys.file_columns(columns)):
                 batch.validate(full=True)
-                held = pa.Table.from_batches([batch])
+                whole = pa.Table.from_batches([batch])
                 for lo in range(0, batch.num_rows, BATCH):
-                    some = self.keys.append_to(held.slice(lo, BATCH), columns)
-                    yield some.select([name for name in some.column_names if name in asked])
-
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Its rows, some at a time."""
-        return frames_of_part(self, columns)
-
-    def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Cells of an Arrow table."""
-        return Frame(columns_from_arrow(table), table.num_rows)
-
-    def with_start(self) -> ArrowPart:
-        """Itself."""
-        return self
+                    table = self.keys.append_to(whole.slice(lo, BATCH), columns)
+                    yield table.select([name for name in table.column_names if name in requested])
 
     def _read(self, source: Any, names: Sequence[str]) -> Iterator[Any]:
-        every = open_ipc(source).schema.names
+        all_names = open_ipc(source).schema.names
         source.seek(0)
-        reader = open_ipc(source, [every.index(name) for name in names] or [0])
+        reader = open_ipc(source, [all_names.index(name) for name in names] or [0])
         if self.batches is None:
             yield from reader
             return
@@ -229,71 +215,64 @@ class ArrowPart:
             yield reader.get_batch(number)
 
 
-def frames_of_part(part: FilePart, columns: Sequence[str]) -> Iterator[Frame]:
-    """The rows of a part as cells; a file that changed meanwhile is refused."""
-    part.identity.check()
-    place = 0
-    for table in part.tables(columns):
-        yield part.frame(table, place=place)
-        place += table.num_rows
-    part.identity.check()
-
-
-# --- cutting files into parts --------------------------------------------------------------------
-
-
 def parquet_parts(identity: FileIdentity, start: int, keys: FolderKeys) -> list[ParquetPart]:
-    """Row groups, small ones together."""
+    """Return the parts of a Parquet file: row groups, of which small ones are combined."""
     footer = _footer(identity)
     sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-    parts = []
-    for lo, hi in _runs(sizes):
-        rows = sum(sizes[lo:hi])
-        parts.append(ParquetPart(identity, tuple(range(lo, hi)), start, rows, keys))
-        start += rows
-    return parts
+    return [
+        ParquetPart(identity, tuple(range(lo, hi)), start + before, rows, keys)
+        for lo, hi, before, rows in _runs(sizes)
+    ]
 
 
 def arrow_parts(
     format: FileFormat, identity: FileIdentity, start: int, keys: FolderKeys
 ) -> list[ArrowPart]:
-    """Record batches, small ones together; a stream is one part."""
+    """Return the parts of an Arrow file: record batches, of which small ones are combined.
+
+    A stream is a single part.
+    """
     import pyarrow as pa
 
-    with (
-        translate_arrow_errors(format),
-        pa.memory_map(format.path) as source,
-    ):  # rows are not touched
+    # Only metadata is read, not the rows.
+    with translate_arrow_errors(format), pa.memory_map(format.path) as source:
         reader = open_ipc(source, [0])
         if not hasattr(reader, "num_record_batches"):
             rows = sum(batch.num_rows for batch in reader)
             return [ArrowPart(format, identity, None, start, rows, keys)] if rows else []
         sizes = [reader.get_batch(k).num_rows for k in range(reader.num_record_batches)]
-    parts = []
-    for lo, hi in _runs(sizes):
-        rows = sum(sizes[lo:hi])
-        parts.append(ArrowPart(format, identity, (lo, hi), start, rows, keys))
-        start += rows
-    return parts
+    return [
+        ArrowPart(format, identity, (lo, hi), start + before, rows, keys)
+        for lo, hi, before, rows in _runs(sizes)
+    ]
 
 
-def _runs(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Where to cut, so that what is read together has enough rows; of nothing, nowhere."""
-    runs, lo, rows = [], 0, 0
+def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Combine consecutive groups of these sizes into runs of at least `SMALL` rows.
+
+    Yield, for each run, its first group and end, the number of rows before it and in it.
+
+    >>> list(_runs([SMALL, 2, SMALL, 3])) == [
+    ...     (0, 1, 0, SMALL), (1, 3, SMALL, SMALL + 2), (3, 4, 2 * SMALL + 2, 3)
+    ... ]
+    True
+    """
+    lo = before = rows = 0
     for k, size in enumerate(sizes):
         rows += size
         if rows >= SMALL:
-            runs.append((lo, k + 1))
-            lo, rows = k + 1, 0
-    return [*runs, (lo, len(sizes))] if rows else runs
+            yield lo, k + 1, before, rows
+            lo, before, rows = k + 1, before + rows, 0
+    if rows:
+        yield lo, len(sizes), before, rows
 
 
-def open_parquet(identity: FileIdentity, columns: Sequence[str]) -> Any:
-    """A Parquet file of which these columns are read; texts come as the codes that they are in."""
+def open_parquet_file(identity: FileIdentity, columns: Sequence[str]) -> Any:
+    """Open a Parquet file for reading these columns. Texts are read as dictionaries."""
     import pyarrow.parquet as pq
 
     footer = _footer(identity)
-    texts = _texts(identity)
+    texts = _text_columns(identity)
     with translate_arrow_errors(FileFormat(identity.path, "parquet")):
         return pq.ParquetFile(
             identity.path,
@@ -307,7 +286,6 @@ def open_parquet(identity: FileIdentity, columns: Sequence[str]) -> Any:
 
 @lru_cache(maxsize=64)
 def _footer(identity: FileIdentity) -> Any:
-    """Read once by each process."""
     import pyarrow.parquet as pq
 
     with translate_arrow_errors(FileFormat(identity.path, "parquet")):
@@ -315,97 +293,86 @@ def _footer(identity: FileIdentity) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _texts(identity: FileIdentity) -> frozenset[str]:
+def _text_columns(identity: FileIdentity) -> frozenset[str]:
     schema = _footer(identity).schema.to_arrow_schema()
-    return frozenset(one.name for one in schema if str(one.type) in TEXTS)
+    return frozenset(field.name for field in schema if str(field.type) in TEXTS)
 
 
-RANGE = 1 << 25  # bytes of text in a part
-_BLOCK = 1 << 22  # bytes parsed at a time
-_PIECE = 1 << 20
+# --- texts ---------------------------------------------------------------------------------------
 
 
 class SplitError(Exception):
-    """A file cannot be read by the parts that it was cut into."""
+    """Raised if a file cannot be read in the parts into which it was split."""
 
     def __init__(
         self,
         path: str,
         *,
         encoding: TextEncoding | None = None,
-        long: bool = False,
-        late: bool = False,
+        long_lines: bool = False,
+        new_fields: bool = False,
     ) -> None:
         super().__init__(path)
-        self.path, self.encoding, self.long_lines = path, encoding, long
-        self.new_fields = late  # a field of JSON is not among those of the first lines
+        self.path = path
+        self.encoding = encoding  # correct encoding, if the detected one was wrong
+        self.long_lines = long_lines  # whether a line is longer than a block
+        self.new_fields = new_fields  # whether a JSON field is not in the first lines
 
 
-class _Span:
-    """Some bytes of a file of text, or all."""
+class _TextPart(FilePart):
+    """Byte range of a text file, or the whole file."""
 
     __slots__ = ()
-    identity: FileIdentity
     span: tuple[int, int] | None
 
     @property
     def name(self) -> str:
-        """Where it lies."""
         if self.span is None:
             return self.identity.path
         return f"{self.identity.path}, bytes {self.span[0]} to {self.span[1]}"
 
     @property
     def size(self) -> int:
-        """Bytes."""
         return self.identity.size if self.span is None else self.span[1] - self.span[0]
 
 
 @dataclass(frozen=True, slots=True)
-class CsvPart(_Span):
+class CsvPart(_TextPart):
     """Some lines of a CSV."""
 
     plan: CsvColumns
     identity: FileIdentity
-    span: tuple[int, int] | None  # bytes; None: all
-    start: int = 0  # in its file; known of the first part, and when `placed` is asked
-    before: int = 0  # rows of the file before it, likewise
+    span: tuple[int, int] | None  # first byte and end; None means the whole file
+    start: int = 0  # known for the first part, and after `with_start`
+    before: int = 0  # number of rows before the part, known in the same cases
     keys: FolderKeys = FolderKeys()
-    long: bool = False  # lines are longer than a block
+    long_lines: bool = False  # whether lines are longer than a block
 
-    def with_start(self) -> CsvPart:
-        """Itself with its start: all lines before are counted."""
+    def with_start(self) -> Self:
+        """Return the part with the number of its first row. All lines before it are counted."""
         if self.span is None or not self.span[0]:
             return self
         before = count_rows_before(self.plan.format, self.span[0])
         return replace(self, start=before, before=before)
 
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Its rows, some at a time."""
-        return frames_of_part(self, columns)
-
     def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Cells of an Arrow table."""
-        rows, path = table.num_rows, self.plan.format
-        known = [name for name in table.column_names if name not in self.keys.names]
-        first = self.before + place
-        also = [name for name in table.column_names if name in self.keys.names]
+        rows, format, first = table.num_rows, self.plan.format, self.before + place
+        keys = [name for name in table.column_names if name in self.keys.names]
+        names = [name for name in table.column_names if name not in self.keys.names]
         cells = (
-            *cells_from_csv(table.select(known), self.plan),
-            *columns_from_arrow(table.select(also)),
+            *cells_from_csv(table.select(names), self.plan),
+            *columns_from_arrow(table.select(keys)),
         )
         return Frame(
             cells,
             rows,
-            line_of=lambda row: line_of_row(path, first + row),
-            text_of=lambda row, column: cell_of_row(path, first + row, column),
+            line_of=lambda row: line_of_row(format, first + row),
+            text_of=lambda row, column: cell_of_row(format, first + row, column),
         )
 
-    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
-        """Arrow tables of its rows."""
+    def tables(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
         import pyarrow as pa
 
-        format = self.plan.format
         names = self.keys.file_columns(columns) or list(self.plan.kinds)[:1]
         plan = replace(self.plan, kinds={name: self.plan.kinds[name] for name in names})
         try:
@@ -413,137 +380,123 @@ class CsvPart(_Span):
                 table = pa.Table.from_batches([batch]).rename_columns(names)
                 for lo in range(0, table.num_rows, BATCH):
                     yield self.keys.append_to(table.slice(lo, BATCH), columns)
-        except EncodingMismatch as found:
-            raise SplitError(format.path, encoding=found.encoding) from None
+        except EncodingMismatch as mismatch:
+            raise SplitError(plan.format.path, encoding=mismatch.encoding) from None
         except pa.ArrowInvalid as fault:
-            self._explain(str(fault))
-
-    # --- inside ---------------------------------------------------------------------------------
+            self._raise_parse_error(str(fault))
 
     def _batches(self, plan: CsvColumns) -> Iterator[Any]:
         from pyarrow import csv
 
-        dialect, format = plan.format.dialect, plan.format
-        assert dialect is not None
-        headless = self.span is not None and self.span[0] > 0
-        with TextStream(
-            format.path,
-            gzip=format.gzip,
-            encoding=format.encoding,
-            max_bytes=plan.max_bytes,
-            quote=dialect.quote,
-            delimiter=dialect.delimiter,
-            span=self.span,
-        ) as stream:
+        has_header = self.span is None or self.span[0] == 0
+        with plan.open_text(self.span) as stream:
             with csv.open_csv(
                 stream,
                 read_options=csv.ReadOptions(
                     use_threads=self.span is None,
-                    block_size=4 * MAX_LINE if self.long else _BLOCK,
-                    column_names=list(dialect.header) if headless else None,
+                    block_size=4 * MAX_LINE if self.long_lines else _BLOCK,
+                    column_names=None if has_header else list(plan.format.csv_dialect.header),
                 ),
-                parse_options=csv.ParseOptions(
-                    delimiter=dialect.delimiter,
-                    quote_char=dialect.quote,
-                    newlines_in_values=self.span is None,
-                ),
-                convert_options=convert_options(plan),
+                parse_options=plan.parse_options(multiline=self.span is None),
+                convert_options=plan.convert_options(),
             ) as reader:
                 yield from reader
             if stream.quotes % 2:
-                self._whole_or_blame()
+                self._raise_quote_error()
             if stream.text_after_quote:
-                check_quotes(format, plan.kinds, self.span)
+                check_quotes(plan.format, plan.kinds, self.span)
 
-    def _explain(self, text: str) -> None:
-        """Raise the error for what stopped pyarrow, or ask for another cut."""
-        format = self.plan.format
-        if "straddl" in text and not self.long:
-            raise SplitError(format.path, long=True)
-        if "Empty CSV" in text:
+    def _raise_parse_error(self, reason: str) -> None:
+        """Raise the error that stopped pyarrow, or SplitError if another way of splitting helps."""
+        path = self.plan.format.path
+        if "straddl" in reason and not self.long_lines:
+            raise SplitError(path, long_lines=True)
+        if "Empty CSV" in reason:
             return
-        if "out of sync" in text or self._odd_before():
-            self._whole_or_blame()
-        self._blame()
-        raise FileError.damaged(format.path, "the text", text) from None
+        if "out of sync" in reason or self._begins_in_quotes():
+            self._raise_quote_error()
+        self._raise_first_error()
+        raise FileError.damaged(path, "the text", reason) from None
 
-    def _odd_before(self) -> bool:
-        """Whether the part begins in a quoted field."""
+    def _begins_in_quotes(self) -> bool:
         if self.span is None or not self.span[0]:
             return False
-        dialect = self.plan.format.dialect
-        assert dialect is not None
-        return _count(self.identity.path, dialect.quote.encode(), self.span[0]) % 2 == 1
+        quote, quotes, left = self.plan.format.csv_dialect.quote.encode(), 0, self.span[0]
+        with open(self.identity.path, "rb") as file:
+            while left > 0 and (piece := file.read(min(_PIECE, left))):
+                quotes, left = quotes + piece.count(quote), left - len(piece)
+        return quotes % 2 == 1
 
-    def _whole_or_blame(self) -> None:
+    def _raise_quote_error(self) -> None:
         if self.span is not None:
             raise SplitError(self.plan.format.path)
-        self._blame()
+        self._raise_first_error()
 
-    def _blame(self) -> None:
+    def _raise_first_error(self) -> None:
         self.identity.check()
-        raise_first_error(self.plan.format, self.plan.kinds, self.plan.missing)
+        raise_first_error(self.plan)
 
 
 @dataclass(frozen=True, slots=True)
-class JsonPart(_Span):
+class JsonPart(_TextPart):
     """Some lines of JSON."""
 
     format: FileFormat
     identity: FileIdentity
-    schema: Any  # of Arrow
+    schema: Any  # Arrow schema
     span: tuple[int, int] | None
-    every: bool = False  # whether the schema is of all lines, and not of the first
+    all_fields: bool = False  # whether the schema covers all lines, not only the first
     start: int = 0
     keys: FolderKeys = FolderKeys()
 
-    def with_start(self) -> JsonPart:
-        """Itself."""
-        return self
-
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Its rows, some at a time."""
-        return frames_of_part(self, columns)
-
-    def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Cells of an Arrow table."""
-        return Frame(columns_from_arrow(table), table.num_rows)
-
-    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
-        """Arrow tables of its rows."""
+    def tables(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
         import pyarrow as pa
 
         path = self.format.path
         try:
-            for table in json_tables(self.format, self.span, self.schema, every=self.every):
-                held = table.select(self.keys.file_columns(columns) or table.column_names[:1])
+            for table in json_tables(
+                self.format, self.span, self.schema, all_fields=self.all_fields
+            ):
+                in_file = table.select(self.keys.file_columns(columns) or table.column_names[:1])
                 for lo in range(0, table.num_rows, BATCH):
-                    yield self.keys.append_to(held.slice(lo, BATCH), columns)
-        except EncodingMismatch as found:
-            raise SplitError(path, encoding=found.encoding) from None
+                    yield self.keys.append_to(in_file.slice(lo, BATCH), columns)
+        except EncodingMismatch as mismatch:
+            raise SplitError(path, encoding=mismatch.encoding) from None
         except pa.ArrowInvalid as fault:
             self.identity.check()
-            if "unexpected field" in str(fault) and not self.every:
-                raise SplitError(path, late=True) from None
-            raise_json_error(self.format)
-            raise FileError.damaged(path, "the text", str(fault)) from None
+            if "unexpected field" in str(fault) and not self.all_fields:
+                raise SplitError(path, new_fields=True) from None
+            raise_json_error(self.format, str(fault))
 
 
 def json_tables(
-    format: FileFormat, span: tuple[int, int] | None, schema: Any = None, *, every: bool = False
+    format: FileFormat,
+    span: tuple[int, int] | None,
+    schema: Any = None,
+    *,
+    all_fields: bool = False,
 ) -> Iterator[Any]:
-    """Lines as Arrow tables, some at a time: of these kinds, or of those that each has.
+    """Yield JSON lines as several Arrow tables.
 
-    A field that is not in the schema is an error, unless that is said to be of every line: then it
-    is one within a field.
+    Parameters
+    ----------
+    format : FileFormat
+        A file of kind 'jsonl'.
+    span : tuple of int or None
+        First byte and end of the range to read; None for the whole file.
+    schema : pyarrow.Schema, optional
+        Types of the fields; by default they are inferred for each table.
+    all_fields : bool, default=False
+        Whether the schema has the fields of all lines. If False, a field that the schema lacks is
+        an error.
     """
     import pyarrow as pa
     from pyarrow import json
 
-    known = "ignore" if every else "error"
-    for piece in _pieces(format, span):
+    known = "ignore" if all_fields else "error"
+    for piece in _line_pieces(format, span):
         if first_deep_line(piece) is not None:
-            raise_json_error(format)
+            raise_json_error(format, f"nested more than {MAX_DEPTH} deep")
         try:
             yield json.read_json(
                 io.BytesIO(piece),
@@ -554,14 +507,13 @@ def json_tables(
                 ),
             )
         except pa.ArrowInvalid as fault:
-            if schema is not None:  # the part, which knows its schema, says what is wrong
+            if schema is not None:  # the caller knows the schema and explains the error
                 raise
-            raise_json_error(format)
-            raise FileError.damaged(format.path, "the text", str(fault)) from None
+            raise_json_error(format, str(fault))
 
 
-def first_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
-    """The schema of the first lines."""
+def schema_of_first_lines(format: FileFormat, span: tuple[int, int] | None) -> Any:
+    """Return the Arrow schema that is inferred from the first lines of a JSON file."""
     import pyarrow as pa
 
     with closing(json_tables(format, span)) as tables:  # type: ignore[type-var]
@@ -569,10 +521,10 @@ def first_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
     return pa.schema([]) if first is None else first.schema
 
 
-def _pieces(format: FileFormat, span: tuple[int, int] | None) -> Iterator[bytes]:
-    """Whole lines, as many as are read together."""
+def _line_pieces(format: FileFormat, span: tuple[int, int] | None) -> Iterator[bytes]:
+    """Yield the text in pieces that consist of complete lines."""
     rest = b""
-    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+    with format.open_text(span=span) as stream:
         while piece := stream.read(RANGE):
             rest += piece
             end = rest.rfind(b"\n") + 1
@@ -580,14 +532,13 @@ def _pieces(format: FileFormat, span: tuple[int, int] | None) -> Iterator[bytes]
                 yield rest[:end]
                 rest = rest[end:]
             if len(rest) > MAX_LINE:
-                raise_json_error(format)
-                raise FileError.damaged(format.path, "the text", "a line without an end")
+                raise_json_error(format, "a line without an end")
     if rest.strip():
         yield rest
 
 
 def line_ranges(format: FileFormat, size: int) -> list[tuple[int, int]] | None:
-    """Where a text may be cut, if it may."""
+    """Return the byte ranges into which a text is split, or None if it cannot be split."""
     wide = format.encoding.name.startswith("utf-16")
     if format.gzip or wide or (format.dialect is not None and format.dialect.multiline):
         return None
@@ -601,11 +552,3 @@ def line_ranges(format: FileFormat, size: int) -> list[tuple[int, int]] | None:
     if ends[-1] < size:
         ends.append(size)
     return list(pairwise(ends))
-
-
-def _count(path: str, mark: bytes, end: int) -> int:
-    found = 0
-    with open(path, "rb") as file:
-        while end > 0 and (piece := file.read(min(_PIECE, end))):
-            found, end = found + piece.count(mark), end - len(piece)
-    return found

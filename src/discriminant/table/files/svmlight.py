@@ -1,4 +1,4 @@
-"""Sparse rows with sets of labels in files: XMC text and svmlight, read (`xmc_writing` writes).
+"""Reading and writing of svmlight files and of XMC text: sparse rows with labels.
 
 XMC text, the format of the Extreme Classification Repository, counts from 0 and has a header:
 
@@ -6,39 +6,33 @@ XMC text, the format of the Extreme Classification Repository, counts from 0 and
     label,label feature:value feature:value  12,47 0:0.5 17:1.25
     (no labels: a space comes first)          3:1
 
-There is a kind of it in two files, one of features and one of labels, each with a header of its own
-(rows, columns) and lines `column:value`; pass the second as `labels`.
+A variant has two files, one with features and one with labels. Each has a header (rows, columns)
+and lines `column:value`. Pass the second file as `labels`.
 
-svmlight has no header and counts features from 1 (some writers: from 0; what can be told by a file
-alone is told by `_first_feature`). The label is any number, the class of the row; with `many` it is
-a set of label numbers as above, of which +1 is 1. What follows # is skipped.
+svmlight has no header. It counts features from 1, but some writers count from 0; `_first_feature`
+decides this as far as the file allows. The label is any number and is the class of the row. With
+`many`, a row has a set of label numbers as above, where +1 means 1. Text after `#` is skipped.
 
-Files may be packed with gzip or xz. A fault is told with the line it stands in, counted from 1: a
-header that is missing or tells other counts, numbers out of range or twice in a row, a value that
-is not finite.
+Files may be compressed with gzip or xz, which is detected from their first bytes. Small files that
+decompress to an enormous size are rejected as in `files.text_decoding`; for xz a larger ratio is
+allowed, because it compresses better. Errors state the line, counted from 1. Errors are a missing
+header, a header with wrong counts, numbers out of range or repeated in a row, and values that are
+not finite.
 
-Lines of sparse rows, `label,label feature:value feature:value`, as arrays.
-
-Two readers of the same lines. `scanned` looks at a whole block of bytes at once: a number is a run
-of number signs; what stands before and after it tells what it is,
+There are two parsers for the same lines. `scan_block` parses a whole block of bytes at once. A
+number is a sequence of the characters `0123456789.eE+-`, and the adjacent characters determine its
+meaning:
 
     after it `:`      a feature
     before it `:`     a value
     neither           a label: at the start of its line or after a comma
 
-and anything out of that order makes it give up. `walked` then goes line by line, takes what is odd
-and right (comments, a label after a space), and names the line of what is wrong. So the second is
-the meaning and the first its speed.
+If the block contains anything else, `scan_block` returns None, and `parse_each_line` parses it line
+by line. It accepts unusual but valid lines (comments, a label after a space) and names the line of
+an error. So the second parser defines the format, and the first one is fast.
 
-Whole lines of a text file, plain or packed with gzip or xz, some megabytes at a time.
-
-What a file is packed with is found from its first bytes; the guards against a few bytes that unpack
-to a disk full are those of `table.stream`, for xz with a larger ratio: it packs better.
-
-Sparse rows with sets of labels, written as XMC text and svmlight: what `xmc` reads.
-
-What no reader takes is refused before anything is written: values that are not finite, labels that
-are neither there nor not, a row of nothing in svmlight.
+When writing, rows that readers would not accept are rejected before anything is written: values
+that are not finite, label indicators that are negative or not integers, and empty rows in svmlight.
 """
 
 from __future__ import annotations
@@ -51,7 +45,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
@@ -84,12 +78,12 @@ _KINDS[list(b"\n")] = _END
 _NOT_DIGIT = np.zeros(256, dtype=bool)
 _NOT_DIGIT[list(b".eE+-")] = True
 _BLANK = bytes.maketrans(b",:\n", b"   ")
-MAX_NUMBER = 2**31 - 1  # of a label or feature: they are kept as 32-bit numbers
+MAX_NUMBER = 2**31 - 1  # largest label or feature number: they are stored as 32-bit integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseLines:
-    """Labels and features of n lines, as they stand."""
+    """Labels and features of n lines."""
 
     label_ends: Ints  # (n + 1,) labels of line i: label_ends[i] : label_ends[i + 1]
     label: Floats  # (.,)
@@ -100,37 +94,40 @@ class SparseLines:
     def __len__(self) -> int:
         return len(self.label_ends) - 1
 
-    def select(self, kept: npt.NDArray[np.bool_]) -> SparseLines:
-        """Without lines that hold nothing."""
-        ends = np.concatenate([[True], kept])
+    def drop_empty(self) -> SparseLines:
+        """Return the lines that have a label or a feature."""
+        filled = (np.diff(self.label_ends) > 0) | (np.diff(self.feature_ends) > 0)
+        ends = np.concatenate([[True], filled])
         return SparseLines(
             self.label_ends[ends], self.label, self.feature_ends[ends], self.feature, self.value
         )
 
     def below(self, feature: int) -> SparseLines:
-        """Without the entries of features from this one on."""
-        kept = self.feature < feature
-        ends = np.concatenate([[0], np.cumsum(kept)])[self.feature_ends]
-        return replace(self, feature_ends=ends, feature=self.feature[kept], value=self.value[kept])
+        """Return the lines without the entries of features numbered `feature` or higher."""
+        below = self.feature < feature
+        ends = np.concatenate([[0], np.cumsum(below)])[self.feature_ends]
+        return replace(
+            self, feature_ends=ends, feature=self.feature[below], value=self.value[below]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What labels and features may be."""
+    """Ranges of valid label and feature numbers of a file."""
 
     path: str
-    labels: int | None = None  # None: not known beforehand
+    labels: int | None = None  # number of labels, or None if unknown
     features: int | None = None
-    first: int = 0  # the number of the first feature
-    whole: bool = True  # labels are codes from 0; otherwise any numbers, as classes of svmlight
-    comments: bool = False  # what follows # is none of the row's; qid:1 is skipped
+    first: int = 0  # number of the first feature
+    whole: bool = True  # whether labels are codes from 0; if False, any numbers
+    comments: bool = False  # whether text after # and qid:1 are skipped
 
 
 def parse_lines(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
-    """Lines of a block that ends with a line end; `line` is the number of its first."""
-    found = scan_block(text, whole=bounds.whole)
-    if found is not None and not _faulty(found, bounds):
-        return found
+    """Parse a block of complete lines. `line` is the number of the first line, for messages."""
+    lines = scan_block(text, whole=bounds.whole)
+    if lines is not None and _is_valid(lines, bounds):
+        return lines
     return parse_each_line(text, bounds, line=line)
 
 
@@ -138,14 +135,14 @@ def parse_lines(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
 
 
 def scan_block(text: bytes, *, whole: bool = True) -> SparseLines | None:
-    """The lines, or None if they are not of the plainest kind.
+    """Parse a block of lines at once. Return None if a line is not in the simplest form.
 
-    >>> found = scan_block(b"3,4 0:1 7:0.5\\n 2:1\\n")
-    >>> found.label.tolist(), found.label_ends.tolist(), found.feature.tolist()
+    >>> lines = scan_block(b"3,4 0:1 7:0.5\\n 2:1\\n")
+    >>> lines.label.tolist(), lines.label_ends.tolist(), lines.feature.tolist()
     ([3.0, 4.0], [0, 2, 2], [0, 7, 2])
     """
-    sign = np.frombuffer(text, dtype=np.uint8)
-    kind = _KINDS[sign]
+    characters = np.frombuffer(text, dtype=np.uint8)
+    kind = _KINDS[characters]
     if kind.max(initial=0) == _OTHER:
         return None
     inside = np.zeros(len(kind) + 1, dtype=np.int8)
@@ -158,10 +155,10 @@ def scan_block(text: bytes, *, whole: bool = True) -> SparseLines | None:
     is_label = ~(is_feature | is_value)
     if not _in_order(kind, before, after, is_feature, is_value, is_label):
         return None
-    odd = np.searchsorted(start, np.flatnonzero(_NOT_DIGIT[sign]), side="right") - 1
-    if not (is_value[odd] if whole else ~is_feature[odd]).all():
+    decimal = np.searchsorted(start, np.flatnonzero(_NOT_DIGIT[characters]), side="right") - 1
+    if not (is_value[decimal] if whole else ~is_feature[decimal]).all():
         return None
-    number = _numbers(text, len(start))
+    number = _parse_numbers(text, len(start))
     if number is None:
         return None
     stop = np.flatnonzero(kind == _END)
@@ -176,13 +173,13 @@ def scan_block(text: bytes, *, whole: bool = True) -> SparseLines | None:
 
 
 def _in_order(kind: Any, before: Any, after: Any, feature: Any, value: Any, label: Any) -> bool:
-    """Whether every sign has the neighbours that it should."""
+    """Whether every number and every separator has valid adjacent characters."""
     colons, commas = int((kind == _COLON).sum()), int((kind == _COMMA).sum())
-    at = np.flatnonzero(feature)
+    features = np.flatnonzero(feature)
     return bool(
         not (feature & value).any()
-        and len(at) == colons == int(value.sum())
-        and (not len(at) or value[np.minimum(at + 1, len(value) - 1)].all())
+        and len(features) == colons == int(value.sum())
+        and (not len(features) or value[np.minimum(features + 1, len(value) - 1)].all())
         and np.isin(before[feature], (_SPACE, _END)).all()
         and np.isin(after[value], (_SPACE, _END)).all()
         and np.isin(before[label], (_COMMA, _END)).all()
@@ -190,39 +187,41 @@ def _in_order(kind: Any, before: Any, after: Any, feature: Any, value: Any, labe
     )
 
 
-def _numbers(text: bytes, many: int) -> Floats | None:
+def _parse_numbers(text: bytes, count: int) -> Floats | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            found = np.fromstring(text.translate(_BLANK), dtype=np.float64, sep=" ")
+            numbers = np.fromstring(text.translate(_BLANK), dtype=np.float64, sep=" ")
         except (DeprecationWarning, ValueError):
             return None
-    return found if len(found) == many else None
+    return numbers if len(numbers) == count else None
 
 
 def _ends(start: Ints, stop: Ints) -> Ints:
     return np.concatenate([[0], np.searchsorted(start, stop)]).astype(np.int64)
 
 
-def _faulty(found: SparseLines, bounds: Bounds) -> bool:
-    """Whether a label or feature is out of range or stands twice, or a value is not finite."""
+def _is_valid(lines: SparseLines, bounds: Bounds) -> bool:
+    """Whether labels and features are in range and not repeated, and all values are finite."""
     last = bounds.first + (MAX_NUMBER if bounds.features is None else bounds.features) - 1
-    out = not np.isfinite(found.value).all() or not np.isfinite(found.label).all()
-    out = out or found.feature.max(initial=bounds.first) > last
-    out = out or found.feature.min(initial=bounds.first) < bounds.first
+    if not np.isfinite(lines.value).all() or not np.isfinite(lines.label).all():
+        return False
+    if lines.feature.max(initial=bounds.first) > last:
+        return False
+    if lines.feature.min(initial=bounds.first) < bounds.first:
+        return False
     if bounds.whole:
         most = MAX_NUMBER if bounds.labels is None else bounds.labels
-        out = out or found.label.max(initial=0) >= max(most, 1)
-        out = out or (most == 0 and len(found.label) > 0)
-    return bool(
-        out
-        or _any_twice(found.feature, found.feature_ends)
-        or _any_twice(found.label, found.label_ends)
+        if lines.label.max(initial=0) >= max(most, 1) or (most == 0 and len(lines.label)):
+            return False
+    return not (
+        _has_duplicates(lines.feature, lines.feature_ends)
+        or _has_duplicates(lines.label, lines.label_ends)
     )
 
 
-def _any_twice(number: Any, ends: Ints) -> bool:
-    """Whether a row has a number twice; rows that rise have none."""
+def _has_duplicates(number: Any, ends: Ints) -> bool:
+    """Whether a row contains a number twice. The test is fast if rows are in increasing order."""
     first = np.zeros(len(number) + 1, dtype=bool)
     first[ends] = True
     if len(number) < 2 or (first[1:-1] | (np.diff(number) > 0)).all():
@@ -236,12 +235,12 @@ def _any_twice(number: Any, ends: Ints) -> bool:
 
 
 def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
-    """The lines, or the error that names the first wrong one."""
+    """Parse lines one by one. Raise the error for the first invalid line."""
     label, feature, value, label_ends, feature_ends = [], [], [], [0], [0]
-    for number, row in _rows(text, line):
-        walk = _LineParser(bounds, number)
-        label += walk.labels(row)
-        pairs = walk.pairs(row)
+    for position, row in enumerate(text.removesuffix(b"\n").split(b"\n")):
+        parser = _LineParser(bounds, line + position)
+        labels, pairs = parser.parse(row.decode("utf-8", errors="replace"))
+        label += labels
         feature += [pair[0] for pair in pairs]
         value += [pair[1] for pair in pairs]
         label_ends.append(len(label))
@@ -255,31 +254,22 @@ def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
     )
 
 
-def _rows(text: bytes, line: int) -> Iterator[tuple[int, str]]:
-    for place, row in enumerate(text.removesuffix(b"\n").split(b"\n")):
-        yield line + place, row.decode("utf-8", errors="replace")
-
-
 @dataclass(frozen=True, slots=True)
 class _LineParser:
-    """One line, token by token."""
+    """Parser of one line, token by token."""
 
     bounds: Bounds
     line: int
 
-    def labels(self, row: str) -> list[float]:
-        first = next(iter(self._tokens(row)), ":")
-        if ":" in first:
-            return []
-        found = [self._label(text) for text in first.split(",")]
-        self._once("label", found)
-        return found
-
-    def pairs(self, row: str) -> list[tuple[int, float]]:
-        tokens = self._tokens(row)
-        found = [self._pair(text) for text in tokens[bool(tokens) and ":" not in tokens[0] :]]
-        self._once("feature", [pair[0] for pair in found])
-        return found
+    def parse(self, row: str) -> tuple[list[float], list[tuple[int, float]]]:
+        """Return the labels of a line, and its pairs of feature and value."""
+        tokens, labels = self._tokens(row), list[float]()
+        if tokens and ":" not in tokens[0]:
+            labels = [self._label(text) for text in tokens.pop(0).split(",")]
+            self._check_distinct("label", labels)
+        pairs = [self._pair(text) for text in tokens]
+        self._check_distinct("feature", [feature for feature, _ in pairs])
+        return labels, pairs
 
     def _tokens(self, row: str) -> list[str]:
         if not self.bounds.comments:
@@ -291,52 +281,54 @@ class _LineParser:
         if self.bounds.whole:
             if text.startswith("-") and text[1:].isdigit():
                 raise SparseFileError.negative(self.bounds.path, self.line, text)
-            plus = self.bounds.comments and text.startswith("+")  # svmlight's +1 is 1
-            found = self._whole(text, "the number of a label, counted from 0,", skip=int(plus))
-            self._within("label", found, first=0, many=self.bounds.labels)
-            return found
+            plus = self.bounds.comments and text.startswith("+")  # +1 in svmlight means 1
+            label = self._integer(text, "the number of a label, counted from 0,", skip=int(plus))
+            self._check_range("label", label, first=0, count=self.bounds.labels)
+            return label
         number = _float(text)
         if number is None or not np.isfinite(number):
-            raise self._fault(text, "a label, a finite number,")
+            raise self._error(text, "a label, a finite number,")
         return number
 
     def _pair(self, text: str) -> tuple[int, float]:
         left, colon, right = text.partition(":")
         if not colon:
-            raise self._fault(text, "feature:value")
-        feature = self._whole(left, "the number of a feature")
-        self._within("feature", feature, first=self.bounds.first, many=self.bounds.features)
+            raise self._error(text, "feature:value")
+        feature = self._integer(left, "the number of a feature")
+        first, count = self.bounds.first, self.bounds.features
+        self._check_range("feature", feature, first=first, count=count)
         value = _float(right)
         if value is None:
-            raise self._fault(text, "feature:value")
+            raise self._error(text, "feature:value")
         if not np.isfinite(value):
             raise SparseFileError.not_finite(self.bounds.path, self.line, feature, right)
         return feature, value
 
-    def _whole(self, text: str, wanted: str, *, skip: int = 0) -> int:
+    def _integer(self, text: str, expected: str, *, skip: int = 0) -> int:
         digits = text[skip:]
         if not (digits.isascii() and digits.isdigit() and int(digits) <= MAX_NUMBER):
-            raise self._fault(text, wanted)
+            raise self._error(text, expected)
         return int(digits)
 
-    def _within(self, kind: str, found: int, *, first: int, many: int | None) -> None:
-        if found < first or (many is not None and found >= first + many):
-            most = MAX_NUMBER if many is None else many
-            raise SparseFileError.of_range(
-                self.bounds.path, self.line, kind, found, first=first, many=most
-            )
+    def _check_range(self, kind: str, number: int, *, first: int, count: int | None) -> None:
+        if number < first or (count is not None and number >= first + count):
+            path, most = self.bounds.path, MAX_NUMBER if count is None else count
+            raise SparseFileError.of_range(path, self.line, kind, number, first=first, many=most)
 
-    def _once(self, kind: str, found: list[Any]) -> None:
-        if len(set(found)) < len(found):
-            twice = next(one for place, one in enumerate(found) if one in found[:place])
-            raise SparseFileError.repeated(self.bounds.path, self.line, kind, int(twice))
+    def _check_distinct(self, kind: str, numbers: list[Any]) -> None:
+        if len(set(numbers)) < len(numbers):
+            repeated = next(number for j, number in enumerate(numbers) if number in numbers[:j])
+            raise SparseFileError.repeated(self.bounds.path, self.line, kind, int(repeated))
 
-    def _fault(self, text: str, wanted: str) -> SparseFileError:
-        return SparseFileError.of_token(self.bounds.path, self.line, text, wanted)
+    def _error(self, text: str, expected: str) -> SparseFileError:
+        return SparseFileError.of_token(self.bounds.path, self.line, text, expected)
 
 
 def _float(text: str) -> float | None:
-    """A text as a number; Python takes 1_000 and other digits too, which files do not mean."""
+    """Return a text as a number, or None if it is not one.
+
+    1_000 and digits of other alphabets are not numbers here.
+    """
     try:
         return float(text) if text.isascii() and "_" not in text else None
     except ValueError:
@@ -346,20 +338,29 @@ def _float(text: str) -> float | None:
 Path = str | os.PathLike[str]
 
 PIECE = 1 << 22  # bytes of text parsed at once
-MAX_ROW = 1 << 28  # bytes of a line: a row of some ten million features
-_RATIO = 1000
-_TRUSTED = 1 << 24
+MAX_ROW = 1 << 28  # most bytes of a line: a row of some ten million features
+_MAX_RATIO = 1000  # largest ratio of decompressed to compressed bytes for xz
+_TRUSTED = 1 << 24  # decompressed bytes up to which any ratio is accepted
 
 
 def line_blocks(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
-    """Bytes of whole lines, the last made to end with a line end; nothing of an empty file.
+    """Yield blocks of complete lines. If the last line has no line end, one is appended.
 
-    The mark with which some writers begin UTF-8 is skipped.
+    Parameters
+    ----------
+    path : path
+        A text file, plain or compressed with gzip or xz. An empty file has no blocks.
+    size : int, default=PIECE
+        Approximate number of bytes in a block.
+
+    Notes
+    -----
+    A byte order mark at the beginning of the file is skipped.
     """
     name, rest, lines, mark = regular_file(path), b"", 1, codecs.BOM_UTF8
-    if not os.path.getsize(name):  # also files of the kernel, whose content may never end
+    if not os.path.getsize(name):  # includes /proc files, whose content may never end
         return
-    for piece in _unpacked(name, size):
+    for piece in _decompressed(name, size):
         piece, mark = piece.removeprefix(mark), b""
         head, end, tail = piece.rpartition(b"\n")
         if not end:
@@ -376,52 +377,52 @@ def line_blocks(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
 
 @contextmanager
 def open_for_writing(path: Path) -> Iterator[BinaryIO]:
-    """A file to be filled, packed as its name ends: .gz, .xz or anything else for plain text."""
+    """Open a file for atomic writing, compressed if its name ends with .gz or .xz."""
     name = os.fspath(path)
     with atomic_write(name) as file:
         if name.endswith(".gz"):
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                yield cast("BinaryIO", packed)
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as gz:
+                yield cast("BinaryIO", gz)
         elif name.endswith(".xz"):
-            with lzma.LZMAFile(file, "wb") as tight:
-                yield cast("BinaryIO", tight)
+            with lzma.LZMAFile(file, "wb") as xz:
+                yield cast("BinaryIO", xz)
         else:
             yield file
 
 
-def _unpacked(name: str, size: int) -> Iterator[bytes]:
+def _decompressed(name: str, size: int) -> Iterator[bytes]:
     try:
         with open(name, "rb") as file:
             start = file.read(6)
     except OSError as fault:
         raise FileError.not_allowed(name, fault.strerror or str(fault)) from None
     if start == b"\xfd7zXZ\0":
-        yield from _of_xz(name, size)
+        yield from _decompressed_xz(name, size)
         return
     with TextStream(name, gzip=start[:2] == b"\x1f\x8b", encoding=None) as text:
         while piece := text.read(size):
             yield piece
 
 
-def _of_xz(name: str, size: int) -> Iterator[bytes]:
-    given = 0
+def _decompressed_xz(name: str, size: int) -> Iterator[bytes]:
+    read = 0
     with open(name, "rb") as file, lzma.LZMAFile(file) as text:
-        while piece := _next(text, name, size, given):
-            given += len(piece)
-            if given > MAX_BYTES:
+        while True:
+            try:
+                piece = bytes(text.read(size))
+            except EOFError:
+                raise FileError.cut_off(name, "its xz stream has no end") from None
+            except lzma.LZMAError as fault:
+                where = f"xz after {read} bytes of text"
+                raise FileError.damaged(name, where, str(fault)) from None
+            if not piece:
+                return
+            read += len(piece)
+            if read > MAX_BYTES:
                 raise FileError.too_large(name, MAX_BYTES)
-            if given > _TRUSTED and given > _RATIO * file.tell():
-                raise FileError.bomb(name, file.tell(), given, _RATIO)
+            if read > _TRUSTED and read > _MAX_RATIO * file.tell():
+                raise FileError.bomb(name, file.tell(), read, _MAX_RATIO)
             yield piece
-
-
-def _next(text: Any, name: str, size: int, given: int) -> bytes:
-    try:
-        return bytes(text.read(size))
-    except EOFError:
-        raise FileError.cut_off(name, "its xz stream has no end") from None
-    except lzma.LZMAError as fault:
-        raise FileError.damaged(name, f"xz after {given} bytes of text", str(fault)) from None
 
 
 FirstFeature = Literal["auto", 0, 1]
@@ -429,12 +430,12 @@ FirstFeature = Literal["auto", 0, 1]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledRows:
-    """Some consecutive rows of a file: n rows, d features, L labels."""
+    """Consecutive rows of a file: n rows, d features, L labels."""
 
     features: Any  # (n, d) CSR float32 or float64
     labels: Any  # (n, L) CSR of ones
-    start: int = 0  # number of the first row in its file
-    first: int = 0  # what its first feature is called there
+    start: int = 0  # number of the first row in the file
+    first: int = 0  # number of the first feature in the file
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
@@ -446,14 +447,21 @@ class LabelledRows:
 def read_xmc(
     path: Path, *, labels: Path | None = None, dtype: npt.DTypeLike = np.float32
 ) -> LabelledRows:
-    """All rows of a file of XMC text.
+    """Read all rows of a file of XMC text.
 
     Parameters
     ----------
-    labels
-        A second file, with the labels: of the kind in two files.
-    dtype
-        Of the values: float32 or float64.
+    path : path
+        The file, or the file of features of the variant in two files.
+    labels : path, optional
+        The file of labels of the variant in two files.
+    dtype : dtype, default=float32
+        Type of the values: float32 or float64.
+
+    Returns
+    -------
+    LabelledRows
+        Features and labels as CSR matrices.
 
     Examples
     --------
@@ -465,25 +473,24 @@ def read_xmc(
     ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [[0, 1, 0, 1], [0, 0, 0, 0]])
     """
     if labels is not None:
-        return _of_two(path, labels, dtype)
+        return _read_two_files(path, labels, dtype)
     return concatenate_rows(xmc_blocks(path, dtype=dtype))
 
 
 def xmc_blocks(
     path: Path, *, dtype: npt.DTypeLike = np.float32, size: int = PIECE
 ) -> Iterator[LabelledRows]:
-    """The rows of a file of XMC text, some megabytes of text at a time; one block at least."""
-    wanted = "'rows features labels'"
-    for (_, d, L), lines, start in _headed(path, 3, wanted, size):
-        at = _csr(lines.feature, lines.value.astype(dtype), lines.feature_ends, d)
-        yield LabelledRows(at, _indicator(lines, L, dtype), start)
+    """Yield the rows of XMC text in blocks of some megabytes. There is at least one block."""
+    for (_, d, L), lines, start in _blocks_with_header(path, 3, "'rows features labels'", size):
+        x = _csr(lines.feature, lines.value.astype(dtype), lines.feature_ends, d)
+        yield LabelledRows(x, _indicator(lines, L, dtype), start)
 
 
 def read_matrix(path: Path, *, dtype: npt.DTypeLike = np.float32) -> Any:
-    """(n, d) CSR of a file with the header 'rows columns' and lines `column:value`."""
+    """Read a file with the header 'rows columns' and lines `column:value` as CSR, (n, d)."""
     parts = [
         _csr(lines.feature, lines.value.astype(dtype), lines.feature_ends, d)
-        for (_, d), lines, _ in _headed(path, 2, "'rows columns'", PIECE)
+        for (_, d), lines, _ in _blocks_with_header(path, 2, "'rows columns'", PIECE)
     ]
     return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
@@ -497,30 +504,41 @@ def read_svmlight(
     first: FirstFeature = "auto",
     dtype: npt.DTypeLike = np.float64,
 ) -> tuple[Any, Any]:
-    """Features (n, d) CSR, and the class of each row (n,), or with `many` an (n, L) CSR of ones.
+    """Read all rows of an svmlight file.
 
     Parameters
     ----------
-    features, labels
-        d and L; None: as many as the largest number needs.
-    many
-        Rows have sets of labels, numbered from 0.
-    first
-        The number of the first feature; 'auto' is 0 if any row has a feature 0, and 1 otherwise.
-        It is told if there are `features` and neither the first nor the last is in the file.
+    path : path
+        The file, plain or compressed.
+    features, labels : int, optional
+        Numbers d and L of features and labels. By default they follow from the largest number of a
+        feature and of a label in the file.
+    many : bool, default=False
+        Whether rows have sets of labels, numbered from 0.
+    first : {'auto', 0, 1}, default='auto'
+        Number of the first feature. 'auto' means 0 if any row has a feature 0, and 1 otherwise. A
+        warning is raised if `features` is given and the file has neither feature 0 nor feature d,
+        so that the file does not show which is right.
+    dtype : dtype, default=float64
+        Type of the values.
+
+    Returns
+    -------
+    x : CSR matrix of shape (n, d)
+        Features.
+    y : array of shape (n,) or CSR matrix of shape (n, L)
+        The class of each row, or with `many` the indicators of its labels.
     """
     bounds = Bounds(str(path), labels, whole=many, comments=True)
-    at, found, _ = _svmlight(path, bounds, features, first, dtype)
-    if many:
-        return at, _indicator(found, labels, dtype)
-    return at, found.label
+    x, lines, _ = _read_svmlight(path, bounds, features, first, dtype)
+    return x, _indicator(lines, labels, dtype) if many else lines.label
 
 
 def read_svmlight_sets(path: Path, *, first: FirstFeature = "auto") -> LabelledRows:
-    """All rows of svmlight with sets of labels, and what their first feature is called."""
+    """Read all rows of an svmlight file with sets of labels."""
     bounds = Bounds(str(path), whole=True, comments=True)
-    at, found, low = _svmlight(path, bounds, None, first, np.float32)
-    return LabelledRows(at, _indicator(found, None, np.float32), first=low)
+    x, lines, low = _read_svmlight(path, bounds, None, first, np.float32)
+    return LabelledRows(x, _indicator(lines, None, np.float32), first=low)
 
 
 def svmlight_blocks(
@@ -533,18 +551,18 @@ def svmlight_blocks(
     dtype: npt.DTypeLike = np.float32,
     size: int = PIECE,
 ) -> Iterator[tuple[LabelledRows, int]]:
-    """The rows of svmlight with sets of labels, some megabytes of text at a time.
+    """Yield the rows of an svmlight file with sets of labels, in blocks of some megabytes.
 
-    With each block, how many rows there are in all. The file is read twice: what the first feature
-    is called, and how many labels there are, can be known at its end alone. Features beyond the
-    last are refused, or left out, which is told once.
+    Each block comes with the total number of rows. The file is read twice, because the number of
+    its first feature and the number of labels are known only at its end. Features with a number
+    above the last valid one are an error, or are dropped with one warning.
     """
     loose = Bounds(str(path), labels, comments=True)
     rows, low, high, last = 0, 1, 0, -1
-    for found in _bodies(path, loose, size):
-        low = min(low, int(found.feature.min(initial=1)))
-        high = max(high, int(found.feature.max(initial=0)))
-        last, rows = max(last, int(found.label.max(initial=-1))), rows + len(found)
+    for lines in _svmlight_lines(path, loose, size):
+        low = min(low, int(lines.feature.min(initial=1)))
+        high = max(high, int(lines.feature.max(initial=0)))
+        last, rows = max(last, int(lines.label.max(initial=-1))), rows + len(lines)
     low = _first_feature(path, low, high, features) if first == "auto" else first
     d = high - low + 1 if features is None else features
     dropped = more == "drop" and high - low >= d
@@ -553,15 +571,15 @@ def svmlight_blocks(
     L = last + 1 if labels is None else labels
     start = 0
     tight = replace(loose, features=None if dropped else d, first=low)
-    for found in _bodies(path, tight, size):
-        found = found.below(low + d) if dropped else found
-        x = _csr(found.feature - low, found.value.astype(dtype), found.feature_ends, d)
-        yield LabelledRows(x, _indicator(found, L, dtype), start, low), rows
-        start += len(found)
+    for lines in _svmlight_lines(path, tight, size):
+        lines = lines.below(low + d) if dropped else lines
+        x = _csr(lines.feature - low, lines.value.astype(dtype), lines.feature_ends, d)
+        yield LabelledRows(x, _indicator(lines, L, dtype), start, low), rows
+        start += len(lines)
 
 
 def concatenate_rows(blocks: Iterable[LabelledRows]) -> LabelledRows:
-    """Blocks that follow each other as one."""
+    """Concatenate consecutive blocks of rows to one."""
     parts = list(blocks)
     if len(parts) == 1:
         return parts[0]
@@ -573,111 +591,107 @@ def concatenate_rows(blocks: Iterable[LabelledRows]) -> LabelledRows:
     )
 
 
-# --- inside ---------------------------------------------------------------------------------------
-
-
-def _headed(
-    path: Path, many: int, wanted: str, size: int
+def _blocks_with_header(
+    path: Path, columns: int, expected: str, size: int
 ) -> Iterator[tuple[tuple[int, ...], SparseLines, int]]:
-    """The counts of the header with each block of lines, and the number of its first row."""
+    """Yield the counts in the header, a block of lines, and the number of the block's first row."""
     pieces = line_blocks(path, size=size)
     top, _, first = next(pieces, b"").partition(b"\n")
-    counts = _header(str(path), top, many, wanted)
-    bounds = Bounds(str(path), counts[-1] if many == 3 else 0, counts[1])
+    counts = _header(str(path), top, columns, expected)
+    bounds = Bounds(str(path), counts[-1] if columns == 3 else 0, counts[1])
     start = 0
-    for text in _first_of(first, pieces):
-        text = _without_tail(text, bounds, start, counts[0])
+    for piece in chain([first], pieces):
+        text = _check_end(piece, bounds, start, counts[0])
         if text or start == 0:
-            found = parse_lines(text, bounds, line=start + 2) if text else _NOTHING
-            yield counts, found, start
-            start += len(found)
+            lines = parse_lines(text, bounds, line=start + 2) if text else _NO_LINES
+            yield counts, lines, start
+            start += len(lines)
     if start < counts[0]:
         raise SparseFileError.too_few(str(path), stated=counts[0], rows=start)
 
 
-def _first_of(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from pieces
-
-
-def _header(path: str, top: bytes, many: int, wanted: str) -> tuple[int, ...]:
+def _header(path: str, top: bytes, columns: int, expected: str) -> tuple[int, ...]:
     words = top.split()
     if not words and os.path.getsize(path) == 0:
-        raise SparseFileError.without_header(path, wanted)
-    if len(words) != many or not all(word.isdigit() for word in words):
-        raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), wanted)
+        raise SparseFileError.without_header(path, expected)
+    if len(words) != columns or not all(word.isdigit() for word in words):
+        raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), expected)
     counts = tuple(int(word) for word in words)
     if max(counts) > MAX_NUMBER:
         raise SparseFileError.of_size(path, max(counts), MAX_NUMBER)
     return counts
 
 
-def _without_tail(text: bytes, bounds: Bounds, start: int, told: int) -> bytes:
-    """The rows that the header tells of; only empty lines may follow them."""
-    left = told - start
+def _check_end(text: bytes, bounds: Bounds, start: int, stated: int) -> bytes:
+    """Return the text up to the number of rows that the header states.
+
+    Only empty lines may follow.
+    """
+    left = stated - start
     if text.count(b"\n") <= left:
         return text
     rows = text.split(b"\n", left)
     if rows[-1].strip():
         blank = len(rows[-1]) - len(rows[-1].lstrip())
         line = start + 2 + left + rows[-1][:blank].count(b"\n")
-        raise SparseFileError.too_many(bounds.path, line, told)
+        raise SparseFileError.too_many(bounds.path, line, stated)
     return b"".join(row + b"\n" for row in rows[:-1])
 
 
-def _bodies(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[SparseLines]:
-    """Blocks of svmlight; lines that hold nothing are no rows."""
+def _svmlight_lines(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[SparseLines]:
+    """Yield an svmlight file in blocks of parsed lines. Empty lines are skipped."""
     line = 1
     for text in line_blocks(path, size=size):
-        found = parse_lines(text, bounds, line=line)
+        lines = parse_lines(text, bounds, line=line)
         if not bounds.whole:
-            _one_each(found, bounds, line)
-        yield found.select((np.diff(found.label_ends) > 0) | (np.diff(found.feature_ends) > 0))
+            _check_one_label(lines, bounds, line)
+        yield lines.drop_empty()
         line += text.count(b"\n")
 
 
-def _one_each(found: SparseLines, bounds: Bounds, line: int) -> None:
-    labels, full = np.diff(found.label_ends), np.diff(found.feature_ends) > 0
-    wrong = np.flatnonzero((labels > 1) | ((labels == 0) & full))
-    if len(wrong):
-        row = int(wrong[0])
+def _check_one_label(lines: SparseLines, bounds: Bounds, line: int) -> None:
+    labels, filled = np.diff(lines.label_ends), np.diff(lines.feature_ends) > 0
+    for row in np.flatnonzero((labels > 1) | ((labels == 0) & filled))[:1].tolist():
         raise SparseFileError.one_label(bounds.path, line + row, int(labels[row]))
 
 
-def _together(parts: Iterable[SparseLines]) -> SparseLines:
-    found = list(parts) or [_NOTHING]
+def _concatenate_lines(blocks: Iterable[SparseLines]) -> SparseLines:
+    parts = list(blocks) or [_NO_LINES]
     return SparseLines(
-        _stacked([part.label_ends for part in found]),
-        np.concatenate([part.label for part in found]),
-        _stacked([part.feature_ends for part in found]),
-        np.concatenate([part.feature for part in found]),
-        np.concatenate([part.value for part in found]),
+        _concatenate_ends([part.label_ends for part in parts]),
+        np.concatenate([part.label for part in parts]),
+        _concatenate_ends([part.feature_ends for part in parts]),
+        np.concatenate([part.feature for part in parts]),
+        np.concatenate([part.value for part in parts]),
     )
 
 
-def _stacked(ends: list[Any]) -> Any:
-    counts = np.concatenate([np.diff(one) for one in ends])
+def _concatenate_ends(ends: list[Any]) -> Any:
+    counts = np.concatenate([np.diff(each) for each in ends])
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _svmlight(
+def _read_svmlight(
     path: Path, bounds: Bounds, features: int | None, first: FirstFeature, dtype: npt.DTypeLike
 ) -> tuple[Any, SparseLines, int]:
-    """(n, d) CSR, the lines that it is of, and what its first feature is called."""
-    found = _together(_bodies(path, bounds))
+    """Return the features as CSR (n, d), the parsed lines, and the number of the first feature."""
+    lines = _concatenate_lines(_svmlight_lines(path, bounds))
     if first == "auto":
-        low, high = found.feature.min(initial=1), found.feature.max(initial=0)
+        low, high = lines.feature.min(initial=1), lines.feature.max(initial=0)
         first = _first_feature(path, int(low), int(high), features)
-    _check_svmlight(path, found, bounds, first, features)
-    feature = found.feature - first
+    _check_features(path, lines, bounds, first, features)
+    feature = lines.feature - first
     d = int(feature.max(initial=-1)) + 1 if features is None else features
-    return _csr(feature, found.value.astype(dtype), found.feature_ends, d), found, first
+    return _csr(feature, lines.value.astype(dtype), lines.feature_ends, d), lines, first
 
 
 def _first_feature(path: Path, low: int, high: int, features: int | None) -> Literal[0, 1]:
-    """What the first of d features is called, if `low` and `high` are in the file.
+    """Return the number of the first of d features: 0 or 1.
 
-    Feature 0 is there when counted from 0 alone, feature d when counted from 1 alone.
+    The feature numbers in the file range from `low` to `high`.
+
+    Feature 0 occurs only if features are counted from 0, and feature d only if they are counted
+    from 1.
     """
     if low == 0:
         return 0
@@ -686,20 +700,20 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
     return 1
 
 
-def _check_svmlight(
-    path: Path, found: SparseLines, bounds: Bounds, first: int, features: int | None
+def _check_features(
+    path: Path, lines: SparseLines, bounds: Bounds, first: int, features: int | None
 ) -> None:
-    """Once it is known where features start, go back for the line of one out of range."""
+    """Raise the error for a feature out of range. The file is read again to find its line."""
     last = first + features - 1 if features is not None else None
-    low, high = found.feature.min(initial=first), found.feature.max(initial=first)
-    if low >= first and (last is None or high <= last or not len(found.feature)):
+    low, high = lines.feature.min(initial=first), lines.feature.max(initial=first)
+    if low >= first and (last is None or high <= last or not len(lines.feature)):
         return
     strict = Bounds(bounds.path, bounds.labels, features, first, bounds.whole, comments=True)
-    for _ in _bodies(path, strict):
+    for _ in _svmlight_lines(path, strict):
         pass
 
 
-def _of_two(path: Path, labels: Path, dtype: npt.DTypeLike) -> LabelledRows:
+def _read_two_files(path: Path, labels: Path, dtype: npt.DTypeLike) -> LabelledRows:
     features, sets = read_matrix(path, dtype=dtype), read_matrix(labels, dtype=dtype)
     if features.shape[0] != sets.shape[0]:
         raise SparseFileError.of_lengths(str(path), features.shape[0], str(labels), sets.shape[0])
@@ -708,10 +722,10 @@ def _of_two(path: Path, labels: Path, dtype: npt.DTypeLike) -> LabelledRows:
     return LabelledRows(features, sets)
 
 
-def _csr(column: Any, value: Any, ends: Any, many: int) -> Any:
-    found = sparse.csr_matrix((value, column.astype(np.int32), ends), (len(ends) - 1, many))
-    found.sort_indices()
-    return found
+def _csr(column: Any, value: Any, ends: Any, width: int) -> Any:
+    matrix = sparse.csr_matrix((value, column.astype(np.int32), ends), (len(ends) - 1, width))
+    matrix.sort_indices()
+    return matrix
 
 
 def _indicator(lines: SparseLines, labels: int | None, dtype: npt.DTypeLike) -> Any:
@@ -719,100 +733,120 @@ def _indicator(lines: SparseLines, labels: int | None, dtype: npt.DTypeLike) -> 
     return _csr(lines.label, np.ones(len(lines.label), dtype=dtype), lines.label_ends, L)
 
 
-_NOTHING = SparseLines(
+_NO_LINES = SparseLines(
     np.zeros(1, np.int64), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
 )
 
 
-_AT_ONCE = 10_000  # rows turned into text together
+# --- writing --------------------------------------------------------------------------------------
+
+
+_ROWS = 10_000  # rows formatted at a time
 
 
 def write_xmc(path: Path, features: Any, labels: Any) -> None:
-    """Write rows as XMC text, packed if the name ends with .gz or .xz; reading gives the same."""
-    x, y = _pair(path, features, labels)
+    """Write rows as XMC text, compressed if the name ends with .gz or .xz.
+
+    Parameters
+    ----------
+    path : path
+        File to write. An existing file is replaced.
+    features : matrix of shape (n, d)
+        Finite values.
+    labels : matrix of shape (n, L)
+        Indicators of labels.
+    """
+    x, y = _check_rows(path, features, labels)
     with open_for_writing(path) as file:
         file.write(f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n".encode())
-        for lo in range(0, x.shape[0], _AT_ONCE):
-            part = slice(lo, lo + _AT_ONCE)
-            file.write("".join(_text(x[part], _sets(y[part]), first=0)).encode())
+        for lo in range(0, x.shape[0], _ROWS):
+            part = slice(lo, lo + _ROWS)
+            file.write("".join(_format_rows(x[part], _format_sets(y[part]), first=0)).encode())
 
 
 def write_svmlight(path: Path, features: Any, labels: Any, *, first: Literal[0, 1] = 1) -> None:
-    """Write rows as svmlight; `labels` (n,) numbers, or an (n, L) matrix of sets of labels."""
+    """Write rows as svmlight, compressed if the name ends with .gz or .xz.
+
+    Parameters
+    ----------
+    path : path
+        File to write. An existing file is replaced.
+    features : matrix of shape (n, d)
+        Finite values.
+    labels : array of shape (n,) or matrix of shape (n, L)
+        Class of each row as a number, or indicators of its labels.
+    first : {0, 1}, default=1
+        Number of the first feature.
+    """
     if sparse.issparse(labels) or np.ndim(labels) == 2:
-        x, y = _pair(path, features, labels)
-        _refuse_nothing(path, x, y)
+        x, y = _check_rows(path, features, labels)
+        empty = np.flatnonzero((np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0))
+        if len(empty):  # svmlight cannot represent a row without labels and features
+            raise SparseFileError.empty_row(str(path), int(empty[0]), len(empty))
     else:
         x, y = _finite_csr(path, features), np.asarray(labels, dtype=np.float64)
         if x.shape[0] != len(y):
             raise ShapeError.of_lengths("labels", len(y), x.shape[0])
     with open_for_writing(path) as file:
-        for lo in range(0, x.shape[0], _AT_ONCE):
-            part = slice(lo, lo + _AT_ONCE)
-            some = [_plain(one) for one in y[part].tolist()] if y.ndim == 1 else _sets(y[part])
-            file.write("".join(_text(x[part], some, first=first)).encode())
+        for lo in range(0, x.shape[0], _ROWS):
+            part = slice(lo, lo + _ROWS)
+            classes = y.ndim == 1
+            texts = (
+                [_format_number(c) for c in y[part].tolist()] if classes else _format_sets(y[part])
+            )
+            file.write("".join(_format_rows(x[part], texts, first=first)).encode())
 
 
-# --- inside --------------------------------------------------------------------------------------
+def _check_rows(path: Path, features: Any, labels: Any) -> tuple[Any, Any]:
+    """Return features and labels as CSR matrices.
 
-
-def _pair(path: Path, features: Any, labels: Any) -> tuple[Any, Any]:
+    Raise an error if they could not be read again.
+    """
     if not sparse.issparse(labels) and np.asarray(labels).dtype.kind not in "biuf":
         raise LabelSetError.of_names()
     x, y = _finite_csr(path, features), _sorted_csr(labels)
     if x.shape[0] != y.shape[0]:
         raise ShapeError.of_lengths("labels", y.shape[0], x.shape[0])
     y.eliminate_zeros()
-    for at in np.flatnonzero(~((y.data >= 1) & (y.data % 1 == 0))):
-        raise LabelSetError.of_entry(_row(y, at), int(y.indices[at]), y.data[at])
+    for entry in np.flatnonzero(~((y.data >= 1) & (y.data % 1 == 0))):
+        raise LabelSetError.of_entry(_row_of(y, entry), int(y.indices[entry]), y.data[entry])
     return x, y
 
 
 def _finite_csr(path: Path, values: Any) -> Any:
-    """Rows whose numbers can be read again."""
-    found = _sorted_csr(values)
-    for at in np.flatnonzero(~np.isfinite(found.data)):
-        raise SparseFileError.unwritable(
-            str(path), _row(found, at), int(found.indices[at]), found.data[at]
-        )
-    return found
+    x = _sorted_csr(values)
+    for entry in np.flatnonzero(~np.isfinite(x.data)):
+        row, column = _row_of(x, entry), int(x.indices[entry])
+        raise SparseFileError.unwritable(str(path), row, column, x.data[entry])
+    return x
 
 
-def _row(matrix: Any, at: Any) -> int:
-    """The row of an entry."""
-    return int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-
-
-def _refuse_nothing(path: Path, x: Any, y: Any) -> None:
-    """svmlight has no way to write a row without labels and features."""
-    nothing = np.flatnonzero((np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0))
-    if len(nothing):
-        raise SparseFileError.empty_row(str(path), int(nothing[0]), len(nothing))
+def _row_of(matrix: Any, entry: Any) -> int:
+    return int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
 
 
 def _sorted_csr(values: Any) -> Any:
-    found = sparse.csr_matrix(values, copy=True)
-    found.sum_duplicates()
-    return found
+    matrix = sparse.csr_matrix(values, copy=True)
+    matrix.sum_duplicates()
+    return matrix
 
 
-def _sets(y: Any) -> list[str]:
-    """The labels of each row, parted by commas."""
-    told = list(map(str, y.indices.tolist()))
-    ends = y.indptr.tolist()
-    return [",".join(told[lo:hi]) for lo, hi in pairwise(ends)]
+def _format_sets(y: Any) -> list[str]:
+    """Return the labels of each row as text, separated by commas."""
+    labels = list(map(str, y.indices.tolist()))
+    return [",".join(labels[lo:hi]) for lo, hi in pairwise(y.indptr.tolist())]
 
 
-def _plain(number: float) -> str:
+def _format_number(number: float) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def _text(x: Any, labels: list[str], *, first: int) -> Iterator[str]:
-    """Lines of rows. A value has the fewest digits that read back as the same number."""
-    told = [
-        f"{feature + first}:{value}"
-        for feature, value in zip(x.indices.tolist(), x.data.astype(str).tolist(), strict=True)
-    ]
-    ends = x.indptr.tolist()
-    for row, (lo, hi) in enumerate(pairwise(ends)):
-        yield f"{labels[row]} {' '.join(told[lo:hi])}\n" if hi > lo else f"{labels[row]}\n"
+def _format_rows(x: Any, labels: list[str], *, first: int) -> Iterator[str]:
+    """Yield rows as lines of text.
+
+    Values are written with the fewest digits that give the same number when read.
+    """
+    columns, values = x.indices.tolist(), x.data.astype(str).tolist()
+    entries = [f"{column + first}:{value}" for column, value in zip(columns, values, strict=True)]
+    for label, (lo, hi) in zip(labels, pairwise(x.indptr.tolist()), strict=True):
+        yield f"{label} {' '.join(entries[lo:hi])}\n" if hi > lo else f"{label}\n"

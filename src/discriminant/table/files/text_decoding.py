@@ -1,50 +1,51 @@
-"""The text of a file as UTF-8 bytes, checked as it goes by.
+"""Decoding of text files: decompression and conversion to UTF-8, with checks while reading.
 
-    file -> unpacked (gzip, with guards) -> UTF-8 (from UTF-16, latin-1 or what was named)
+    file -> decompressed (gzip, with guards) -> UTF-8 (from UTF-16, latin-1 or a named encoding)
 
-Checks cost next to nothing beside parsing: NUL bytes and bytes that are not UTF-8 are searched in
-each piece as a whole. A file of which the first part was UTF-8 and a later byte is not has another
-encoding than was thought: `Recoded` says which, and the reader starts again.
+The checks take little time compared with parsing: each piece is searched as a whole for NUL bytes
+and for bytes that are not UTF-8. If the beginning of a file is UTF-8 but a later byte is not, the
+file has another encoding. `EncodingMismatch` then reports this encoding, and the caller starts
+again.
 """
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import re
 import zlib
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Self
+from gzip import BadGzipFile, GzipFile
+from typing import Any, BinaryIO, NoReturn, Self
 
-from discriminant.errors import FileError
+from discriminant.errors import FileError, OptionError
 from discriminant.table.files.csv_dialect import MAX_LINE
 
-MAX_BYTES = 1 << 36  # of text, unpacked: 64 GB
-_RATIO = 100  # of unpacked bytes to packed ones
-_TRUSTED = 1 << 22  # unpacked bytes up to which the ratio does not matter
+MAX_BYTES = 1 << 36  # largest size of decompressed text: 64 GB
+_MAX_RATIO = 100  # largest ratio of decompressed to compressed bytes
+_TRUSTED = 1 << 22  # decompressed bytes up to which any ratio is accepted
 _PIECE = 1 << 20
-_TAIL = 64  # bytes looked at again with the next piece
+_TAIL = 64  # bytes at the end of a piece that are searched again with the next one
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_PYTHONS_OWN = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
+_INTERNAL = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
 
 
 @dataclass(frozen=True, slots=True)
 class TextEncoding:
-    """How letters became bytes."""
+    """Character encoding of a text file."""
 
     name: str = "utf-8"
-    bom_length: int = 0  # bytes of the byte order mark, or of several
-    bad_byte: tuple[int, int] | None = None  # byte and line that are not valid UTF-8, if guessed
-    by_user: bool = False  # named by the user, so that nothing is guessed
+    bom_length: int = 0  # number of bytes of all byte order marks
+    bad_byte: tuple[int, int] | None = None  # first byte that is not UTF-8, and its line
+    by_user: bool = False  # stated by the user, so that no other encoding is tried
 
     @property
     def description(self) -> str:
-        """The encoding in a few words."""
+        """Description of the encoding in a few words."""
         marked = " with a byte order mark" if self.bom_length else ""
         if self.bad_byte is None:
             return f"{self.name.upper()}{marked}"
@@ -52,8 +53,8 @@ class TextEncoding:
         return f"{self.name} by guess, since byte {byte} (line {line}) is not valid UTF-8"
 
 
-class EncodingMismatch(Exception):  # noqa: N818 -- not a fault: the reader starts again
-    """The file has another encoding than its first part showed."""
+class EncodingMismatch(Exception):  # noqa: N818 -- not an error: the caller starts again
+    """Raised if a file is not in the encoding that was detected from its beginning."""
 
     def __init__(self, encoding: TextEncoding) -> None:
         super().__init__(encoding.description)
@@ -61,7 +62,24 @@ class EncodingMismatch(Exception):  # noqa: N818 -- not a fault: the reader star
 
 
 class TextStream(io.RawIOBase):
-    """A file as UTF-8 bytes; with encoding None as the bytes that it holds."""
+    """Stream of the text of a file as UTF-8 bytes, checked while it is read.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+    gzip : bool, default=False
+        Whether the file is compressed.
+    encoding : TextEncoding or None
+        Encoding of the text. None means that bytes are returned unchanged.
+    max_bytes : int, default=MAX_BYTES
+        Raise FileError beyond this size.
+    quote, delimiter : str, optional
+        Quote and delimiter of a CSV. Quotes are counted. With a delimiter, text after a closing
+        quote is detected as well.
+    span : tuple of int, optional
+        First byte and end of the range to read.
+    """
 
     def __init__(
         self,
@@ -76,48 +94,52 @@ class TextStream(io.RawIOBase):
     ) -> None:
         self._path = path
         self._file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 -- closed by close
-        self._source: Any = _unpacked(self._file) if gzip else self._file
-        self._packed = gzip
+        self._compressed = gzip
+        self._source: Any = GzipFile(fileobj=self._file, mode="rb") if gzip else self._file
         self._encoding = encoding
         self._decoder = None if encoding is None else _decoder(encoding.name)
-        self._given = 0 if span is None else span[0]  # bytes unpacked so far
-        self._end = None if span is None else span[1]  # where to stop, of some lines of a file
+        self._position = 0 if span is None else span[0]  # number of decompressed bytes read
+        self._end = None if span is None else span[1]
         if span is not None:
             self._file.seek(span[0])
-        self._most = max_bytes
+        self._max_bytes = max_bytes
         self._quote = quote.encode()
-        self.quotes = 0  # quotes seen: an odd number is one that was not closed
-        self.text_after_quote = (
-            False  # whether text may follow a closing quote: see `table.csv_faults`
-        )
+        self.quotes = 0  # number of quotes; if it is odd, a quote is not closed
+        self.text_after_quote = False  # text may follow a closing quote; see `csv.check_quotes`
         self._after_quote = None if delimiter is None else _after_quote(quote, delimiter)
-        self._tail = b"\n"  # the last bytes of the piece before
+        self._tail = b"\n"  # last bytes of the previous piece
         self._ended = False
-        self._rest = b""  # read and not yet given: letters may take more bytes than they took
-        if encoding is not None and encoding.bom_length and not self._given:
-            self._raw(encoding.bom_length)
+        self._rest = b""  # decoded but not returned yet, as UTF-8 may need more bytes
+        if encoding is not None and encoding.bom_length and not self._position:
+            self._read_raw(encoding.bom_length)
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True: the stream is readable."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Return at most `size` bytes, or all remaining bytes if `size` is negative.
+
+        At the end of the file the result is empty.
+        """
         if size < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
         while not self._rest and not self._ended:
-            self._rest = self._next(max(size, 16))
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
+            self._rest = self._next_piece(max(size, 16))
+        text, self._rest = self._rest[:size], self._rest[size:]
+        return text
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes into a buffer; how many there were."""
-        found = self.read(len(buffer))
-        buffer[: len(found)] = found
-        return len(found)
+        """Read bytes into a buffer and return their number."""
+        text = self.read(len(buffer))
+        buffer[: len(text)] = text
+        return len(text)
 
     def head(self, size: int, lines: int = 6) -> str:
-        """The first `size` bytes of text; more if they hold fewer than so many lines."""
+        """Return about the first `size` bytes of text.
+
+        More are returned if these have fewer than `lines` lines.
+        """
         pieces: list[bytes] = []
         length = ends = 0
         while (length < size or (ends < lines and length < MAX_LINE) or not ends) and (
@@ -137,25 +159,22 @@ class TextStream(io.RawIOBase):
     def __enter__(self) -> Self:
         return self
 
-    # --- inside ---------------------------------------------------------------------------------
-
-    def _next(self, size: int) -> bytes:
-        piece = self._raw(size)
+    def _next_piece(self, size: int) -> bytes:
+        piece = self._read_raw(size)
         self._ended = not piece
         if self._decoder is None:
             return piece
-        start = self._given - len(piece)
+        start = self._position - len(piece)
         try:
-            text = self._checked(piece, start)
+            text = self._to_utf8(piece)
         except UnicodeDecodeError as fault:
-            held = len(fault.object) - len(piece)  # bytes kept back from the piece before
-            self._undecodable(start - held + fault.start)
-            raise AssertionError from fault  # not reached
-        except UnicodeError:  # of a text as a whole, such as UTF-16 without its mark
+            pending = len(fault.object) - len(piece)  # bytes that the decoder had kept from before
+            self._raise_undecodable(start - pending + fault.start)
+        except UnicodeError:  # concerns the whole text: UTF-16 without its mark
             line, name = self._line_of(start), self._encoding_name
             raise FileError.undecodable(self._path, name, start, line) from None
         if b"\0" in text:
-            self._refuse_nul()
+            self._raise_nul()
         if self._quote in text:
             self.quotes += text.count(self._quote)
             if self._after_quote is not None and not self.text_after_quote:
@@ -163,84 +182,81 @@ class TextStream(io.RawIOBase):
         self._tail = text[-_TAIL:]
         return text
 
-    def _checked(self, piece: bytes, start: int) -> bytes:
-        """The piece as UTF-8."""
+    def _to_utf8(self, piece: bytes, *, check: bool = True) -> bytes:
+        """Return a piece as UTF-8.
+
+        With `check`, a piece that should already be UTF-8 is validated.
+        """
         assert self._encoding is not None and self._decoder is not None
         if self._encoding.name == "utf-8":
-            if not (piece.isascii() and self._decoder.getstate()[0] == b""):
-                self._decoder.decode(piece, final=self._ended)
+            if check and not (piece.isascii() and self._decoder.getstate()[0] == b""):
+                self._decoder.decode(piece, final=not piece)
             return piece
-        return str(self._decoder.decode(piece, final=self._ended)).encode("utf-8")
+        return str(self._decoder.decode(piece, final=not piece)).encode("utf-8")
 
-    def _raw(self, size: int) -> bytes:
+    def _read_raw(self, size: int) -> bytes:
         if self._end is not None:
-            size = min(size, self._end - self._given)
+            size = min(size, self._end - self._position)
         try:
             piece: bytes = self._source.read(size) or b""
         except EOFError:
             raise FileError.cut_off(self._path, "its gzip stream has no end") from None
-        except (gzip.BadGzipFile, zlib.error) as fault:
-            where = f"gzip after {self._given} bytes of text"
+        except (BadGzipFile, zlib.error) as fault:
+            where = f"gzip after {self._position} bytes of text"
             raise FileError.damaged(self._path, where, str(fault)) from None
-        self._given += len(piece)
-        if self._given > self._most:
-            raise FileError.too_large(self._path, self._most)
-        if self._packed and self._given > _TRUSTED:
-            packed = self._file.tell()
-            if self._given > _RATIO * packed:
-                raise FileError.bomb(self._path, packed, self._given, _RATIO)
+        self._position += len(piece)
+        if self._position > self._max_bytes:
+            raise FileError.too_large(self._path, self._max_bytes)
+        if self._compressed and self._position > _TRUSTED:
+            compressed = self._file.tell()
+            if self._position > _MAX_RATIO * compressed:
+                raise FileError.bomb(self._path, compressed, self._position, _MAX_RATIO)
         return piece
 
     @property
     def _encoding_name(self) -> str:
         return "" if self._encoding is None else self._encoding.name.upper()
 
-    def _undecodable(self, byte: int) -> None:
+    def _raise_undecodable(self, byte: int) -> NoReturn:
         assert self._encoding is not None
         line = self._line_of(byte)
         if self._encoding.name != "utf-8" or self._encoding.bom_length or self._encoding.by_user:
             raise FileError.undecodable(self._path, self._encoding_name, byte, line)
-        with self._again(None) as raw:
+        with self._reopen(None) as raw:
             rest = raw.read(byte) and raw.read(_PIECE)
-        raise EncodingMismatch(TextEncoding(_single_byte(rest), 0, (byte, line)))
+        raise EncodingMismatch(TextEncoding(_guess_single_byte(rest), 0, (byte, line)))
 
-    def _refuse_nul(self) -> None:
-        assert self._encoding is not None
+    def _raise_nul(self) -> None:
+        """Raise FileError with the position of the first NUL byte."""
         before, lines = 0, 1
-        with self._again(self._encoding) as text:
-            text._decoder = _decoder(self._encoding.name)
-            while piece := text._plain(_PIECE):
-                place = piece.find(b"\0")
-                if place >= 0:
-                    line = lines + _lines_in(piece[:place])
-                    raise FileError.of_nul(self._path, line, before + place)
+        with self._reopen(self._encoding) as text:
+            while piece := text._to_utf8(text._read_raw(_PIECE), check=False):
+                position = piece.find(b"\0")
+                if position >= 0:
+                    line = lines + _lines_in(piece[:position])
+                    raise FileError.of_nul(self._path, line, before + position)
                 before, lines = before + len(piece), lines + _lines_in(piece)
 
-    def _plain(self, size: int) -> bytes:
-        """The next bytes of text, unchecked."""
-        assert self._decoder is not None
-        piece = self._raw(size)
-        if self._encoding is not None and self._encoding.name == "utf-8":
-            return piece
-        return str(self._decoder.decode(piece, final=not piece)).encode("utf-8")
-
     def _line_of(self, byte: int) -> int:
-        """The line, counted from 1, that a byte of the unpacked file is in."""
+        """Return the line, counted from 1, of position `byte` in the decompressed file."""
         line, left = 1, byte
-        with self._again(None) as raw:
+        with self._reopen(None) as raw:
             while left > 0 and (piece := raw.read(min(left, _PIECE))):
                 line, left = line + _lines_in(piece), left - len(piece)
         return line
 
-    def _again(self, encoding: TextEncoding | None) -> TextStream:
-        return TextStream(self._path, gzip=self._packed, encoding=encoding, max_bytes=self._most)
+    def _reopen(self, encoding: TextEncoding | None) -> TextStream:
+        return TextStream(
+            self._path, gzip=self._compressed, encoding=encoding, max_bytes=self._max_bytes
+        )
 
 
 def _after_quote(quote: str, delimiter: str) -> re.Pattern[bytes]:
-    """Finds a run of quotes with text after it that may not be the opening of a field.
+    """Return a pattern that finds text after quotes that may close a field.
 
-    An opening run follows a delimiter or a line end and is odd; a run within a quoted field is
-    even. The other runs may close a field, so that no text may follow them.
+    A run of quotes that opens a field follows a delimiter or a line end, and its length is odd. A
+    run within a quoted field has an even length. Any other run may close a field, and no text may
+    follow it.
     """
     q, ends = re.escape(quote.encode()), re.escape(delimiter.encode()) + rb"\r\n"
     inside = rb"(?<=[^%b%b]%b)(?:%b%b)*" % (ends, q, q, q, q)
@@ -248,16 +264,24 @@ def _after_quote(quote: str, delimiter: str) -> re.Pattern[bytes]:
     return re.compile(rb"%b(?:%b|%b)(?=[^%b%b \t])" % (q, inside, empty, ends, q))
 
 
-def detect_encoding(path: str, start: bytes, named: str | None) -> TextEncoding:
-    """The encoding of a text from its first bytes, if it is not named."""
+def detect_encoding(start: bytes, named: str | None) -> TextEncoding:
+    """Detect the encoding of a text.
+
+    Parameters
+    ----------
+    start : bytes
+        First bytes of the text.
+    named : str or None
+        Encoding stated by the user, which is then not detected.
+    """
     for mark, name in _MARKS:
         if start.startswith(mark) and named in (None, name, "utf-8", "utf-16", "utf-8-sig"):
             length = len(mark)
-            while start.startswith(mark, length):  # joined files may begin with several
+            while start.startswith(mark, length):  # concatenated files may have several marks
                 length += len(mark)
             return TextEncoding(name, length)
     if named is not None:
-        return TextEncoding(_known(named), by_user=True)
+        return TextEncoding(_canonical_name(named), by_user=True)
     zeros = [start[k : 1 << 12 : 2].count(0) for k in (0, 1)]
     half = max(len(start[: 1 << 12]) // 2, 1)
     if zeros[1] > 0.4 * half and zeros[0] < 0.1 * half:
@@ -268,28 +292,32 @@ def detect_encoding(path: str, start: bytes, named: str | None) -> TextEncoding:
         _decoder("utf-8").decode(start)
     except UnicodeDecodeError as fault:
         line = _lines_in(start[: fault.start]) + 1
-        return TextEncoding(_single_byte(start), 0, (fault.start, line))
+        return TextEncoding(_guess_single_byte(start), 0, (fault.start, line))
     return TextEncoding()
 
 
-def _known(named: str) -> str:
-    """The name of an encoding that files are in; Python knows more, of bytes and of its own."""
-    try:
-        found = codecs.lookup(named)
-        "".encode(found.name)  # refused by those that make bytes of bytes, such as base64
-        if found.name not in _PYTHONS_OWN:
-            return found.name
-    except (LookupError, ValueError):  # no such name, or one with a NUL
-        pass
-    from discriminant.errors import OptionError
+def _canonical_name(named: str) -> str:
+    """Return Python's name of a text encoding, or raise OptionError.
 
+    Codecs that convert bytes to bytes, and codecs that only Python uses, are not accepted.
+    """
+    try:
+        codec = codecs.lookup(named)
+        "".encode(codec.name)  # fails for codecs that convert bytes to bytes, such as base64
+        if codec.name not in _INTERNAL:
+            return codec.name
+    except (LookupError, ValueError):  # unknown name, or a name that contains a NUL
+        pass
     allowed = "the name of an encoding of texts, such as 'utf-8' or 'latin-1'"
     raise OptionError.of("encoding", named, allowed)
 
 
-def _single_byte(some: bytes) -> str:
-    """Windows's letters have bytes that latin-1 gives to control characters, which texts lack."""
-    high = {byte for byte in some if 0x80 <= byte < 0xA0}
+def _guess_single_byte(text: bytes) -> str:
+    """Return 'cp1252' or 'latin-1' as the likely encoding.
+
+    Some letters of cp1252 are control characters in latin-1, which texts do not contain.
+    """
+    high = {byte for byte in text if 0x80 <= byte < 0xA0}
     return "cp1252" if high and not high & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "latin-1"
 
 
@@ -299,7 +327,3 @@ def _lines_in(piece: bytes) -> int:
 
 def _decoder(name: str) -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder(name)()
-
-
-def _unpacked(file: BinaryIO) -> Any:
-    return gzip.GzipFile(fileobj=file, mode="rb")

@@ -18,7 +18,7 @@ import discriminant as dd
 from discriminant.assessment.resampling.folds import PartitionedFolds
 from discriminant.assessment.resampling.held_out import HeldOutTally, fold_model, score_folds
 from discriminant.engines.dispatch import rows as open_rows
-from discriminant.engines.partitioned_table import RowSample
+from discriminant.engines.partitioned_table import PlanningSample
 from discriminant.errors import (
     CategoryError,
     ClassMissingWarning,
@@ -144,7 +144,7 @@ def test_a_model_that_needs_rows_says_so_and_takes_them_where_they_are_few(model
     assert few.classes_.tolist() == ["a", "b", "c"]
     from dataclasses import replace
 
-    many = replace(rows, row_sample=RowSample(rows.sample.take(np.arange(100))))
+    many = replace(rows, row_sample=PlanningSample(rows.sample.take(np.arange(100))))
     with pytest.raises(NeedsMemoryError, match=r"partitioned table of 300 rows.*rows\.sample.*100"):
         clone(model).fit(many)
 
@@ -157,7 +157,7 @@ def _quietly():
 
 def test_labels_beside_rows_in_parts_are_refused(tmp_path):
     frame = table(100)
-    with pytest.raises(OptionError, match="know their own"):
+    with pytest.raises(OptionError, match="has its own"):
         dd.LDA().fit(laid(frame, tmp_path), frame["kind"])
 
 
@@ -397,7 +397,7 @@ def test_models_of_others_need_rows(tmp_path):
     from dataclasses import replace
 
     rows = laid(table(300), tmp_path)
-    many = replace(rows, row_sample=RowSample(rows.sample.take(np.arange(100))))
+    many = replace(rows, row_sample=PlanningSample(rows.sample.take(np.arange(100))))
     for model in (LogisticRegression(), dd.Decision(LogisticRegression()), dd.LaplaceNB()):
         with pytest.raises(NeedsMemoryError):
             dd.cross_validate(model, many)
@@ -588,7 +588,7 @@ def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
     frame[NAMES].to_csv(tmp_path / "rows.csv", index=False)
     rows = list(csv.reader(frame[NAMES].to_csv(index=False).splitlines()))[1:]
     for other in (rows[:-1], [*rows, rows[0]]):
-        monkeypatch.setattr(writers, "_written", lambda formats, other=other: (r for r in other))
+        monkeypatch.setattr(writers, "_csv_rows", lambda formats, other=other: (r for r in other))
         with pytest.raises(FileError, match="a different number of rows"):
             predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv")
         assert not (tmp_path / "said.csv").exists()

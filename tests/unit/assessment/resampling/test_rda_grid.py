@@ -75,7 +75,7 @@ def test_losses_are_those_of_every_candidate_by_itself(prior, weighted):
 
 def test_poolings_together_do_without_a_fit_each(monkeypatch):
     X, y = unequal_classes(120)
-    monkeypatch.setattr(room, "fit_family", None)
+    monkeypatch.setattr(room, "fit_gaussian_family", None)
     fold = np.arange(len(y)) % 5
     found = losses(X, y, Candidates(GaussianFamily(), _POOLING, _SHRINKAGE), fold)
     assert np.isfinite(found.log_loss).all()
@@ -99,7 +99,7 @@ def test_shrinkages_a_few_at_a_time_give_the_same(monkeypatch):
     fold = np.arange(len(y)) % 5
     candidates = Candidates(GaussianFamily(), _POOLING, _SHRINKAGE)
     whole = losses(X, y, candidates, fold)
-    monkeypatch.setattr(room, "_ROOM", 1)
+    monkeypatch.setattr(room, "_MAX_NUMBERS", 1)
     np.testing.assert_allclose(losses(X, y, candidates, fold).log_loss, whole.log_loss, rtol=1e-13)
 
 

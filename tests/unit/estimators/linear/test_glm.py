@@ -313,21 +313,21 @@ def test_a_fit_stopped_early_says_after_how_many_passes_and_how_far_from_the_end
 
 
 @pytest.mark.parametrize("link", LINKS["binomial"][:4])
-def test_separated_classes_have_no_finite_estimate_and_it_is_said(link):
+def test_separated_classes_warn_of_infinite_estimates(link):
     X = np.arange(10.0)[:, None]
     with pytest.warns((BoundaryWarning, NotConvergedWarning)):
         model = GLM("binomial", link).fit(X, (X[:, 0] > 4.5).astype(float))
     assert not model.converged_
 
 
-def test_a_group_without_events_has_no_finite_estimate_and_it_is_said():
+def test_group_without_events_warns_of_infinite_estimate():
     X = np.repeat([[0.0], [1.0]], 5, axis=0)
     with pytest.warns(BoundaryWarning, match="no finite estimate.*ridge > 0"):
         model = GLM("poisson").fit(X, [2, 1, 3, 2, 1, 0, 0, 0, 0, 0])
     assert not model.converged_
 
 
-def test_the_path_of_losses_ends_at_half_the_mean_deviance_and_is_told_as_it_goes():
+def test_loss_path_ends_at_half_the_mean_deviance_and_is_reported():
     X, y = problem_of("poisson", "log")
     told = []
     model = GLM("poisson", progress=lambda *facts: told.append(facts)).fit(X, y)
@@ -354,7 +354,7 @@ def test_log_linear_is_least_squares_on_the_logarithm():
     np.testing.assert_allclose(found.predict(X), np.exp(line.predict(X)), rtol=1e-12)
 
 
-def test_log_linear_predicts_a_median_or_as_asked_a_mean():
+def test_log_linear_predicts_a_median_or_a_mean():
     X, y = problem_of("gamma", "log")
     line = LinearRegression().fit(X, np.log(y))
     left = np.log(y) - line.predict(X)
@@ -379,7 +379,7 @@ BAD = {
     "a negative count": (
         lambda: GLM("poisson").fit(X6, [1, 2, -1, 3, -2, 4]),
         ResponseError,
-        r"row 2 \(and of 1 more\).*0 or more.*'poisson'",
+        r"row 2 \(and 1 more\).*0 or more.*'poisson'",
     ),
     "a share above one": (
         lambda: GLM("binomial").fit(X6, SHARE * 2),

@@ -78,13 +78,13 @@ def test_a_least_inside_is_found_as_before_and_has_errors():
     assert np.isfinite(model.inference().std_error).all()
 
 
-def test_estimates_at_an_edge_have_no_errors_and_it_is_said_why():
+def test_estimates_at_an_edge_explain_missing_standard_errors():
     model = quiet(GLM("poisson", "identity"), LINE, FALLING)
     with pytest.raises(InferenceError, match="largest at the boundary"):
         model.summary()
 
 
-def test_estimates_on_their_way_to_infinity_have_no_errors_and_it_is_said_why():
+def test_diverging_estimates_explain_missing_standard_errors():
     model = quiet(GLM("binomial"), LINE, (LINE[:, 0] > 4.5).astype(float))
     with pytest.raises(InferenceError, match="no finite estimate"):
         model.summary()

@@ -35,7 +35,7 @@ def test_successes_and_failures_are_shares_and_trials():
     assert pair.deviance_ == share.deviance_
 
 
-def test_successes_and_failures_can_be_weighed_and_rows_without_trials_say_nothing():
+def test_successes_and_failures_can_be_weighted_and_rows_without_trials_have_no_effect():
     both = np.column_stack([DEAD, TRIALS - DEAD])
     twice = GLM("binomial").fit(DOSE, both, sample_weight=np.full(5, 2.0))
     more = np.vstack([2 * both, [[0.0, 0.0]]])
@@ -43,7 +43,7 @@ def test_successes_and_failures_can_be_weighed_and_rows_without_trials_say_nothi
     np.testing.assert_allclose(again.coef_, twice.coef_, rtol=1e-12)
 
 
-def test_a_model_of_successes_and_failures_can_be_asked_again_and_scored():
+def test_model_of_successes_and_failures_has_intervals_and_a_score():
     both = np.column_stack([DEAD, TRIALS - DEAD])
     model = GLM("binomial").fit(DOSE, both)
     assert model.intervals(0.95, "profile", DOSE, both).shape == (2, 2)
@@ -150,7 +150,7 @@ def test_ratios_that_a_link_has_not_are_refused_with_the_one_that_it_has():
     X, y, _ = counts()
     with pytest.raises(InferenceError, match=r"rate_ratios\(\)"):
         GLM("poisson").fit(X, y).inference().odds_ratios()
-    with pytest.raises(InferenceError, match=r"not log means.*odds_ratios\(\)"):
+    with pytest.raises(InferenceError, match=r"not logarithms of means.*odds_ratios\(\)"):
         GLM().fit(X, y).inference().rate_ratios()
 
 

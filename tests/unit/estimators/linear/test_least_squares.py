@@ -159,7 +159,7 @@ def test_moments_alone_are_enough():
     np.testing.assert_allclose(model.coef_, by_hand(X, y)[0], rtol=1e-10)
 
 
-def test_a_column_that_is_called_a_response_is_not_taken_for_one():
+def test_feature_named_response_stays_a_feature():
     X, y = regression_rows(7)
     names = ["response rate", "response 7", "response time", "response 0"]
     frame = pd.DataFrame(np.column_stack([X, y]), columns=names)
@@ -179,7 +179,7 @@ def test_high_precision_is_refused_where_there_are_only_moments():
 def test_high_precision_is_refused_once_rows_have_become_moments():
     X, y = regression_rows(7)
     model = LinearRegression().partial_fit(X[:20], y[:20]).set_params(precision="high")
-    with pytest.raises(OptionError, match="only moments are kept"):
+    with pytest.raises(OptionError, match="only the moments of earlier rows"):
         model.partial_fit(X[20:], y[20:])
 
 
@@ -221,7 +221,7 @@ def test_moments_of_classes_are_regressed_on_as_one_table():
     )
 
 
-def test_moments_of_classes_are_not_taken_for_a_regression_unasked():
+def test_moments_of_classes_need_the_number_of_responses():
     X, _ = regression_rows(8)
     with pytest.raises(OptionError, match="3 classes"):
         LinearRegression().fit_moments(discriminant.moments(X, np.arange(len(X)) % 3))
@@ -414,7 +414,7 @@ def test_rows_of_no_weight_unmask_nobody():
 
 
 @given(seed=st.integers(0, 999), classes=st.integers(3, 12), weighted=st.booleans())
-def test_masked_are_the_classes_that_no_row_is_given_to(seed, classes, weighted):
+def test_masked_classes_are_never_predicted(seed, classes, weighted):
     rows = random_rows(seed, n=60, width=2, classes=3, weighted=weighted)
     y = rows.codes + 3 * (np.arange(60) % (classes // 3))
     weight = None
@@ -493,7 +493,7 @@ def test_masked_everywhere_needs_no_rows_but_straight_lines():
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_features_that_say_nothing_leave_a_region_to_the_largest_class_alone(flat):
+def test_uninformative_features_leave_a_region_to_the_largest_class_only(flat):
     x = np.zeros(6) if flat else np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantColumnWarning)
@@ -663,7 +663,7 @@ def test_high_precision_of_classes_is_refused_where_there_are_only_moments():
 def test_high_precision_of_classes_is_refused_once_rows_have_become_moments():
     X, y = load_iris(return_X_y=True)
     model = LeastSquares().partial_fit(X, y).set_params(precision="high")
-    with pytest.raises(OptionError, match="only moments are kept"):
+    with pytest.raises(OptionError, match="only the moments of earlier rows"):
         model.partial_fit(X, y)
 
 
@@ -676,7 +676,7 @@ def test_a_factor_of_classes_cannot_forget_and_says_so():
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("apart", [1e-7, 1e-4, 1e-2])
 @pytest.mark.parametrize("folds", [5, "each row"])
-def test_rows_held_out_of_almost_dependent_columns_are_told_as_by_refits(precision, apart, folds):
+def test_held_out_predictions_of_nearly_collinear_columns_equal_refits(precision, apart, folds):
     X, y = nearly_equal_columns(n=60, apart=apart)
     fold = np.arange(60) if folds == "each row" else np.arange(60) % folds
     model = LeastSquares(precision=precision)
@@ -719,7 +719,7 @@ def test_cubes_are_regressed_on_too():
     np.testing.assert_allclose(fitted, np.hstack([u, u**2, u**3]) @ coef.T + intercept, atol=1e-9)
 
 
-def test_more_features_than_rows_are_told_by_the_shortest_fit():
+def test_more_features_than_rows_use_the_shortest_coefficients():
     rng = np.random.default_rng(0)
     X, codes = rng.standard_normal((40, 900)), np.arange(40) % 3
     with pytest.warns(CollinearWarning, match="rank 39 of 900"):
@@ -747,7 +747,7 @@ def test_folds_by_adding_moments_are_folds_by_refitting():
         np.testing.assert_allclose(np.exp(held.log_posterior[fold == k]), wanted, atol=1e-10)
 
 
-def test_two_far_classes_are_told_as_lda_tells_them():
+def test_two_distant_classes_are_predicted_as_by_lda():
     """With as many rows in each class both cut at the same place (ESL, exercise 4.2)."""
     rng = np.random.default_rng(1)
     codes = np.repeat([0, 1], 100)

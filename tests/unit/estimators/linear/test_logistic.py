@@ -294,7 +294,7 @@ def test_without_an_intercept_scores_are_zero_at_zero():
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_constant_and_collinear_columns_change_no_probability_and_are_told(classes):
+def test_constant_and_collinear_columns_warn_and_change_no_probability(classes):
     X, y = rows(classes)
     plain = Logistic().fit(X, y).predict_proba(X)
     more = np.column_stack([X, np.full(len(X), 7.5), X[:, 0] - 2 * X[:, 1] + 3])
@@ -321,7 +321,7 @@ def test_means_of_1e8_cost_no_digit(classes):
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton", "lbfgs", "gradient"])
-def test_separation_is_told_by_every_solver(solver):
+def test_every_solver_reports_separation(solver):
     X, y = rows()
     apart = np.column_stack([X, (np.arange(len(y)) == np.flatnonzero(y)[0])])
     model, told = heard(lambda: Logistic(solver=solver, max_iter=50).fit(apart, y))

@@ -120,7 +120,7 @@ def test_rows_of_another_width_are_refused_for_a_profile():
         model.intervals(method="profile", X=np.hstack([X, X[:, :1]]), y=y)
 
 
-def test_a_way_that_is_not_there_is_refused():
+def test_jeffreys_rejects_other_solvers():
     X, y = RNG.standard_normal((60, 2)), RNG.integers(0, 2, 60)
     with pytest.raises(OptionError, match="solver"):
         Logistic(bias_reduction="jeffreys", solver="gradient").fit(X, y)
@@ -135,7 +135,7 @@ def digits(classes):
 
 
 @pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantColumnWarning")
-def test_separated_digits_are_told_of_in_a_few_passes():
+def test_separated_digits_are_detected_in_a_few_passes():
     with pytest.warns(SeparationWarning, match="completely separated"):
         model = Logistic().fit(*digits(10))
     assert (model.separation_, model.n_passes_ <= 40) == ("complete", True)
@@ -143,7 +143,7 @@ def test_separated_digits_are_told_of_in_a_few_passes():
 
 @pytest.mark.parametrize("weight", [1e-9, 1.0, 1e9])
 @pytest.mark.parametrize("link", ["logit", "probit", "cloglog", "cauchit"])
-def test_light_rows_that_overlap_are_not_taken_for_separated(weight, link):
+def test_overlapping_rows_of_small_weight_are_not_separated(weight, link):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 1))
     y = (X[:, 0] + rng.standard_normal(200) > 0).astype(int)

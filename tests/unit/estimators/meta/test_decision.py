@@ -146,7 +146,7 @@ def test_a_class_that_it_is_dear_to_miss_is_decided_sooner():
     assert after > before
 
 
-def test_an_action_of_its_own_is_taken_where_it_costs_least():
+def test_action_that_is_no_class_is_chosen_where_it_costs_least():
     log_p = np.log([[0.98, 0.02], [0.6, 0.4]])
     costs = Costs.of({"+": {}, "look again": {"+": 0.1, "-": 0.1}}, PAIR)
     assert decided(log_p, labels=PAIR, costs=costs).tolist() == ["-", "look again"]
@@ -186,7 +186,7 @@ def test_labels_that_are_numbers_are_known_by_the_digits_in_the_names_of_a_frame
     assert Costs.of(cost, np.array([1, 2])).cost.tolist() == [[0, 3], [5, 0]]
 
 
-def test_where_nothing_is_said_errors_cost_one():
+def test_errors_not_mentioned_cost_one():
     found = Costs.of({"a": {"c": 7}}, LABELS).cost
     np.testing.assert_array_equal(found, [[0, 1, 7], [1, 0, 1], [1, 1, 0]])
 
@@ -218,7 +218,7 @@ def test_rescaling_is_the_threshold_at_the_share_of_the_positives(seed, positive
 
 
 @given(seeds)
-def test_of_many_classes_the_largest_posterior_for_its_threshold_is_said(seed):
+def test_largest_ratio_of_posterior_to_threshold_decides(seed):
     log_p, cost = posteriors(seed)
     t = cost[0] + 0.1
     t /= t.sum()
@@ -364,8 +364,8 @@ def test_the_most_that_one_pays_is_the_most_over_many_posteriors(seed):
     steps = np.linspace(0, 1, 60)
     p = np.array([(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1 + 1e-12])
     on_grid = (p @ cost.T).min(axis=1).max()
-    assert on_grid <= costs.dearest() + 1e-9
-    assert costs.dearest() <= on_grid + cost.max() * 2 / 59
+    assert on_grid <= costs.max_least_cost() + 1e-9
+    assert costs.max_least_cost() <= on_grid + cost.max() * 2 / 59
 
 
 # --- priors --------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_priors_start_from_those_that_the_model_was_given():
     ],
     ids=["alone", "pipeline", "search"],
 )
-def test_class_weight_is_found_at_the_end_of_a_pipeline_or_search(wrap):
+def test_class_weight_of_pipeline_or_search_is_used(wrap):
     rare = np.append(np.arange(60), np.arange(100, 150))
     inner = LogisticRegression(class_weight="balanced", max_iter=1000)
     model = Decision(wrap(inner)).fit(X[rare], SPECIES[rare])
@@ -494,7 +494,7 @@ WEIGHING = {
 
 @pytest.mark.parametrize("options", WEIGHING.values(), ids=WEIGHING)
 @pytest.mark.parametrize("inner", CLIPPED.values(), ids=CLIPPED)
-def test_fitted_values_are_not_weighed_as_probabilities(inner, options):
+def test_fitted_values_are_rejected_as_probabilities(inner, options):
     """Clipped fits as posteriors: a reject cost of 0.1 rejected 83 % of iris, wrongly."""
     with pytest.raises(PosteriorError, match=r"LeastSquares are fitted values.*calibrate='platt'"):
         Decision(inner, **options).fit(X, Y)
@@ -505,7 +505,7 @@ def test_fitted_values_are_not_weighed_as_probabilities(inner, options):
             ask(*([] if ask == later.costs else [X]))
 
 
-def test_clipped_scores_of_scikit_learn_are_not_weighed():
+def test_clipped_scores_of_scikit_learn_are_rejected():
     huber = SGDClassifier(loss="modified_huber", random_state=0)
     with pytest.raises(PosteriorError, match=r"SGDClassifier\(loss='modified_huber'\) are fitted"):
         Decision(huber, reject=0.1).fit(X, Y)
@@ -518,7 +518,7 @@ def test_what_follows_from_probabilities_needs_them(ask):
         getattr(model, ask)(X)
 
 
-def test_calibrated_least_squares_may_be_weighed():
+def test_calibrated_least_squares_is_accepted():
     model = Decision(LeastSquares(), reject=0.1, calibrate="platt").fit(X, Y)
     peer = CalibratedClassifierCV(LeastSquares(), method="sigmoid").fit(X, Y).predict_proba(X)
     assert ((model.decide(X) == REJECT) == (peer.max(axis=1) < 0.9)).all()
@@ -578,7 +578,7 @@ def test_probabilities_that_do_not_sum_to_one_are_refused():
         Decision(Halved()).fit(X[:100], Y[:100]).predict(X)
 
 
-def test_posteriors_of_zero_are_taken_without_a_warning(recwarn):
+def test_posteriors_of_zero_do_not_warn(recwarn):
     model = Decision(DecisionTreeClassifier(random_state=0), prior=PRIOR).fit(X, SPECIES)
     assert np.array_equal(model.predict(X), SPECIES) and not len(recwarn)
 
@@ -601,7 +601,7 @@ def test_with_many_rows_the_law_is_chi_squared():
     np.testing.assert_allclose(typicality(d2, width=4), chi2.sf(d2, 4), rtol=1e-12)
 
 
-def test_with_few_rows_new_rows_are_called_outliers_as_often_as_asked():
+def test_outlier_rate_of_few_rows_equals_the_level():
     rng, level, p_values = np.random.default_rng(0), 0.1, []
     for _ in range(300):  # 5 and 7 rows in 3 columns: chi-squared would call 31 % of them
         rows = rng.standard_normal((12, 3))
@@ -819,7 +819,7 @@ def test_a_bad_option_is_named(case, options, error, said, when):
     ("cost", "reject", "most"),
     [(None, 0.7, "0.666667"), (None, 1.0, "0.666667"), (2 * (1 - np.eye(3)), 1.4, "1.33333")],
 )
-def test_a_cost_of_rejecting_that_never_pays_is_told(cost, reject, most):  # case 44
+def test_reject_cost_that_never_pays_warns(cost, reject, most):  # case 44
     said = f"{reject:g}, is never the lowest.*expected cost of {most} or less"
     with pytest.warns(NeverRejectsWarning, match=said):
         model = Decision(LDA(), cost=cost, reject=reject).fit(X, SPECIES)
@@ -852,7 +852,7 @@ def test_outliers_of_a_fitted_model_need_rows_which_change_nothing_of_it():
     assert OUTLIER in found.decide(X + 10).tolist()
 
 
-def test_outliers_asked_for_after_the_fit_say_what_they_need():
+def test_outlier_option_set_after_fit_raises_what_it_needs():
     fitted = Decision(GaussianNB()).fit(X, SPECIES).set_params(outlier=0.01)
     with pytest.raises(PosteriorError, match="without outlier="):
         fitted.decide(X)

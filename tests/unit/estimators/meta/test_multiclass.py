@@ -56,14 +56,14 @@ from discriminant.models.multiclass.codes import (
     design_code,
     distinct_columns,
     exhaustive_code,
+    means_in_total_metric,
     one_vs_one_code,
     one_vs_rest_code,
     separability,
     sparse_code,
-    whitened_means,
 )
 from discriminant.models.multiclass.decode import (
-    _sides,
+    _couple_code,
     couple_probabilities,
     euclidean_scores,
     hamming_scores,
@@ -159,7 +159,7 @@ def test_every_fixed_code_passes_its_own_examination(name, K):
 
 @pytest.mark.parametrize("name", RANDOM)
 @given(K=st.integers(2, 25), seed=st.integers(0, 99))
-def test_every_random_code_tells_classes_apart_and_repeats_no_column(name, K, seed):
+def test_random_codes_distinguish_classes_and_repeat_no_column(name, K, seed):
     OutputCode.from_matrix(RANDOM[name](K, None, np.random.default_rng(seed)), np.arange(K))
 
 
@@ -199,7 +199,9 @@ def test_a_designed_code_is_easier_to_separate_than_a_random_one_and_tells_all_a
     rng = np.random.default_rng(0)
     made, lot = design_code(found, 20, rng), dense_code(10, 20, rng)
     share = found.weight / found.weight.sum()
-    ease = [separability(signs, whitened_means(found), share).mean() for signs in (made, lot)]
+    ease = [
+        separability(signs, means_in_total_metric(found), share).mean() for signs in (made, lot)
+    ]
     assert ease[0] > ease[1] + 0.05
     OutputCode.from_matrix(made, np.arange(10))
 
@@ -208,7 +210,7 @@ def test_separability_is_the_squared_correlation_of_a_regression():
     """R^2 of the indicator of the positive side on the features, by least squares."""
     found = moments(WINE, KINDS, detail="pooled")
     signs = one_vs_rest_code(3)
-    ours = separability(signs, whitened_means(found), found.weight / found.weight.sum())
+    ours = separability(signs, means_in_total_metric(found), found.weight / found.weight.sum())
     ones = np.column_stack([np.ones(len(WINE)), (WINE - WINE.mean(0)) / WINE.std(0)])
     for m, said in enumerate(ours):
         side = (signs[KINDS, m] > 0).astype(float)
@@ -228,7 +230,7 @@ BAD_CODES = [
 
 
 @pytest.mark.parametrize(("matrix", "told"), BAD_CODES, ids=[str(t) for _, t in BAD_CODES])
-def test_a_bad_code_is_told_by_classes_and_columns(matrix, told):
+def test_invalid_code_names_classes_and_columns(matrix, told):
     """Case 47: equal rows are named by their classes."""
     rows = np.random.default_rng(0).standard_normal((40, 2))
     with pytest.raises(CodeError, match=told):
@@ -261,7 +263,7 @@ def test_more_columns_than_there_are_is_refused_with_the_number():
         OutputCodes(LDA(), columns=10).fit(IRIS, SPECIES)
 
 
-def test_fewer_columns_than_tell_classes_apart_is_refused():
+def test_too_few_columns_to_distinguish_classes_raises():
     with pytest.raises(CodeError, match=r"2 column.*10 classes.*4 columns"):
         OutputCodes(LDA(), columns=2).fit(*load_digits(return_X_y=True))
 
@@ -286,7 +288,7 @@ def test_weights_that_the_classifier_does_not_take_are_refused():
         OneVsOne(KNeighborsClassifier()).fit(IRIS, SPECIES, sample_weight=np.ones(150))
 
 
-def test_pooled_moments_cannot_be_split_into_pairs_and_that_is_said():
+def test_pooled_moments_cannot_be_split_into_pairs():
     with pytest.raises(MomentsMismatchError, match="'class'"):
         OneVsOne(LDA()).fit_moments(moments(IRIS, SPECIES, detail="pooled"))
 
@@ -309,7 +311,9 @@ def test_probabilities_that_agree_are_given_back(name, seed, K, spread):
 def test_one_against_the_rest_is_the_same_maximum_by_its_own_equation(seed, K, spread):
     odds = spread * np.random.default_rng(seed).standard_normal((5, K))
     one, signs = 1 / (1 + np.exp(-odds)), one_vs_rest_code(K)
-    np.testing.assert_allclose(couple_probabilities(one, signs), _sides(one, signs), atol=1e-6)
+    np.testing.assert_allclose(
+        couple_probabilities(one, signs), _couple_code(one, signs), atol=1e-6
+    )
 
 
 def test_coupled_probabilities_of_a_dense_code_are_where_the_likelihood_is_largest():
@@ -343,7 +347,9 @@ def test_coupled_probabilities_of_a_code_with_zeros_have_the_least_squares(seed,
 
 @pytest.mark.filterwarnings("error::discriminant.errors.CouplingWarning")
 @pytest.mark.parametrize("code", ["sparse", "dense", "designed"])
-def test_coupling_what_real_classifiers_say_has_nothing_to_tell(code):
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantColumnWarning")
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantInClassWarning")
+def test_coupling_of_real_classifiers_does_not_warn(code):
     rows, digits = load_digits(return_X_y=True)
     used = rows.std(axis=0) > 0
     model = OutputCodes(LDA(shrinkage=0.1), code=code, random_state=0).fit(
@@ -456,12 +462,14 @@ def test_members_without_a_clear_inverse_say_so_and_are_as_their_rows_say():
     np.testing.assert_allclose(model.binary_scores(rows), expected, rtol=1e-8, atol=1e-8)
 
 
-def test_what_is_told_of_a_member_names_the_classes_of_its_sides():
+def test_warnings_of_two_class_problems_name_their_classes():
     rows, labels = np.vstack([IRIS, IRIS[:1]]), np.append(SPECIES.astype(str), "odd")
     with pytest.raises(TooFewRowsError, match=r"'1'.*'0' is '0'; '1' is 'odd'"):
         OneVsOne(QDA()).fit(rows, labels)
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantColumnWarning")
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantInClassWarning")
 def test_rows_are_not_read_again_for_any_number_of_members(monkeypatch):
     import discriminant.estimators.meta.multiclass as room
 
@@ -582,7 +590,7 @@ def test_a_classifier_that_only_predicts_votes():
     assert OneVsOne(Mute()).fit(IRIS, SPECIES).score(IRIS, SPECIES) > 0.9
 
 
-def test_two_jobs_find_what_one_finds_and_progress_is_told():
+def test_two_jobs_equal_one_and_report_progress():
     told = []
     one = OneVsOne(LogisticRegression(max_iter=5000), progress=lambda *step: told.append(step))
     alone = one.fit(IRIS, SPECIES).decision_function(IRIS)
@@ -596,7 +604,8 @@ def test_two_jobs_find_what_one_finds_and_progress_is_told():
     [(LDA(), 1e-10), (LogisticRegression(max_iter=5000, tol=1e-12), 1e-4)],
     ids=repr,
 )
-def test_sparse_rows_are_taken_as_they_are(base, tolerance):
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantColumnWarning")
+def test_sparse_rows_equal_dense_rows(base, tolerance):
     rows = np.where(IRIS > 2, IRIS, 0.0)
     thin = matrices.csr_array(rows)
     for way in (OneVsRest(base), OneVsOne(base)):
@@ -659,7 +668,7 @@ def test_a_designed_code_repeats_no_column_however_long(K, columns):
     assert made.shape == (K, columns) == distinct_columns(made).shape
 
 
-def test_a_dense_code_of_more_columns_than_are_made_exhaustively_is_drawn():
+def test_wide_dense_code_is_sampled():
     made = dense_code(14, 5000, np.random.default_rng(0))
     assert made.shape == (14, 5000) == distinct_columns(made).shape
 

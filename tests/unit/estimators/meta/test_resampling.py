@@ -56,23 +56,23 @@ from discriminant.errors import (
     NoPosteriorWarning,
     OptionError,
     ResamplingError,
+    StrategyNotEvaluatedWarning,
     TooFewRowsError,
-    WayLeftOutWarning,
     WeightError,
 )
 from discriminant.estimators.meta.compare_imbalance import MEASURES
 from discriminant.estimators.meta.smote_rows import SmoteTable
 from discriminant.imbalance.rebalance import (
     class_weights,
-    divided,
     over_sample,
+    split_under_samples,
     target_of,
     under_sample,
 )
 from discriminant.imbalance.smote import (
     expected_moments,
     mixed_neighbours,
-    neighbours_of,
+    nearest_neighbours,
     nominal_neighbours,
     value_differences,
 )
@@ -274,14 +274,14 @@ def test_balanced_counts_are_of_weights_in_logistic_regression_and_of_rows_in_fo
 
 
 @pytest.mark.parametrize("model", [Reweighted(LDA()), EasyEnsemble(QDA())], ids=repr)
-def test_decisions_do_not_depend_on_how_probabilities_are_told(model):
+def test_decisions_do_not_depend_on_keep_probabilities(model):
     honest = clone(model).fit(X, Y)
     before = honest.predict(X)
     assert np.array_equal(before, honest.set_params(keep_probabilities=False).predict(X))
     assert np.array_equal(before, honest.classes_[honest.predict_proba(X).argmax(axis=1)])
 
 
-def test_deciding_as_weighed_is_least_expected_cost_with_weights_for_costs():
+def test_class_weights_decide_as_costs_do():
     model = Reweighted(LDA(), {"rare": 7.0}).fit(X, Y)
     costs = {"common": {"rare": 7.0}, "rare": {"common": 1.0}}
     assert np.array_equal(model.predict(X), Decision.of_fitted(model, cost=costs).predict(X))
@@ -333,11 +333,11 @@ def test_strategies_ask_for_as_many_rows_as_imbalanced_learn(counts, method, str
     for k, rows in theirs.items():
         wanted[k] = wanted[k] + rows if method == "over" else rows
     assert found.wanted.tolist() == wanted.tolist()
-    assert np.flatnonzero(found.drawn).tolist() == sorted(theirs)
+    assert np.flatnonzero(found.resampled).tolist() == sorted(theirs)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "all", {0: 25, 1: 12}], ids=str)
-def test_of_one_seed_the_rows_kept_are_those_of_imbalanced_learn(strategy):
+def test_undersample_equals_that_of_imbalanced_learn(strategy):
     codes = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [40, 12, 30]))
     theirs = RandomUnderSampler(sampling_strategy=strategy, random_state=3)
     theirs.fit_resample(np.arange(82)[:, None], codes)
@@ -457,7 +457,7 @@ def test_weights_that_sum_to_the_number_of_classes_leave_no_degree_but_rounding(
 
 
 @pytest.mark.parametrize("base", [LDA(shrinkage="auto"), QDA(shrinkage="auto")], ids=repr)
-def test_what_follows_from_fourth_powers_is_drawn(base):
+def test_fourth_moments_need_a_drawn_sample(base):
     assert not Resampled(base, "under").fit(X, Y).expected_
 
 
@@ -501,7 +501,7 @@ def test_every_synthetic_row_lies_between_a_rare_row_and_one_of_its_neighbours(s
 
 def test_duplicates_are_neighbours_of_one_another_and_no_row_of_itself():
     rows = np.repeat([[0.0], [5.0], [9.0]], 2, axis=0)
-    found = neighbours_of(rows, 1, "rare")
+    found = nearest_neighbours(rows, 1, "rare")
     assert found.ravel().tolist() == [1, 0, 3, 2, 5, 4]
 
 
@@ -513,19 +513,21 @@ def test_neighbours_are_the_nearest_rows_by_their_differences(rows, width):
     apart = ((z[:, None] - z) ** 2).sum(axis=2)
     np.fill_diagonal(apart, np.inf)
     wanted = np.argsort(apart, axis=1)[:, :5]
-    found = neighbours_of(z, 5, "rare", threads=2)
+    found = nearest_neighbours(z, 5, "rare", threads=2)
     assert found[1:].tolist() == wanted[1:].tolist()
 
 
 @pytest.mark.parametrize("width", [1, 20])
 def test_of_equal_rows_each_has_others_for_neighbours(width):
-    found = neighbours_of(np.ones((300, width)), 5, "rare")
+    found = nearest_neighbours(np.ones((300, width)), 5, "rare")
     assert all(len({i, *near}) == 6 for i, near in enumerate(found.tolist()))
 
 
 def test_a_far_origin_changes_no_neighbour():
     rows = np.round(1024 * X[Y == "rare"]) / 1024  # so that adding 1e9 loses nothing
-    assert np.array_equal(neighbours_of(rows + 1e9, 3, "rare"), neighbours_of(rows, 3, "rare"))
+    assert np.array_equal(
+        nearest_neighbours(rows + 1e9, 3, "rare"), nearest_neighbours(rows, 3, "rare")
+    )
 
 
 @pytest.mark.parametrize("unit", [1e170, 1e-170, 1e-290])
@@ -533,8 +535,8 @@ def test_a_far_origin_changes_no_neighbour():
 @pytest.mark.parametrize("width", [3, 20])
 def test_neighbours_do_not_depend_on_the_unit(width, kind, unit):
     rows = np.random.default_rng(0).standard_normal((40, width))
-    found = neighbours_of(kind(rows * unit), 5, "rare")
-    assert np.array_equal(found, neighbours_of(kind(rows), 5, "rare"))
+    found = nearest_neighbours(kind(rows * unit), 5, "rare")
+    assert np.array_equal(found, nearest_neighbours(kind(rows), 5, "rare"))
 
 
 @pytest.mark.parametrize("unit", [1e170, 1e-170])
@@ -557,7 +559,7 @@ def test_smote_in_another_unit_is_the_same_model(expected):
 def test_moments_of_synthetic_rows_follow_without_drawing_them(detail):
     # Two Gauss points on every segment have the first two moments of a uniform step exactly.
     rows = X[Y == "rare"]
-    near = neighbours_of(rows, 5, "rare")
+    near = nearest_neighbours(rows, 5, "rare")
     points = (1 + np.array([-1, 1]) / np.sqrt(3)) / 2
     start, end = rows[:, None, None, :], rows[near][:, :, None, :]
     all_rows = (start + points[:, None] * (end - start)).reshape(-1, 3)
@@ -598,8 +600,8 @@ def test_neighbours_by_numbers_and_categories_are_those_of_the_paper():
     apart += unit**2 * (names[:, None] != names).sum(axis=2)
     np.fill_diagonal(apart, np.inf)
     wanted = np.sort(np.argsort(apart, axis=1)[:, :4], axis=1)
-    made = SmoteTable.of(frame, ["colour", "size"])
-    found = made._near(np.flatnonzero(y == "rare"), None, 4, "rare")
+    made = SmoteTable.from_rows(frame, ["colour", "size"])
+    found = made._neighbours(np.flatnonzero(y == "rare"), None, 4, "rare")
     assert np.sort(found, axis=1).tolist() == wanted.tolist()
 
 
@@ -615,7 +617,7 @@ def test_a_synthetic_category_is_one_that_most_neighbours_have():
     frame, y = mixed()
     found, _ = smote(frame, y, neighbours=5, nominal=["colour", "size"], seed=1)
     rare = np.flatnonzero(y == "rare")
-    near = SmoteTable.of(frame, ["colour", "size"])._near(rare, None, 5, "rare")
+    near = SmoteTable.from_rows(frame, ["colour", "size"])._neighbours(rare, None, 5, "rare")
     start = check_random_state(1).randint(0, near.size, size=len(found) - len(frame)) // 5
     names = frame["size"].to_numpy()[rare]
     for new, voters in zip(found["size"][len(frame) :], names[near][start], strict=True):
@@ -663,7 +665,7 @@ def test_categories_may_be_fractions(kind):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
-def test_a_missing_category_is_told_by_its_column(kind):
+def test_missing_category_raises_with_its_column(kind):
     rows = np.column_stack([ROWS, np.repeat([0.5, np.nan, 1.0], 20)])
     with pytest.raises(ResamplingError, match=r"column '(x)?2' has 20 missing"):
         smote(kind(rows), FEW, neighbours=1, nominal=[2])
@@ -786,7 +788,7 @@ def test_classifiers_without_probabilities_vote():
 
 @pytest.mark.parametrize("model", [Reweighted(LinearSVC()), EasyEnsemble(LinearSVC(), 4)], ids=repr)
 @pytest.mark.parametrize(("rows", "y"), [(X, Y), (X3, Y3)], ids=["two", "three"])
-def test_without_probabilities_what_decides_can_be_asked_for(model, rows, y):
+def test_decision_function_without_probabilities(model, rows, y):
     fitted = clone(model).fit(rows, y)
     scores = fitted.decision_function(rows)
     best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
@@ -814,13 +816,13 @@ class Memory(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("method", ["under", "over", "smote"])
-def test_rows_that_are_held_out_are_neither_drawn_nor_made_up_from(method):
+def test_held_out_rows_are_never_resampled(method):
     model = Resampled(Memory(), method, keep_probabilities=False)
     held = cross_validate(model, X, Y, 4)
     assert held.log_posterior[:, 1].max() == -np.inf
 
 
-def test_resampling_before_the_split_would_have_told_on_itself():
+def test_resampling_before_the_split_would_leak():
     # One nearest neighbour, labels without meaning: repeats of a row on both sides look like skill.
     rng = np.random.default_rng(0)
     rows, y = rng.standard_normal((200, 5)), np.repeat([0, 1], [180, 20])
@@ -852,7 +854,7 @@ def compared():
     return rows, y, fold, compare_imbalance(LDA(), rows, y, folds=fold)
 
 
-def test_every_way_is_in_the_table(compared):
+def test_every_strategy_is_in_the_table(compared):
     found = compared[-1]
     assert list(found.ways) == WAYS
     assert found.frame().shape == (7, 8) and np.isfinite(found.values).all()
@@ -883,7 +885,7 @@ def test_a_moved_threshold_is_the_rescaling_of_the_lecture(compared):
     assert moved["auc"] == found.values[0, 0]
 
 
-def test_rare_rows_are_found_by_every_way_but_the_plain_one(compared):
+def test_every_strategy_but_plain_detects_rare_rows(compared):
     error = compared[-1].frame()["balanced_error"]
     assert (error[1:] < error.iloc[0] - 0.03).all()
 
@@ -915,7 +917,7 @@ def test_of_three_classes_losses_are_of_all_of_them(positive):
     assert measured["log_loss"] == pytest.approx(log_loss(Y3, p), abs=1e-12)
 
 
-def test_every_way_can_be_asked_for_all_else(compared):
+def test_every_strategy_has_an_assessment(compared):
     found = compared[-1]
     held = found.assessments["reweighted"]
     measured = found.frame().loc["reweighted"]
@@ -923,9 +925,9 @@ def test_every_way_can_be_asked_for_all_else(compared):
     assert held.confusion().sum() == 440
 
 
-def test_a_way_for_which_a_fold_leaves_too_few_rows_is_told_and_left_out():
+def test_strategy_with_too_few_rows_in_a_fold_is_skipped_with_a_warning():
     rows, y = skewed(5, (60, 6))
-    with pytest.warns(WayLeftOutWarning, match=r"'SMOTE'.*fold.*'rare' has 5 row"):
+    with pytest.warns(StrategyNotEvaluatedWarning, match=r"'SMOTE'.*fold.*'rare' has 5 row"):
         found = compare_imbalance(LDA(), rows, y, folds=6)
     missing = np.isnan(found.values).all(axis=1)
     assert [way for way, none in zip(found.ways, missing, strict=True) if none] == ["SMOTE"]
@@ -952,21 +954,21 @@ def test_without_probabilities_rows_are_ranked_by_what_decides():
 
 @pytest.mark.parametrize("name", ["plain", "threshold moved"])
 def test_names_that_are_always_there_are_refused(name):
-    with pytest.raises(OptionError, match=f"strategies=.*{name}.*always there"):
+    with pytest.raises(OptionError, match=f"strategies=.*{name}.*always compared"):
         compare_imbalance(LDA(), X, Y, folds=2, strategies={name: QDA()})
 
 
-def test_the_usual_ways_can_be_added_to():
+def test_usual_strategies_can_be_extended():
     more = discriminant.imbalance_strategies(LDA()) | {"heavier": Reweighted(LDA(), {"rare": 50.0})}
     assert compare_imbalance(LDA(), X, Y, folds=2, strategies=more).strategies[-1] == "heavier"
 
 
-def test_without_weights_that_way_is_left_out():
+def test_reweighting_is_skipped_without_sample_weight():
     model = make_pipeline(StandardScaler(), KNeighborsClassifier())
     assert "reweighted" not in compare_imbalance(model, X, Y, folds=2).ways
 
 
-def test_calcifications_in_mammograms_are_found_by_every_way_but_the_plain_one(shared_data):
+def test_every_strategy_but_plain_detects_calcifications(shared_data):
     table = pd.read_csv(shared_data / "imb_mammography" / "mammography.csv")
     rows, y = table.filter(like="x").to_numpy(), table["y"].to_numpy()
     fold = table["fold"].to_numpy()
@@ -984,13 +986,13 @@ ROWS = np.random.default_rng(0).standard_normal((60, 2))
 REFUSED = [
     (Resampled(LDA(), "smote"), ResamplingError, "'rare' has 4 row.*neighbours=5 needs at least 6.*neighbours=3 or less"),
     (Resampled(GaussianNB(), "smote"), ResamplingError, "'rare' has 4 row.*method='over'"),
-    (Resampled(LDA(), "smot"), OptionError, "method='smot'.*'under', 'over' or 'smote'"),
+    (Resampled(LDA(), "smot"), OptionError, "method='smot'.*one of under, over, smote"),
     (Resampled(LDA(), "smote", neighbours=0), OptionError, "neighbours=0.*1 or more"),
     (Resampled(LDA(), strategy="majority"), OptionError, "strategy='majority'.*not majority"),
     (Resampled(LDA(), strategy=1.5), OptionError, r"strategy=1.5.*\(0, 1\]"),
     (Resampled(LDA(), strategy=0.05), ResamplingError, "0.05.*already 0.07143"),
-    (Resampled(LDA(), strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*4 or more"),
-    (Resampled(LDA(), "under", strategy={"common": 99}), ResamplingError, "'common' has 56.*99.*56 or fewer"),
+    (Resampled(LDA(), strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*only add rows"),
+    (Resampled(LDA(), "under", strategy={"common": 99}), ResamplingError, "'common' has 56.*99.*'under' only removes rows"),
     (Resampled(LDA(), strategy={"odd": 99}), LabelError, "odd"),
     (Resampled(GaussianNB(), expected=True), OptionError, "expected=True.*GaussianNB needs rows"),
     (Resampled(GaussianNB(), "smote", nominal=[5], neighbours=1), ResamplingError, r"nominal=\[5\].*2 columns of X"),
@@ -1000,7 +1002,7 @@ REFUSED = [
     (Reweighted(LDA(), {"rare": 0.0}), ClassWeightError, "'rare' is 0.*drop its rows"),
     (Reweighted(LDA(), {"rare": -1.0}), OptionError, "weights=-1.0.*not negative"),
     (Reweighted(LDA(), [1.0, 2.0, 3.0]), OptionError, r"weights='array of shape \(3,\)'.*2 classes"),
-    (Resampled(LDA(), "smote", neighbours=1, strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*'smote'.*4 or more"),
+    (Resampled(LDA(), "smote", neighbours=1, strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*'smote'.*only add rows"),
     (Reweighted(KNeighborsClassifier()), ClassWeightError, "KNeighborsClassifier does not support sample_weight.*Resampled"),
     (EasyEnsemble(LDA(), 0), OptionError, "subsets=0.*1 or more"),
 ]  # fmt: skip
@@ -1030,12 +1032,12 @@ def test_a_class_of_no_weight_is_refused_by_name(model):
 
 
 @pytest.mark.parametrize("model", [Resampled(LDA()), EasyEnsemble(LDA())], ids=repr)
-def test_rows_that_are_drawn_have_no_weights(model):
+def test_resampling_rejects_weights(model):
     with pytest.raises(ResamplingError, match=r"does not support sample_weight.*Reweighted"):
         model.fit(X, Y, sample_weight=np.ones(len(Y)))
 
 
-def test_moments_of_weighted_rows_cannot_be_drawn_from():
+def test_moments_of_weighted_rows_cannot_be_resampled():
     held = discriminant.moments(X, Y, np.where(Y == "rare", 2.0, 1.0))
     with pytest.raises(ResamplingError, match=r"12 rows of class 'rare' have weights, 24 in total"):
         Resampled(LDA(), "under").fit_moments(held)
@@ -1114,7 +1116,7 @@ def test_independent_draws_leave_about_a_third_of_the_majority_unused():
 def test_division_is_into_disjoint_parts_of_nearly_equal_size(counts, seed):
     codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     target = target_of(np.array(counts), np.arange(len(counts)), "auto", "under")
-    parts = divided(codes, target, np.random.RandomState(seed))
+    parts = split_under_samples(codes, target, np.random.RandomState(seed))
     assert set(np.concatenate(parts)) == set(range(len(codes)))
     for k, count in enumerate(counts):
         own = {tuple(rows[codes[rows] == k].tolist()) for rows in parts}
@@ -1133,7 +1135,7 @@ def test_division_has_the_mean_of_members_fitted_to_its_parts():
     np.testing.assert_allclose(model.fitted_prior_, [1 - rare, rare], rtol=1e-12)
 
 
-def test_division_is_asked_for_by_its_name():
+def test_divide_is_the_only_text_for_subsets():
     X, y = skewed()
     with pytest.raises(OptionError, match=r"subsets='split'.*'divide'"):
         EasyEnsemble(LDA(), "split").fit(X, y)

@@ -295,6 +295,7 @@ def test_rows_that_come_in_parts_equal_the_whole(model):
     np.testing.assert_allclose(parts.predict_log_proba(X), whole, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ScarceRowsWarning")
 def test_rows_become_moments_once_they_outnumber_the_features():
     X, y = wide_rows(n=620, width=510)
     parts = LDA().partial_fit(X[:400], y[:400]).partial_fit(X[400:], y[400:])

@@ -349,7 +349,7 @@ def test_the_least_of_a_quadratic_with_corners_meets_its_conditions(rank):
     root = rng.normal(size=(rank, 40)) * 10.0 ** rng.uniform(-2, 1, 40)
     corner, start = np.abs(rng.normal(size=40)), rng.normal(size=40)
     gradient = root.T @ rng.normal(size=rank) * 3
-    found = L1Quadratic(gradient, root.T @ root, corner, start).minimise(goal=1e-10)
+    found = L1Quadratic(gradient, root.T @ root, corner, start).minimise(tolerance=1e-10)
     slope = gradient + root.T @ (root @ (found - start))
     edge = np.where(found == 0, np.abs(slope) <= corner + 1e-9, False)
     face = np.abs(slope + corner * np.sign(found)) <= 1e-9 * np.abs(gradient).max()

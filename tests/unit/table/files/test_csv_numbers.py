@@ -196,6 +196,7 @@ def fitted_on_plain_numbers():
     return frame, dd.Encoded(dd.LDA()).fit(frame, Y)
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ExtraColumnsWarning")
 def test_predict_reads_thousands(tmp_path):
     frame, model = fitted_on_plain_numbers()
     path = table(tmp_path / "rows.csv", [f'"{cell}"' for cell in SINGLE])

@@ -23,6 +23,7 @@ def wide(path, columns, rows=6):
     return path, values
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NamesUncheckedWarning")
 def test_a_table_of_10000_columns_is_fitted_and_saved(tmp_path):
     path, values = wide(tmp_path / "wide.csv", 10_000)
     out = tmp_path / "wide.model"

@@ -43,6 +43,7 @@ from urllib.parse import quote
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import parse_address, redact, redact_exception, register, shown_address
 from discriminant.table.cells import CellKind, Frame, columns_from_arrow
+from discriminant.table.files.arrow_input import arrow_input
 from discriminant.table.labels import closest_name
 from discriminant.table.sql_dialect import SqlDialect
 
@@ -394,21 +395,22 @@ class CopyBatch(Batch):
             name: pa.int64() if name in self.integers else type_of[kind]
             for name, kind in self.kinds.items()
         }
-        return csv.read_csv(
-            io.BytesIO(self.rows),
-            read_options=csv.ReadOptions(
-                column_names=list(types), block_size=2 * len(self.rows) + 1, use_threads=False
-            ),
-            parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            convert_options=csv.ConvertOptions(
-                column_types=types,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                true_values=["t"],
-                false_values=["f"],
-            ),
-        )
+        with arrow_input(io.BytesIO(self.rows)) as open_input:
+            return csv.read_csv(
+                open_input(),
+                read_options=csv.ReadOptions(
+                    column_names=list(types), block_size=2 * len(self.rows) + 1, use_threads=False
+                ),
+                parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+                convert_options=csv.ConvertOptions(
+                    column_types=types,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    true_values=["t"],
+                    false_values=["f"],
+                ),
+            )
 
 
 BatchStream: TypeAlias = Generator[Batch, None, None]

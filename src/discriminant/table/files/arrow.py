@@ -19,6 +19,7 @@ import numpy as np
 
 from discriminant.errors import FileError
 from discriminant.table.cells import Frame, check_duplicate_names, columns_from_arrow
+from discriminant.table.files.arrow_input import arrow_input
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
@@ -86,7 +87,8 @@ def _read_json(format: FileFormat, max_bytes: int) -> Any:
 
     with format.open_text(max_bytes=max_bytes) as stream:
         try:
-            table = arrow_json.read_json(_DepthCheckedStream(stream, format.path))
+            with arrow_input(_DepthCheckedStream(stream, format.path)) as open_input:
+                table = arrow_json.read_json(open_input())
         except pa.ArrowInvalid as fault:
             raise_json_error(format, str(fault))
     check_duplicate_names(table.column_names)

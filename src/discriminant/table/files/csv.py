@@ -26,6 +26,7 @@ import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
 from discriminant.table.cells import Cells, Frame, cells_from_arrow
+from discriminant.table.files.arrow_input import arrow_input
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,
@@ -322,12 +323,13 @@ def _try_read(plan: CsvColumns, *, multiline: bool, block: int) -> Any:
     from pyarrow import csv
 
     with plan.open_text() as stream:
-        table = csv.read_csv(
-            stream,
-            read_options=csv.ReadOptions(block_size=block),
-            parse_options=plan.parse_options(multiline=multiline),
-            convert_options=plan.convert_options(),
-        )
+        with arrow_input(stream) as open_input:
+            table = csv.read_csv(
+                open_input(),
+                read_options=csv.ReadOptions(block_size=block),
+                parse_options=plan.parse_options(multiline=multiline),
+                convert_options=plan.convert_options(),
+            )
         if stream.quotes % 2:
             raise_first_error(plan)
         if stream.text_after_quote:

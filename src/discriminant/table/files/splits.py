@@ -31,6 +31,7 @@ from discriminant.table.files.arrow import (
     raise_parquet_error,
     translate_arrow_errors,
 )
+from discriminant.table.files.arrow_input import arrow_input
 from discriminant.table.files.csv import (
     CsvColumns,
     cell_of_row,
@@ -390,17 +391,22 @@ class CsvPart(_TextPart):
 
         has_header = self.span is None or self.span[0] == 0
         with plan.open_text(self.span) as stream:
-            with csv.open_csv(
-                stream,
-                read_options=csv.ReadOptions(
-                    use_threads=self.span is None,
-                    block_size=4 * MAX_LINE if self.long_lines else _BLOCK,
-                    column_names=None if has_header else list(plan.format.csv_dialect.header),
-                ),
-                parse_options=plan.parse_options(multiline=self.span is None),
-                convert_options=plan.convert_options(),
-            ) as reader:
-                yield from reader
+            with arrow_input(stream) as open_input:
+                reader = csv.open_csv(
+                    open_input(),
+                    read_options=csv.ReadOptions(
+                        use_threads=self.span is None,
+                        block_size=4 * MAX_LINE if self.long_lines else _BLOCK,
+                        column_names=None if has_header else list(plan.format.csv_dialect.header),
+                    ),
+                    parse_options=plan.parse_options(multiline=self.span is None),
+                    convert_options=plan.convert_options(),
+                )
+                try:
+                    yield from reader
+                finally:
+                    reader.close()
+                    del reader  # it holds the blocks that were read ahead
             if stream.quotes % 2:
                 self._raise_quote_error()
             if stream.text_after_quote:
@@ -498,14 +504,16 @@ def json_tables(
         if first_deep_line(piece) is not None:
             raise_json_error(format, f"nested more than {MAX_DEPTH} deep")
         try:
-            yield json.read_json(
-                io.BytesIO(piece),
-                read_options=json.ReadOptions(use_threads=False),
-                parse_options=json.ParseOptions(
-                    explicit_schema=schema,
-                    unexpected_field_behavior="infer" if schema is None else known,
-                ),
-            )
+            with arrow_input(io.BytesIO(piece)) as open_input:
+                table = json.read_json(
+                    open_input(),
+                    read_options=json.ReadOptions(use_threads=False),
+                    parse_options=json.ParseOptions(
+                        explicit_schema=schema,
+                        unexpected_field_behavior="infer" if schema is None else known,
+                    ),
+                )
+            yield table
         except pa.ArrowInvalid as fault:
             if schema is not None:  # the caller knows the schema and explains the error
                 raise

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test quick check format words docs bench bench-full bench-base bench-xmc peers soak coverage fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-xmc peers soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -23,8 +23,13 @@ demo: .venv/.installed
 		--out build/demo/wine.html --save build/demo/wine.model
 
 # Slow tests (two gigabytes, a thousand sets, every cut of every NIST set) are soaked instead.
-test: check
+test: .venv/.installed-test
+	$(MAKE) --no-print-directory --jobs 2 check loops
 	$(PYTEST) -m "not slow" --durations=25
+
+# Compile every loop once, before two test processes both do.
+loops: .venv/.installed-test
+	$(BIN)/python tools/compile_loops.py
 
 # Under two minutes: the tests of the files that differ from a commit, make quick BASE=main
 BASE ?= HEAD

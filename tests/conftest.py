@@ -22,7 +22,7 @@ _COMMON = {
     "suppress_health_check": _EASY,
     "phases": [phase for phase in Phase if phase is not Phase.explain],  # slow, and says little
 }
-settings.register_profile("same", derandomize=True, max_examples=50, **_COMMON)
+settings.register_profile("same", derandomize=True, max_examples=20, **_COMMON)
 settings.register_profile("new", max_examples=100, print_blob=True, **_COMMON)
 
 

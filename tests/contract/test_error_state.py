@@ -8,7 +8,7 @@ from sklearn.base import clone
 import discriminant
 from discriminant import LDA, QDA, Decision, Logistic
 from discriminant.errors import DiscriminantError
-from tests.shared.estimators import BASES, ESTIMATORS, WRAPPERS, X, Y, answers
+from tests.shared.estimators import BASES, ESTIMATORS, WRAPPERS, X, Y, answers, one_per_class
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -42,9 +42,17 @@ def said(model, rows):
     return found
 
 
+ALL = [*ESTIMATORS, *BASES, *WRAPPERS]
+FIRST = one_per_class(ALL)
+EACH = [
+    pytest.param(model, id=repr(model), marks=() if model in FIRST else pytest.mark.slow)
+    for model in ALL
+]
+
+
 @pytest.mark.parametrize("state", ["under", "all"])
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("model", [*ESTIMATORS, *BASES, *WRAPPERS], ids=repr)
+@pytest.mark.parametrize("model", EACH)
 def test_no_error_state_of_the_caller_changes_an_answer(model, rows, state):
     rows, y, model = ROWS[rows], answers(model), clone(model)
     if "random_state" in model.get_params(deep=False):

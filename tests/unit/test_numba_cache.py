@@ -33,7 +33,13 @@ def hits(folder: Path) -> int:
     return int(asked.stdout)
 
 
-@pytest.mark.parametrize("changed", ["extreme/model/kernels_search.py", "numba_cache.py"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "extreme/model/kernels_search.py",
+        pytest.param("numba_cache.py", marks=pytest.mark.slow),
+    ],
+)
 def test_a_loop_is_compiled_once_and_again_when_another_file_has_changed(tmp_path, changed):
     package = tmp_path / "discriminant"
     ignored = shutil.ignore_patterns("__pycache__", "assets")

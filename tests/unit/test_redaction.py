@@ -159,7 +159,7 @@ def test_no_command_prints_or_writes_a_password(command, place):
 
 
 def test_a_process_of_its_own_prints_no_password(place):
-    for address, cores in ADDRESSES[:2]:
+    for address, cores in ADDRESSES[:1]:
         command = [sys.executable, "-m", "discriminant.cli", "report", address, "--target", "y"]
         done = subprocess.run(command, capture_output=True, cwd=place, check=False, text=True)
         assert done.returncode == 2 and "***" in done.stderr

@@ -89,7 +89,14 @@ def test_a_run_that_is_killed_gives_the_same_bits_when_it_is_run_again(model, tm
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("seed", range(3), ids=["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(0, id="SIGINT", marks=pytest.mark.slow),
+        pytest.param(1, id="SIGTERM", marks=pytest.mark.slow),
+        pytest.param(2, id="SIGKILL"),
+    ],
+)
 def test_so_it_does_when_stopped_at_some_moment(seed, tmp_path):
     lay_rows(tmp_path)
     wanted, whole = run(tmp_path, "logistic-plain")

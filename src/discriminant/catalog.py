@@ -289,8 +289,8 @@ ESTIMATORS = (
 SHARED_VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
-    "TableMoments": "engines.table_moments",
-    "ClassRows": "moments.stored_rows",
+    "TableMoments": "engines.moments_with_encoding",
+    "ClassRows": "moments.class_rows",
     "ScatterFactor": "moments.qr_factor",
     "Slope": "moments.loss:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",

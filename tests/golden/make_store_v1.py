@@ -19,7 +19,7 @@ import pandas as pd
 
 import discriminant as dd
 from discriminant.engines.dispatch import read_moments
-from discriminant.engines.table_moments import TableMoments
+from discriminant.engines.moments_with_encoding import TableMoments
 from discriminant.store.kinds import KINDS
 
 warnings.simplefilter("ignore")

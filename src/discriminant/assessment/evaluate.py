@@ -50,7 +50,7 @@ from discriminant.table.labels import (
     other_spellings,
     union_labels,
 )
-from discriminant.table.partitioned import PartialSum, PartitionedSource, TablePart
+from discriminant.table.partitioned_source import PartialSum, PartitionedSource, TablePart
 
 Unseen = Literal["error", "count"]
 

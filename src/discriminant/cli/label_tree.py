@@ -17,7 +17,7 @@ from discriminant.cli.options import is_passed, one_or_all, parse_costs, reject_
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs, open_study, output_stem, with_decision
 from discriminant.errors import CommandError
-from discriminant.extreme.files import (
+from discriminant.extreme.file_predictions import (
     FileAssessment,
     assess_file,
     check_same_width,

@@ -15,7 +15,7 @@ from discriminant.cli.options import one_or_all, reading_arguments
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs
 from discriminant.engines.dispatch import read_moments
-from discriminant.engines.table_moments import TableMoments, align_encodings
+from discriminant.engines.moments_with_encoding import TableMoments, align_encodings
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.format import count_with_noun, number

@@ -41,7 +41,7 @@ from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS
 from discriminant.table.load import read_frame
-from discriminant.table.partitioned import with_read_options
+from discriminant.table.partitioned_source import with_read_options
 
 _LOG_ROWS = 1_000_000  # rows between two lines of progress
 

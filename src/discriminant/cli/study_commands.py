@@ -18,7 +18,7 @@ from discriminant.cli.options import (
     split_names,
 )
 from discriminant.cli.session import DONE, NOT_CONVERGED, Session, track_output
-from discriminant.engines.table_moments import TableMoments, without_encoding
+from discriminant.engines.moments_with_encoding import TableMoments, without_encoding
 from discriminant.errors import CommandError, StudyError
 from discriminant.estimators.meta.decision import Decision
 from discriminant.estimators.meta.encoded import Encoded

@@ -68,7 +68,7 @@ from discriminant.table.encoding import Encoding, UnknownLevel
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.checkpoint_folder import check_same, create_folder, open_header
 from discriminant.table.files.formats import FileIdentity
-from discriminant.table.partitioned import (
+from discriminant.table.partitioned_source import (
     Additive,
     PartialSum,
     PartitionedSource,

@@ -23,7 +23,7 @@ from discriminant.engines.summation import tree_sum, unique_names
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
 from discriminant.table.cells import Cells, Frame, to_frame
-from discriminant.table.partitioned import Additive, TablePart, Work
+from discriminant.table.partitioned_source import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)
 _BATCH = 1 << 16  # rows of a frame

@@ -44,7 +44,7 @@ from discriminant.errors import (
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor, ColumnMagnitudesReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows, RowsReading
+from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Schema, is_sparse
 from discriminant.table.cells import Frame
@@ -52,7 +52,7 @@ from discriminant.table.column_types import ReadOptions, long_integers_as_catego
 from discriminant.table.encoding import UnknownLevel
 from discriminant.table.load import dropped_rows_note, is_path, open_source
 from discriminant.table.memory import Table, as_table
-from discriminant.table.partitioned import (
+from discriminant.table.partitioned_source import (
     PartitionedSource,
     ReadPlan,
     SystematicSource,
@@ -168,7 +168,7 @@ def _source_moments(
     source: Any, y: Any, detail: Detail, **options: Any
 ) -> ClassMoments | ClassRows:
     """Return the moments of a source whose labels are in a column."""
-    from discriminant.engines.table_moments import TableMoments
+    from discriminant.engines.moments_with_encoding import TableMoments
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")

@@ -27,7 +27,7 @@ from discriminant.table.encoding import Encoding
 from discriminant.table.files.dataset import Dataset, list_files, open_dataset
 from discriminant.table.files.formats import FileIdentity
 from discriminant.table.files.splits import FilePart, SplitError
-from discriminant.table.partitioned import Additive, Work
+from discriminant.table.partitioned_source import Additive, Work
 
 A = TypeVar("A", bound=Additive)
 Progress = Callable[[int, int | None], None]

@@ -24,7 +24,7 @@ from discriminant.table.basis import ExpandedFeatures
 from discriminant.table.blocks import Floats, Schema
 from discriminant.table.encoding import UnknownLevel
 from discriminant.table.memory import Table
-from discriminant.table.partitioned import Expand, PartitionedSource, ReadPlan, Reweight
+from discriminant.table.partitioned_source import Expand, PartitionedSource, ReadPlan, Reweight
 
 S = TypeVar("S", bound=Summary)
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 from discriminant.engines.summation import tree_sum, unique_names
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Frame, columns_from_arrow
-from discriminant.table.partitioned import Additive, Work
+from discriminant.table.partitioned_source import Additive, Work
 
 A = TypeVar("A", bound=Additive)
 _GROUP = 64  # partitions per group; a power of two, as in the tree of `tree_sum`

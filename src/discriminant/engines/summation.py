@@ -23,7 +23,7 @@ from discriminant.errors import (
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import UnknownLevel
-from discriminant.table.partitioned import Additive, PartialSum, ReadPlan, TablePart
+from discriminant.table.partitioned_source import Additive, PartialSum, ReadPlan, TablePart
 
 S = TypeVar("S", bound=Summary)
 A = TypeVar("A", bound=Additive)

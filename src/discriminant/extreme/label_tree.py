@@ -53,7 +53,6 @@ from discriminant.extreme.model.fitted_tree import (
     forest_statistics,
     invalid_model,
 )
-from discriminant.extreme.model.layer_store import HEADER_FILE
 from discriminant.extreme.model.partition import (
     balanced_partition,
     hierarchy_partition,
@@ -72,6 +71,7 @@ from discriminant.extreme.model.train import (
     estimate_tree,
     train_tree,
 )
+from discriminant.extreme.model.training_checkpoint import HEADER_FILE
 from discriminant.extreme.summary import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels, Schema, numbered_names
@@ -718,7 +718,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         columns : tuple of str
             Columns written.
         """
-        from discriminant.extreme.files import write_predictions
+        from discriminant.extreme.file_predictions import write_predictions
 
         report = progress or (lambda done, total: None)
         return write_predictions(self, source, out, k=k, safe=safe, progress=report)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.inference.summary import format_bytes
-from discriminant.extreme.files import FileAssessment
+from discriminant.extreme.file_predictions import FileAssessment
 from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.summary import ForestSummary, level_rows
 from discriminant.redaction import redact_facts

@@ -43,7 +43,7 @@ from discriminant.redaction import masked, register, split_table
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
-from discriminant.table.partitioned import PartitionedSource
+from discriminant.table.partitioned_source import PartitionedSource
 
 # `thousands` is not listed: it applies to any text
 _CSV_OPTIONS = ("encoding", "delimiter", "decimal")

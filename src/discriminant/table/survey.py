@@ -36,7 +36,7 @@ from discriminant.table.column_profile import (
 from discriminant.table.column_types import ReadOptions, encoding_from_profiles
 from discriminant.table.labels import union_labels
 from discriminant.table.load import check_classes
-from discriminant.table.partitioned import PartialSum, PartitionedSource, ReadPlan, TablePart
+from discriminant.table.partitioned_source import PartialSum, PartitionedSource, ReadPlan, TablePart
 
 _MAX_LEVELS = 100_000  # largest number of levels of a column that are counted
 _EXACT = 2.0**53  # float64 does not represent every larger integer

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from discriminant.engines.summation import tree_sum
 from discriminant.table.cells import Frame, to_frame
-from discriminant.table.partitioned import Additive, Work
+from discriminant.table.partitioned_source import Additive, Work
 
 A = TypeVar("A", bound=Additive)
 

@@ -20,7 +20,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import discriminant as dd
 from discriminant.cli import run as command_line
-from discriminant.study.writers import safe_cell
+from discriminant.study.prediction_writers import safe_cell
 from tests.shared.paths import SHARED
 
 

@@ -17,7 +17,6 @@ from scipy import optimize, sparse
 
 from discriminant.errors import CheckpointError
 from discriminant.extreme.model.fitted_tree import LabelPartition, Layer, Tree
-from discriminant.extreme.model.layer_store import ChunkPart, DiskStore
 from discriminant.extreme.model.partition import (
     balanced_partition,
     label_means,
@@ -30,6 +29,7 @@ from discriminant.extreme.model.train import (
     estimate_tree,
     train_tree,
 )
+from discriminant.extreme.model.training_checkpoint import ChunkPart, DiskStore
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 

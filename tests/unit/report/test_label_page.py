@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.extreme.files import assess_file
+from discriminant.extreme.file_predictions import assess_file
 from discriminant.extreme.report import label_page_facts, labels_to_markdown, render_labels
 from tests.unit.report.looks import beyond_paper, overflow, smallest_text
 from tests.unit.report.samples import CORPUS

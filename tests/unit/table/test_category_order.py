@@ -19,7 +19,7 @@ import pytest
 import discriminant as dd
 from discriminant import LDA, Encoded
 from discriminant.engines.dispatch import read_moments
-from discriminant.engines.table_moments import TableMoments
+from discriminant.engines.moments_with_encoding import TableMoments
 from discriminant.errors import CategoryError
 from discriminant.table.encoding import Encoding, merge_encodings
 

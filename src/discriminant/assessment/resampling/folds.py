@@ -49,7 +49,7 @@ from discriminant.table.hash_folds import (
     has_repeated_rows,
 )
 from discriminant.table.memory import Table
-from discriminant.table.partitioned import DropFold, Recode, SystematicSource
+from discriminant.table.partitioned_source import DropFold, Recode, SystematicSource
 from discriminant.table.survey import LevelsWork
 
 FoldNumbers = npt.NDArray[np.intp]  # (N,) fold of each row, 0 to F - 1

@@ -41,7 +41,7 @@ from discriminant.redaction import masked, register, split_table
 from discriminant.table.cells import CellKind, Cells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
-from discriminant.table.partitioned import Additive, Work
+from discriminant.table.partitioned_source import Additive, Work
 from discriminant.table.sql_dialect import SQL_DIALECTS, SqlDialect
 
 A = TypeVar("A", bound=Additive)

@@ -42,7 +42,7 @@ from discriminant.table.column_profile import MIN_COUNTED_ROWS
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Column, UnknownLevel
 from discriminant.table.labels import encode_labels
-from discriminant.table.partitioned import Additive, PartialSum, ReadPlan, Work
+from discriminant.table.partitioned_source import Additive, PartialSum, ReadPlan, Work
 from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect
 from discriminant.table.survey import ColumnSurvey, Survey, SurveyWork
 

@@ -58,7 +58,7 @@ from discriminant.models.gaussian.wide import (
 )
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 

@@ -19,7 +19,7 @@ from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_f
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.class_rows import ClassRows
 
 _SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
 

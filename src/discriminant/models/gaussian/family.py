@@ -51,7 +51,7 @@ from discriminant.models.gaussian.covariance import (
 )
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
 
 

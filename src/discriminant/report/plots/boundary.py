@@ -23,7 +23,7 @@ import numpy.typing as npt
 from discriminant.assessment.scorers import check_classifier, decisions_of
 from discriminant.decision.actions import OUTLIER, REJECT, Verdict
 from discriminant.errors import OptionError, PlotError, ShapeError, merge_warnings
-from discriminant.report.plots.canvas import (
+from discriminant.report.plots.matplotlib_axes import (
     Canvas,
     Plane,
     action_words,

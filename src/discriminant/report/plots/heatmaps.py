@@ -17,7 +17,7 @@ from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import OptionError, PlotError
 from discriminant.moments.confusion import Tally
-from discriminant.report.plots.canvas import Canvas, action_words, check_matplotlib
+from discriminant.report.plots.matplotlib_axes import Canvas, action_words, check_matplotlib
 from discriminant.table.blocks import Floats
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from discriminant.report.plots.boundary import (
     regions_of,
     sample_rows,
 )
-from discriminant.report.plots.canvas import LINES, Canvas, Plane, check_matplotlib
+from discriminant.report.plots.matplotlib_axes import LINES, Canvas, Plane, check_matplotlib
 from discriminant.table.blocks import Codes, Floats, Labels
 
 if TYPE_CHECKING:

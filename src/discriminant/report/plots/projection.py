@@ -16,7 +16,7 @@ import numpy as np
 
 from discriminant.errors import OptionError, PlotError
 from discriminant.report.plots.boundary import draw_rows, known_labels
-from discriminant.report.plots.canvas import LINES, Canvas, check_matplotlib
+from discriminant.report.plots.matplotlib_axes import LINES, Canvas, check_matplotlib
 from discriminant.table.blocks import Codes, Floats, Labels
 
 if TYPE_CHECKING:

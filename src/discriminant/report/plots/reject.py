@@ -26,7 +26,13 @@ from discriminant.report.plots.boundary import (
     known_labels,
     sample_rows,
 )
-from discriminant.report.plots.canvas import LINES, Canvas, Plane, check_matplotlib, model_words
+from discriminant.report.plots.matplotlib_axes import (
+    LINES,
+    Canvas,
+    Plane,
+    check_matplotlib,
+    model_words,
+)
 from discriminant.table.blocks import Codes, Floats
 
 if TYPE_CHECKING:

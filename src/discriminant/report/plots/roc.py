@@ -26,7 +26,7 @@ from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.ranking.roc import Roc, roc
 from discriminant.errors import LabelError, OptionError, ScoreError
 from discriminant.moments.ranking import Ranking
-from discriminant.report.plots.canvas import LINES, Canvas, check_matplotlib
+from discriminant.report.plots.matplotlib_axes import LINES, Canvas, check_matplotlib
 from discriminant.table.blocks import Floats
 from discriminant.table.labels import encode_labels
 

@@ -1,7 +1,7 @@
 """Checkpoint folders: intermediate results from which interrupted work resumes.
 
 Checkpoints of sums over rows (`engines.checkpoint`) and of label trees
-(`extreme.model.layer_store`) use these elements; only those of label trees are locked:
+(`extreme.model.training_checkpoint`) use these elements; only those of label trees are locked:
 
     header    a record that describes the run: versions, and digests of its inputs. A folder with
               the header of another run is rejected, since the results of both cannot be combined

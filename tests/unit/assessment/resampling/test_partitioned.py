@@ -581,14 +581,16 @@ except MissingCellError as fault:
 
 def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
     """If the text has more rows than were answered, or fewer, nothing is written."""
-    from discriminant.study import writers
+    from discriminant.study import prediction_writers
 
     frame = table(50)
     model = dd.Encoded(dd.LDA()).fit(frame[NAMES], frame["kind"])
     frame[NAMES].to_csv(tmp_path / "rows.csv", index=False)
     rows = list(csv.reader(frame[NAMES].to_csv(index=False).splitlines()))[1:]
     for other in (rows[:-1], [*rows, rows[0]]):
-        monkeypatch.setattr(writers, "_csv_rows", lambda formats, other=other: (r for r in other))
+        monkeypatch.setattr(
+            prediction_writers, "_csv_rows", lambda formats, other=other: (r for r in other)
+        )
         with pytest.raises(FileError, match="a different number of rows"):
             predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv")
         assert not (tmp_path / "said.csv").exists()

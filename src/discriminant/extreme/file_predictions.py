@@ -37,7 +37,7 @@ from discriminant.extreme.model.propensity import inverse_propensity
 from discriminant.extreme.ranking_measures import FrequencyBin, TopK
 from discriminant.report.format import count_range, percent, whole
 from discriminant.study.data_source import label_columns, reject_table
-from discriminant.study.writers import ArrowWriter, safe_cell
+from discriminant.study.prediction_writers import ArrowWriter, safe_cell
 from discriminant.table.files.atomic import atomic_write
 from discriminant.table.files.svmlight import (
     FirstFeature,

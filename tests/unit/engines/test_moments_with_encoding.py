@@ -10,7 +10,7 @@ import pytest
 import discriminant as dd
 from discriminant.cli import run as command_line
 from discriminant.engines.dispatch import read_moments
-from discriminant.engines.table_moments import TableMoments
+from discriminant.engines.moments_with_encoding import TableMoments
 from discriminant.errors import SitesError
 from discriminant.moments.class_moments import DETAILS
 from discriminant.table.load import open_source

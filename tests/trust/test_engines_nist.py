@@ -15,7 +15,7 @@ def frame_of(name):
     return pd.DataFrame({"x": X[:, 0], "y": [f"treatment {code}" for code in y]})
 
 
-@pytest.mark.parametrize("parts", [1, 3, 64])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 3, 64])
 @pytest.mark.parametrize("name", [name for name in SETS if name not in LARGE])
 def test_every_engine_has_the_digits_that_the_rows_allow(engine, name, parts, tmp_path):
     moments = engine.rows(frame_of(name), parts, tmp_path, target="y").moments

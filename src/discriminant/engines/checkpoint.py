@@ -64,7 +64,7 @@ from discriminant.errors import (
 )
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.column_types import ReadOptions
-from discriminant.table.encoding import Encoding, UnknownLevel
+from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.checkpoint_folder import check_same, create_folder, open_header
 from discriminant.table.files.formats import FileIdentity
@@ -179,8 +179,8 @@ class Journal:
     def _finish(self, name: str, result: Any) -> Any:
         """Return a finished sum, after storing it. An error is not stored."""
         error = getattr(result, "error", None)
-        if isinstance(error, UnknownLevel):
-            result, error = StoredUnknownLevel(error.column, error.level), None
+        if isinstance(error, LevelNotInPlan):
+            result, error = StoredLevelNotInPlan(error.column, error.level), None
         if error is None:
             self._store(f"{name}.sum", result)
             with suppress(FileNotFoundError):
@@ -209,7 +209,7 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredUnknownLevel:
+class StoredLevelNotInPlan:
     """Result of a sum whose rows contained a level that the plan lacks."""
 
     column: str
@@ -217,8 +217,8 @@ class StoredUnknownLevel:
 
 
 def _restore(stored: Any) -> Any:
-    if isinstance(stored, StoredUnknownLevel):
-        return PartialSum(None, 0, UnknownLevel(stored.column, stored.level))
+    if isinstance(stored, StoredLevelNotInPlan):
+        return PartialSum(None, 0, LevelNotInPlan(stored.column, stored.level))
     return stored
 
 

@@ -49,7 +49,7 @@ from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Schema, is_sparse
 from discriminant.table.cells import Frame
 from discriminant.table.column_types import ReadOptions, long_integers_as_categories
-from discriminant.table.encoding import UnknownLevel
+from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.load import dropped_rows_note, is_path, open_source
 from discriminant.table.memory import Table, as_table
 from discriminant.table.partitioned_source import (
@@ -491,7 +491,7 @@ def _plan_and_read(
                 plan = replace(planned.plan, encoding=encoding)
                 table = _read(source, sample, plan, notes=planned.notes, detail=detail)
                 return _check_classes(table, min_classes)
-        except UnknownLevel as new:
+        except LevelNotInPlan as new:
             if survey is not None:  # all rows have already been surveyed
                 raise SourceChangedError.of_class(source.name, new.column, new.level) from None
             columns = columns_to_resurvey(sample, options)

@@ -22,7 +22,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.basis import ExpandedFeatures
 from discriminant.table.blocks import Floats, Schema
-from discriminant.table.encoding import UnknownLevel
+from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.memory import Table
 from discriminant.table.partitioned_source import Expand, PartitionedSource, ReadPlan, Reweight
 
@@ -83,7 +83,7 @@ class PartitionedTable:
         name = self.source.name
         try:
             result = self.source.map_reduce(ReadingTask(self.plan, reading)).check()
-        except UnknownLevel as new:
+        except LevelNotInPlan as new:
             raise SourceChangedError.of_class(name, new.column, new.level) from None
         if result.rows != self.rows_read:
             raise SourceChangedError.of_rows(name, self.rows_read, result.rows)

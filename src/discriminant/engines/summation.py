@@ -22,7 +22,7 @@ from discriminant.errors import (
 )
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.cells import Frame
-from discriminant.table.encoding import UnknownLevel
+from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.partitioned_source import Additive, PartialSum, ReadPlan, TablePart
 
 S = TypeVar("S", bound=Summary)
@@ -62,7 +62,7 @@ class ReadingTask(Generic[S]):
                         summary = self._read(numbered, column_wise)
                     if summary is not None:
                         tree_push(sums, summary)
-        except (DiscriminantError, UnknownLevel) as error:
+        except (DiscriminantError, LevelNotInPlan) as error:
             return PartialSum.from_error(error, part, rows)
         return PartialSum(tree_total(sums) if sums else None, rows)
 

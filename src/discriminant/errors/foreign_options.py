@@ -1,6 +1,6 @@
 """Option names of other libraries, and the equivalent options of this package.
 
-Hints for the options of estimators are in `estimators.translation`. The option names listed here
+Hints for the options of estimators are in `estimators.sklearn_option_hints`. The option names listed here
 are those of scikit-learn, SciPy, pandas and R; they apply to every function that has the equivalent
 option. No option is translated silently, because scales and defaults differ.
 """

@@ -41,7 +41,7 @@ from discriminant.table.column_profile import (
     ParsedTextProfile,
     observed_levels,
 )
-from discriminant.table.encoding import Column, Encoding, sorted_levels
+from discriminant.table.encoding import Column, Encoding, levels_in_declared_order
 from discriminant.table.files.csv_dialect import (
     MAYBE_MISSING,
     MISSING_TEXTS as MISSING_TEXTS,
@@ -410,7 +410,7 @@ def _category(profile: ColumnProfile, options: ReadOptions, requested: bool) -> 
     name = profile.name
     rows = {level: int(n) for level, n in zip(profile.levels, profile.counts, strict=True) if n}
     order = profile.levels if profile.declared else ()
-    levels, known = sorted_levels(rows, order), sum(rows.values())
+    levels, known = levels_in_declared_order(rows, order), sum(rows.values())
     if len(levels) == 1 and not requested:
         return Column(name, "constant", levels, note=f"'{levels[0]}' in every row", order=order)
     if len(levels) == known and not requested and not profile.capped:

@@ -76,7 +76,7 @@ _UNKNOWN = -2  # code of an unseen level; -1 means missing
 _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
 
 
-class UnknownLevel(Exception):  # noqa: N818 -- not an error: the caller makes a wider plan
+class LevelNotInPlan(Exception):  # noqa: N818 -- not an error: the caller makes a wider plan
     """Rows of a fit have a class or a level that the encoding or plan does not contain."""
 
     def __init__(self, column: str, level: Any) -> None:
@@ -124,12 +124,12 @@ class Column:
         return tuple(level for level in self.levels if level != self.reference)
 
 
-def sorted_levels(levels: Collection[str], order: Sequence[str]) -> tuple[str, ...]:
+def levels_in_declared_order(levels: Collection[str], order: Sequence[str]) -> tuple[str, ...]:
     """Return the levels that occur, in the declared order, or alphabetically if there is none.
 
     Levels without rows are left out, as R's lm and glm do.
 
-    >>> sorted_levels({"mid", "low"}, ["low", "mid", "high"]), sorted_levels({"mid", "high"}, [])
+    >>> levels_in_declared_order({"mid", "low"}, ["low", "mid", "high"]), levels_in_declared_order({"mid", "high"}, [])
     (('low', 'mid'), ('high', 'mid'))
     """
     return tuple(level for level in order if level in levels) if order else tuple(sorted(levels))
@@ -204,7 +204,7 @@ class Encoding:
         source : Frame or data frame
             Rows that have all used columns.
         fitting : bool, default=False
-            Whether these are the rows of a fit. If so, an unknown level raises `UnknownLevel`.
+            Whether these are the rows of a fit. If so, an unknown level raises `LevelNotInPlan`.
         check_finite : bool, default=True
             Whether to search for missing and infinite numbers. False is for callers that detect
             them later, in sums that are not finite.
@@ -387,7 +387,7 @@ class _RowEncoder:
     def _handle_unseen(self, column: Column, cells: Cells, unseen: npt.NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(unseen)
         if len(rows) and self.fitting:
-            raise UnknownLevel(column.name, cells.levels[cells.values[rows[0]]])
+            raise LevelNotInPlan(column.name, cells.levels[cells.values[rows[0]]])
         if len(rows) and self.unseen == "error":
             row = int(rows[0])
             raise CategoryError.unseen(
@@ -493,7 +493,7 @@ def _merge_columns(ours: Column, theirs: Column) -> Column:
         return _merge_missing(ours, theirs)
     if theirs.kind == "category" and ours.reference != theirs.reference:
         raise SitesError.of_reference(name, ours.reference, theirs.reference)
-    levels = sorted_levels({*ours.levels, *theirs.levels}, ours.order)
+    levels = levels_in_declared_order({*ours.levels, *theirs.levels}, ours.order)
     merged = replace(ours, levels=levels)
     features = tuple(f"{name}={level}" for level in merged.indicator_levels)
     indicator = ours.features[-1:] if ours.indicator else ()

@@ -109,15 +109,15 @@ def has_repeated_rows(block: Block) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ObservedFolds:
+class FoldLookup:
     """Folds of the rows of a table, looked up by a hash of each row."""
 
     keys: Hashes  # (n,)
     folds: Places  # (n,)
 
-    def __add__(self, other: ObservedFolds) -> ObservedFolds:
+    def __add__(self, other: FoldLookup) -> FoldLookup:
         """Return the folds of the rows of both."""
-        return ObservedFolds(
+        return FoldLookup(
             np.concatenate([self.keys, other.keys]), np.concatenate([self.folds, other.folds])
         )
 
@@ -138,7 +138,7 @@ class ObservedFolds:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedFoldsReading:
+class FoldLookupReading:
     """Record the folds that the rows of a small table were assigned to."""
 
     @property
@@ -146,10 +146,10 @@ class ObservedFoldsReading:
         """Number of values that are stored for each row: its hash and its fold."""
         return 2
 
-    def read(self, block: Block) -> ObservedFolds:
+    def read(self, block: Block) -> FoldLookup:
         """Return the folds of the rows of one block."""
         assert block.fold is not None
-        return ObservedFolds(_row_keys(block), block.fold)
+        return FoldLookup(_row_keys(block), block.fold)
 
 
 def _row_keys(block: Block) -> Hashes:

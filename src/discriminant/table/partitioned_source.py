@@ -6,7 +6,7 @@ does not matter which worker runs it, in what order, or whether a part is repeat
 was lost.
 
 A `ReadPlan` turns the cells of a part into a `Block`. It is fixed before rows are read, so that
-every worker does the same. A class or level that is not in the plan raises `UnknownLevel`; the
+every worker does the same. A class or level that is not in the plan raises `LevelNotInPlan`; the
 caller then makes a plan that includes it and reads again.
 
 A plan may have transforms, which are applied to each block one after the other:
@@ -32,7 +32,7 @@ import numpy as np
 from discriminant.errors import DiscriminantError
 from discriminant.table.blocks import Block, Codes, Floats, Labels, check_weight, dense
 from discriminant.table.cells import Cells, Frame, encode_label_cells
-from discriminant.table.encoding import Encoding, UnknownLevel
+from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.hash_folds import ColumnFolds
 from discriminant.table.labels import compact_codes
 from discriminant.table.memory import ColumnarFeatures
@@ -263,7 +263,7 @@ class ReadPlan:
         known = np.searchsorted(self.labels, labels)
         known[known == len(self.labels)] = 0
         for label in labels[self.labels[known] != labels][:1].tolist():
-            raise UnknownLevel(self.target, label)
+            raise LevelNotInPlan(self.target, label)
         return compact_codes(known, len(self.labels))[codes]
 
 

@@ -87,7 +87,7 @@ class ParsedTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class UnparsedTexts:
+class UnparsedReason:
     """Reason why texts that look like numbers or dates were not parsed."""
 
     kind: str  # numbers or dates
@@ -123,10 +123,10 @@ def parse_texts(texts: Collection[str], *, thousands: str | None = None) -> Pars
     return _parse_dates(texts) or _parse_numbers(texts, thousands)
 
 
-def grouped_format(thousands: str, decimal: str) -> str:
+def number_format(thousands: str, decimal: str) -> str:
     """Return the format of numbers with these signs, in the notation of `text_parser`.
 
-    >>> grouped_format(",", "."), grouped_format(" ", ",")
+    >>> number_format(",", "."), number_format(" ", ",")
     ('1,234.5;', '1 234,5;')
     """
     styles = [name for name, (group, _) in _STYLES.items() if thousands in group]
@@ -157,7 +157,7 @@ def text_parser(format: str) -> Callable[[str], float | None]:
     return lambda text: _parse_number(text, style, unit)
 
 
-def explain_unparsed(counts: Mapping[str, int]) -> UnparsedTexts | None:
+def explain_unparsed(counts: Mapping[str, int]) -> UnparsedReason | None:
     """Explain why texts were not parsed although most look like numbers or dates.
 
     Parameters
@@ -167,7 +167,7 @@ def explain_unparsed(counts: Mapping[str, int]) -> UnparsedTexts | None:
 
     Returns
     -------
-    UnparsedTexts or None
+    UnparsedReason or None
         None if the texts do not look like numbers or dates.
     """
     examined = dict(list(counts.items())[:_MAX_TEXTS])
@@ -178,7 +178,7 @@ def explain_unparsed(counts: Mapping[str, int]) -> UnparsedTexts | None:
         frequent = sum(examined[text] for text in like) >= _MIN_SHARE * rows
         if marked and frequent and (kind == "dates" or _may_be_measured(like)):
             odd = next((text for text in counts if not pattern.fullmatch(text.strip())), None)
-            return UnparsedTexts(kind, marked[0], _reason(kind, like, odd))
+            return UnparsedReason(kind, marked[0], _reason(kind, like, odd))
     return None
 
 

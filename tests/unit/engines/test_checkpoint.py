@@ -64,8 +64,15 @@ def stopped(folder, model, after, by):
     return process.returncode
 
 
-@pytest.mark.parametrize("model", ["moments", "logistic"])
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("model", "by"),
+    [
+        ("moments", signal.SIGTERM),
+        ("logistic", signal.SIGINT),
+        pytest.param("moments", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("logistic", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_that_is_told_to_stop_loses_nothing(model, by, tmp_path):
     lay_rows(tmp_path)
     wanted, whole = run(tmp_path, f"{model}-plain")

@@ -476,6 +476,7 @@ def test_every_mark_stands_out_from_the_paper_three_to_one(style):
     assert len(ratio) == 8 and min(ratio) >= 3.0
 
 
+@pytest.mark.slow  # building the site runs every script too
 @pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
 @pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
 def test_every_script_of_the_gallery_runs_and_draws(script, monkeypatch):

@@ -190,7 +190,7 @@ def average_auc(rows: RankedRows, *, versus: str, average: str) -> Influences:
     """Return the average AUC of K classes: each class against the rest, or all pairs of classes."""
     if average == "micro":
         return _micro(rows)
-    influence, class_weight = np.zeros(len(rows.codes)), class_weights(rows)
+    influence, class_weight = np.zeros(len(rows.codes)), class_weight_sums(rows)
     parts, factors = {}, []
     terms = list(
         _rest_terms(rows, class_weight) if versus == "rest" else _pair_terms(rows, class_weight)
@@ -213,7 +213,7 @@ def average_auc(rows: RankedRows, *, versus: str, average: str) -> Influences:
 def variance(rows: RankedRows, influences: Influences) -> float:
     """Return the variance of an AUC, or of a difference of AUCs, from the rows' influences."""
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-    class_weight = class_weights(rows)
+    class_weight = class_weight_sums(rows)
     for k in np.flatnonzero(class_weight <= 1.0):
         raise ScoreError.too_few(rows.labels[k], float(class_weight[k]))
     K = len(class_weight)
@@ -223,7 +223,7 @@ def variance(rows: RankedRows, influences: Influences) -> float:
     return float(factor @ np.bincount(rows.codes, squares, minlength=K))
 
 
-def class_weights(rows: RankedRows) -> Floats:
+def class_weight_sums(rows: RankedRows) -> Floats:
     """Return the total weight of the rows of each class, (K,); raise if a class has no rows."""
     weight = np.bincount(rows.codes, rows.weight, minlength=len(rows.labels)).astype(np.float64)
     for k in np.flatnonzero(weight == 0):
@@ -253,7 +253,7 @@ def _micro(rows: RankedRows) -> Influences:
 
     The variance takes into account that the K scores of a row are dependent.
     """
-    class_weights(rows)
+    class_weight_sums(rows)
     K = len(rows.labels)
     own = (rows.codes[:, None] == np.arange(K)).ravel()
     weight = None if rows.weight is None else np.repeat(rows.weight, K)

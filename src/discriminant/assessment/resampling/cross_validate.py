@@ -34,7 +34,7 @@ from discriminant.assessment.resampling.held_out import (
     can_add_moments,
     check_supports_partitions,
     fold_model,
-    needed_detail,
+    needed_moments_detail,
     score_model,
 )
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
@@ -139,7 +139,7 @@ def cross_validate(
         reject_separate_labels(y, sample_weight)
         check_supports_partitions(estimator, X)
         with merge_warnings():
-            detail = needed_detail(estimator)
+            detail = needed_moments_detail(estimator)
             partitions = PartitionedFolds.of(X, folds, groups=groups, seed=seed, detail=detail)
             scores = score_model(partitions, fold_model(estimator)())
         assert scores.sums is not None

@@ -44,7 +44,7 @@ from discriminant.moments.summary_base import FoldSumsReading
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema, dense, is_sparse
 from discriminant.table.hash_folds import (
     ColumnFolds,
-    ObservedFoldsReading,
+    FoldLookupReading,
     RowHashFolds,
     has_repeated_rows,
 )
@@ -521,7 +521,7 @@ def _sample_folds(rows: PartitionedTable, assign: RowHashFolds) -> Places:
     block = rows.sample.block(0, len(rows.sample))
     fold = None
     if rows.sample_is_complete and has_repeated_rows(block):
-        fold = rows.fold(ObservedFoldsReading()).match(block)
+        fold = rows.fold(FoldLookupReading()).match(block)
     if fold is None:
         fold = assign(block).fold
     assert fold is not None

@@ -559,7 +559,7 @@ def can_add_moments(estimator: Any, X: Any) -> bool:
     return bool(estimator.detail == "diagonal" or 2 * width <= rows)
 
 
-def needed_detail(estimator: Any) -> Detail:
+def needed_moments_detail(estimator: Any) -> Detail:
     """Return the detail of moments that a model needs; 'pooled' for a model that reads rows."""
     if not is_moment_based(estimator):
         return "pooled"

@@ -40,7 +40,7 @@ from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import CellKind, Cells, Frame
 from discriminant.table.column_profile import MIN_COUNTED_ROWS
 from discriminant.table.column_types import ReadOptions
-from discriminant.table.encoding import Column, UnknownLevel
+from discriminant.table.encoding import Column, LevelNotInPlan
 from discriminant.table.labels import encode_labels
 from discriminant.table.partitioned_source import Additive, PartialSum, ReadPlan, Work
 from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect
@@ -567,7 +567,7 @@ def compute_from_aggregates(query: AggregateQuery, requested: Work[A]) -> A:
     if isinstance(work, ReadingTask) and work.plan.is_unmodified:
         try:
             summary = _aggregate_reading(query, work.plan, work.reading)
-        except UnknownLevel as error:
+        except LevelNotInPlan as error:
             return cast(A, PartialSum(None, query.count_all(), error))
         if summary is not None:
             return cast(A, PartialSum(summary, query.count_all()))
@@ -690,7 +690,7 @@ class _MomentsQuery:
     def _code(self, label: Any) -> int:
         code = self.codes.get(label_key(label))
         if code is None:  # a class that appeared after the plan was made
-            raise UnknownLevel(self.target, label)
+            raise LevelNotInPlan(self.target, label)
         return code
 
 

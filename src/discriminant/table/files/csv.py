@@ -40,7 +40,7 @@ from discriminant.table.files.csv_dialect import (
 )
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
-from discriminant.table.text_values import grouped_format, text_parser
+from discriminant.table.text_values import number_format, text_parser
 
 if TYPE_CHECKING:
     from discriminant.table.column_types import ReadOptions
@@ -372,7 +372,7 @@ def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
     """
     dialect = plan.format.csv_dialect
     assert dialect.thousands is not None
-    parse = text_parser(grouped_format(dialect.thousands, dialect.decimal))
+    parse = text_parser(number_format(dialect.thousands, dialect.decimal))
     values = [np.nan if text in plan.missing else parse(text) for text in cells.levels]
     for code, value in enumerate(values):
         rows = np.flatnonzero(cells.values == code) if value is None else ()

@@ -1,8 +1,8 @@
 """Option names of other libraries, and the equivalent options of this package.
 
-Hints for the options of estimators are in `estimators.sklearn_option_hints`. The option names listed here
-are those of scikit-learn, SciPy, pandas and R; they apply to every function that has the equivalent
-option. No option is translated silently, because scales and defaults differ.
+Hints for the options of estimators are in `estimators.sklearn_option_hints`. The option names
+listed here are those of scikit-learn, SciPy, pandas and R; they apply to every function that has
+the equivalent option. No option is translated silently, because scales and defaults differ.
 """
 
 from __future__ import annotations

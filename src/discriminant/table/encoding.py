@@ -129,8 +129,10 @@ def levels_in_declared_order(levels: Collection[str], order: Sequence[str]) -> t
 
     Levels without rows are left out, as R's lm and glm do.
 
-    >>> levels_in_declared_order({"mid", "low"}, ["low", "mid", "high"]), levels_in_declared_order({"mid", "high"}, [])
-    (('low', 'mid'), ('high', 'mid'))
+    >>> levels_in_declared_order({"mid", "low"}, ["low", "mid", "high"])
+    ('low', 'mid')
+    >>> levels_in_declared_order({"mid", "high"}, [])
+    ('high', 'mid')
     """
     return tuple(level for level in order if level in levels) if order else tuple(sorted(levels))
 

@@ -27,7 +27,7 @@ _CLOSE = 1e-4  # tolerance of sums of probabilities, wide enough for float32
 
 @np.errstate(over="ignore", under="ignore")
 def log_posterior(scores: Floats) -> Floats:
-    """Return the (n, K) log posteriors of scores. Very small posteriors are exact too.
+    """Return the (n, K) log posteriors of scores. Even very small posteriors are exact.
 
     >>> log_posterior(np.array([[0.0, -800.0]]))
     array([[   0., -800.]])
@@ -203,7 +203,7 @@ def estimated_prior(
     tolerance
         Largest accepted distance from the maximum of the mean log likelihood.
     max_iter
-        Largest number of steps. If the tolerance is not reached, the function warns.
+        Largest number of steps. The function warns if the tolerance is not reached.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floa
 def validate_log_posterior(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
     """Return the (n, K) log posteriors as floats; raise unless the posteriors of each row sum to 1.
 
-    If `classes` is given, it is the required number of columns.
+    `classes`, if given, is the required number of columns.
 
     >>> validate_log_posterior([[0.0, -np.inf]])
     array([[  0., -inf]])

@@ -99,7 +99,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 
 
 def _verdict(facts: Facts, why: str) -> list[str]:
-    """Return the verdict of the report as lines, without what the reason `why` already states."""
+    """Return the verdict of the report as lines, without sentences that repeat the reason `why`."""
     lines = verdict(facts)
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:

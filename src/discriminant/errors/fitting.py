@@ -148,8 +148,8 @@ class RepeatedColumnsWarning(DiscriminantWarning):
         )
         return cls(
             f"{len(pairs)} pair(s) of columns of the code (counted from 0) define the same "
-            f"classifier: {shown}. Their errors coincide, so the second corrects nothing: keep one "
-            "of each pair."
+            f"classifier: {shown}. Two such classifiers make the same errors, so the second "
+            "corrects nothing: keep one of each pair."
         )
 
 
@@ -158,8 +158,8 @@ class CouplingWarning(DiscriminantWarning):
 
     of = template("rows, of_rows, steps, change")(
         "The coupled probabilities of {rows} of {of_rows} rows still change by {change:.1e} "
-        "after {steps} steps, so further digits are not reliable. Classes by `predict` do not "
-        "depend on them."
+        "after {steps} steps, so further digits are not reliable. The classes that `predict` "
+        "returns do not depend on these probabilities."
     )
 
 
@@ -168,8 +168,8 @@ class ShrinkageChosenWarning(DiscriminantWarning):
 
     of = template("what, rank, features, amount")(
         "{what} has rank {rank} for {features} features, so it has no inverse: there are too few "
-        "rows, or columns depend on others. It was shrunk by {amount:.3g} towards its diagonal "
-        "(OAS). Pass shrinkage= to choose the amount, or keep fewer features."
+        "rows, or columns depend on others. The covariance was shrunk by {amount:.3g} towards "
+        "its diagonal (OAS). Pass shrinkage= to choose the amount, or keep fewer features."
     )
 
 
@@ -197,8 +197,8 @@ class MaskedClassWarning(DiscriminantWarning):
 
     of_classes = template("labels")(
         "Class(es) {labels:names} are masked on the training rows: no row is predicted as one of "
-        "them (masked_everywhere_ says whether any point is). Use LDA, or a quadratic basis "
-        "(degree=2)."
+        "them (masked_everywhere_ lists classes that are predicted at no point of the feature "
+        "space). Use LDA, or a quadratic basis (degree=2)."
     )
 
 
@@ -232,7 +232,7 @@ class NotConvergedWarning(DiscriminantWarning):
     of_average = template("wrong, rows")(
         "The average of the perceptron's weights has not converged: it misclassifies {wrong} of "
         '{rows} rows, though the final weights classify every row correctly. Pass keep="pocket" '
-        "to use those."
+        "to use the final weights."
     )
 
     of_priors = template("steps, gap, tolerance")(
@@ -297,8 +297,9 @@ class SeparationWarning(DiscriminantWarning):
         return cls(
             f"Class(es) {quote(pairs)} are {how}. So there is no finite maximum-likelihood "
             f"estimate: coefficients and standard errors of {by} grow without limit and are "
-            'meaningless. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop or merge '
-            "what separates, for instance a column derived from the label or a rare category."
+            'meaningless. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop the '
+            "column or merge the category that separates the classes, for instance a column derived "
+            "from the label or a rare category."
         )
 
 
@@ -318,7 +319,7 @@ class InferenceError(InputError):
     )
 
     no_odds = template("title")(
-        "The estimates of {title} are not log odds: only those of a logit link are. Fit with "
+        "The estimates of {title} are not log odds: only a logit link gives log odds. Fit with "
         "link='logit'; for ratios of means with a log link call rate_ratios()."
     )
 
@@ -333,14 +334,15 @@ class InferenceError(InputError):
     )
 
     other_gradient = template("gradient")(
-        "These are not the rows of the fit: it converged on its own rows, but on these the "
-        "scaled gradient is {gradient:.1e}. Pass X, y, sample_weight and offset as they were "
+        "These are not the rows of the fit: the fit converged on its own rows, but on these rows "
+        "the scaled gradient is {gradient:.1e}. Pass X, y, sample_weight and offset as they were "
         "passed to fit."
     )
 
     other_deviance = template("deviance, fitted")(
-        "These are not the rows of the fit: their deviance is {deviance:.9g}, and that of the "
-        "fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were passed to fit."
+        "These are not the rows of the fit: their deviance is {deviance:.9g}, but the deviance "
+        "of the fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were passed to "
+        "fit."
     )
 
     @classmethod
@@ -397,15 +399,16 @@ class BoundaryWarning(DiscriminantWarning):
     of = template("name, passes, step")(
         "{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
         "coefficients still move by {step:.1e} per step. Some fitted means approach the limit of "
-        "their range (0, or 1), as happens where a column separates zeros from the rest. "
-        "Standard errors are meaningless here. Drop that column, or pass ridge > 0."
+        "their range (0, or 1); this happens if a column separates the zeros from the other "
+        "responses. The standard errors of this fit are meaningless. Drop that column, or pass "
+        "ridge > 0."
     )
 
     of_edge = template("name")(
         "{name}: the likelihood is largest at the boundary of the range of means, where some "
-        "rows have a fitted mean of 0 (or, for proportions, 1). The coefficients are the best "
-        "ones inside the range, but there are no standard errors. If that is not intended, "
-        "choose a link without such a boundary (logit, or log for counts)."
+        "rows have a fitted mean of 0 (or, for proportions, 1). The coefficients are optimal "
+        "within the valid range of means, but there are no standard errors. If that is not "
+        "intended, choose a link without such a boundary (logit, or log for counts)."
     )
 
 
@@ -551,7 +554,7 @@ class HierarchyError(InputError):
         return cls(
             f"{len(leaves)} leaf node(s) of the hierarchy are not labels: {quote(leaves)}; the "
             f"first is {where}. Leaves are the labels of y, with the same names and types: leave "
-            "the others out."
+            "out all other leaves."
         )
 
     empty_node = template("count, place")(

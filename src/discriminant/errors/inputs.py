@@ -253,7 +253,7 @@ class ConstantInClassWarning(DiscriminantWarning):
 
     of_columns = template("columns, label")(
         "Column(s) {columns:names} are constant in class '{label}', so their pooled variance is "
-        "used there. Drop them, or share one covariance (LDA, RDA with pooling)."
+        "used for this class. Drop them, or share one covariance (LDA, RDA with pooling)."
     )
 
 
@@ -621,12 +621,12 @@ def _hint(text: str) -> str:
     if _GROUPS.fullmatch(stripped):
         return "If its commas group digits, pass thousands=','. "
     if _has_decimal_comma(text):
-        return "It looks like a decimal comma: write '.'. "
+        return "The text looks like a number with a decimal comma: write '.' instead. "
     if stripped.startswith("0x"):
         return "Hexadecimal numbers are not supported. "
     if "_" in text:
         return "Digits grouped by '_' are not supported. "
-    return "It is a truth value, not a number. " if stripped in ("true", "false") else ""
+    return "The text is a truth value, not a number. " if stripped in ("true", "false") else ""
 
 
 class InfiniteCellError(InfiniteValueError):
@@ -876,6 +876,6 @@ class OffsetError(InputError):
     )
 
     absent = template()(
-        "The model was fitted with an offset, so predictions depend on one. Pass offset=, or "
-        "offset=0 to predict without."
+        "The model was fitted with an offset, so predictions need an offset. Pass offset=, or "
+        "offset=0 to predict without one."
     )

@@ -33,14 +33,15 @@ class CostError(InputError):
 
     of_action = template("action, missing, labels")(
         "cost mentions '{action}', which is not one of the classes: {labels:names 20}. An action "
-        "that is not a class needs a cost for every class, and none is given for {missing:names "
-        "20}."
+        "that is not a class needs a cost for every class, and no cost is given for "
+        "{missing:names 20}."
     )
 
     of_unnamed = template("rows, columns")(
-        "The {rows} rows of cost have no names. They can only be the classes in the order of the "
-        "columns ({columns:names 20}) if there are {columns:len} rows with 0 on the diagonal. "
-        "Name the decisions: by the index of a pandas frame, or by a text column in any frame."
+        "The {rows} rows of cost have no names. The rows can only be read as the classes in the "
+        "order of the columns ({columns:names 20}) if there are {columns:len} rows with 0 on the "
+        "diagonal. Name the decisions: by the index of a pandas frame, or by a text column in "
+        "any frame."
     )
 
     duplicate_action = template("action")(
@@ -185,8 +186,9 @@ class PosteriorError(InputError):
     )
 
     unknown_prior = template("name")(
-        "The priors of the posteriors of {name} are not known, so they cannot be replaced. Pass "
-        "fitted_prior=, the class proportions of the rows it was fitted to."
+        "The class priors that the posteriors of {name} assume are not known, so they cannot be "
+        "replaced. Pass fitted_prior=, the class proportions of the rows that {name} was fitted "
+        "to."
     )
 
     without_moments = template("name")(
@@ -279,8 +281,8 @@ class ExportError(InputError):
     )
 
     of_probabilities = template("part, why, left")(
-        "The probabilities of {part} cannot be exported: {why}. Nothing was written. The other "
-        "outputs can be: pass outputs=[{left:names 20}]."
+        "The probabilities of {part} cannot be exported: {why}. Nothing was written. To export "
+        "the other outputs, pass outputs=[{left:names 20}]."
     )
 
     of_label = template("label")(
@@ -488,7 +490,7 @@ class NoSpreadWarning(DiscriminantWarning):
 
     of_auc = template("value")(
         "The AUC is {value:g}, so DeLong's variance is 0 and the interval has no width, however "
-        "few the rows. Do not read it as certainty."
+        "few the rows. A width of zero does not mean certainty."
     )
 
     of_comparison = template("difference")(
@@ -526,8 +528,8 @@ class RankedLabelsError(InputError):
     )
 
     mixed = template("row, labels")(
-        "The truth of row {row} is {labels!r}, but that of row 0 is of another kind. Pass a set "
-        "of labels for each row, empty where there are none, or one label for each."
+        "The truth of row {row} is {labels!r}, but the truth of row 0 is of another kind. Pass a "
+        "set of labels for each row (empty if a row has no label), or one label for each row."
     )
 
     ambiguous_indicator = template("labels")(
@@ -542,7 +544,8 @@ class RankedLabelsError(InputError):
     )
 
     of_lengths = template("lists, truth")(
-        "There are lists for {lists} rows but the truth of {truth}. Pass the same number of both."
+        "There are lists for {lists} rows but the truth of {truth}. Pass the same number of "
+        "lists and of true labels."
     )
 
     of_code = template("least, most, labels")(
@@ -662,7 +665,7 @@ class OutOfMemoryError(DiscriminantError):
 
 
 class CommandError(InputError):
-    """A command cannot be run as given."""
+    """A command cannot be run with these arguments."""
 
     not_moments = template("path, kind")(
         "{path} holds {kind}, not moments. Create a file of moments with 'discriminant moments'."

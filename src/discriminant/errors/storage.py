@@ -43,7 +43,8 @@ class FileError(InputError):
     )
 
     empty = template("path")(
-        "{path}: the file is empty (0 bytes of text). It may not have been written completely."
+        "{path}: the file is empty (0 bytes of text). The file may not have been written "
+        "completely."
     )
 
     no_rows = template("path, columns")(
@@ -132,8 +133,8 @@ class FileError(InputError):
     )
 
     cut_off = template("path, what")(
-        "{path}: file incomplete ({what}). It may not have been copied or written completely: "
-        "fetch it again."
+        "{path}: file incomplete ({what}). The file may not have been copied or written "
+        "completely: fetch it again."
     )
 
     damaged = template("path, where, reason")(
@@ -170,7 +171,7 @@ class SourceChangedError(DiscriminantError):
 
     of_rows = template("source, before, after")(
         "{source} had {before:,} rows when it was opened and has {after:,} now, so sums would "
-        "mix two versions. Open it again when nothing writes to it."
+        "mix two versions. Open it again when no program writes to it."
     )
 
     of_count = template("source, stated, read")(
@@ -180,7 +181,7 @@ class SourceChangedError(DiscriminantError):
 
     of_class = template("source, column, level")(
         "{source} now holds {level!r} in '{column}', which it did not when it was opened, so "
-        "sums would mix two versions. Open it again when nothing writes to it."
+        "sums would mix two versions. Open it again when no program writes to it."
     )
 
 
@@ -260,14 +261,16 @@ class CheckpointError(DiscriminantError):
     )
 
     in_use = template("path, owner")(
-        "{path} is a checkpoint that {owner:?{owner}|another process} is using now. Wait until it "
-        "is done, or stop it: the same fit then resumes from what is stored. Or pass another path."
+        "{path} is a checkpoint that {owner:?{owner}|another process} is using now. Wait until "
+        "that process is done, or stop it: the same fit then resumes from the stored results. Or "
+        "pass another path."
     )
 
     of_disk = template("path, reason")(
         "The checkpoint folder {path} cannot be used: {reason}. Name another folder that can be "
         "written to (it is created if needed), free some space if the disk is full, or fit "
-        "without a checkpoint. Existing results stay there, and the same fit resumes from them."
+        "without a checkpoint. Existing results stay in the folder, and the same fit resumes "
+        "from them."
     )
 
     damaged = template("path, reason")(
@@ -280,7 +283,7 @@ class CheckpointWarning(DiscriminantWarning):
 
     of_work = template("path, kind")(
         "Sums that involve a {kind} are not stored in {path}, because its content cannot be "
-        "identified. They are computed again if the run is stopped."
+        "identified. If the run is stopped and restarted, these sums are computed again."
     )
 
     not_written = template("path, reason")(
@@ -298,7 +301,8 @@ class DatabaseError(InputError):
 
     no_select = template("kinds")(
         "The query is {kinds:list}, but only a single SELECT is allowed, so that nothing is "
-        "written. Run the rest yourself, and pass the SELECT, or the name of a view."
+        "written. Run the other statements yourself, and pass only the SELECT or the name of a "
+        "view."
     )
 
     no_rows = template("name")(
@@ -333,7 +337,7 @@ class DatabaseError(InputError):
 
     of_query = template("name, title, reason")(
         "{name}: {title} rejected the query: {reason}. Correct the query or the name; nothing "
-        "was changed there."
+        "was changed in the database."
     )
 
     no_such_table = template("name, title, absent, known, near, *, query=False")(
@@ -347,13 +351,13 @@ class DatabaseError(InputError):
     )
 
     damaged = template("name, title, reason")(
-        "{name}: {title} cannot read the file: {reason}. It is damaged, incomplete or of another "
-        "kind: copy it again, or restore it."
+        "{name}: {title} cannot read the file: {reason}. The file is damaged, incomplete or of "
+        "another kind: copy it again, or restore it."
     )
 
     not_opened = template("path, title, reason")(
-        "{path}: {title} cannot open the file: {reason}. It may be damaged, of another kind, or "
-        "locked by a program that writes to it."
+        "{path}: {title} cannot open the file: {reason}. The file may be damaged, of another "
+        "kind, or locked by a program that writes to it."
     )
 
     no_file = template("path")("{path}: there is no such file. Check the name and the folder.")
@@ -383,8 +387,8 @@ class DatabaseError(InputError):
     )
 
     reserved = template("column, title")(
-        "Column '{column}': {title} takes that name for a truth value. Give it another in the "
-        'query: SELECT "{column}" AS other ...'
+        "Column '{column}': {title} reads that name as a truth value. Rename the column in "
+        'the query: SELECT "{column}" AS other ...'
     )
 
     no_table = template("title, scheme, known")(
@@ -459,8 +463,8 @@ class StateError(InputError):
 
     of_part = template("part, kind")(
         "{part} is a {kind}, but a file holds only numbers, text, arrays and parts of this "
-        "package. Set it to one of those (a list or an array for a frame, an integer for a "
-        "generator, None for a function), fit again and save."
+        "package. Set it to a value of one of these types (a list or an array for a frame, an "
+        "integer for a generator, None for a function), fit again and save."
     )
 
     of_estimator = template("part, kind")(
@@ -561,14 +565,14 @@ class SparseFileError(FileError):
     )
 
     without_header = template("path, expected")(
-        "{path} is empty: it should begin with a header, {expected}, and a line for each row. It "
-        "may not have been copied or written completely."
+        "{path} is empty: it should begin with a header, {expected}, and a line for each row. "
+        "The file may not have been copied or written completely."
     )
 
     without_rows = template("path")(
-        "{path}: no rows (0 sample(s)). It may not have been copied or written completely. Rows "
-        "are lines 'label,label feature:value feature:value', those of XMC text below a header "
-        "'rows features labels'."
+        "{path}: no rows (0 sample(s)). The file may not have been copied or written completely. "
+        "Each row is a line 'label,label feature:value feature:value'; a file of XMC text begins "
+        "with a header 'rows features labels'."
     )
 
     not_sparse = template("path")(
@@ -588,8 +592,9 @@ class SparseFileError(FileError):
     )
 
     too_few = template("path, *, stated, rows")(
-        "{path}: the header (line 1) states {stated} rows, but the file ends after {rows}. It "
-        "may not have been copied or written completely: fetch it again, or correct the header."
+        "{path}: the header (line 1) states {stated} rows, but the file ends after {rows}. The "
+        "file may not have been copied or written completely: fetch it again, or correct the "
+        "header."
     )
 
     too_many = template("path, line, stated")(
@@ -663,8 +668,9 @@ class FirstFeatureWarning(DiscriminantWarning):
 
     of = template("path, features")(
         "{path} does not show whether its features are numbered from 0 or from 1: there are "
-        "{features}, and it has neither feature 0 nor feature {features}. It was read as "
-        "numbered from 1; if it starts at 0, each value is in the wrong column. Pass --first 0 "
+        "{features}, and it has neither feature 0 nor feature {features}. Features were read as "
+        "numbered from 1; if they start at 0, each value is in the wrong column. Pass --first 0 "
         "or --first 1 (commands), first=0 (read_svmlight), or set model.first_feature_ = 0 "
-        "(predict_file). A model that 'discriminant fit' fits to svmlight remembers it."
+        "(predict_file). A model that 'discriminant fit' fits to an svmlight file stores this "
+        "number."
     )

@@ -6,8 +6,8 @@
     missing                 1 where the cell is missing, else 0
 
 A missing cell or an unknown category is replaced by a number of its own. If there is no such
-number, nothing is predicted for the row. This is the encoding of `table.encoding`, written out cell
-by cell.
+number, nothing is predicted for the row. The numbers equal those of `table.encoding`, written out
+cell by cell.
 """
 
 from __future__ import annotations

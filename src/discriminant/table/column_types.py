@@ -176,7 +176,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
     Returns
     -------
     Frame
-        The selected columns; `excluded` names the others.
+        The selected columns; `excluded` has the names of all other columns.
     """
 
     def select(names: Sequence[str]) -> list[str]:
@@ -194,7 +194,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
 def long_integers_as_categories(frame: Frame, options: ReadOptions) -> ReadOptions:
     """Return the options with columns of long integers added to `categories`.
 
-    This concerns columns in which different integers become equal in float64.
+    Such columns have different integers that become equal in float64.
 
     As float64 numbers, integers above 2^53 are rounded. If two different integers of a column
     become equal, they are probably identifiers or codes, and are compared by their digits.

@@ -1,4 +1,5 @@
-"""Survey of a partitioned table: statistics of columns over all rows, from which it is read.
+"""Survey of a partitioned table: statistics of columns over all rows, from which the plan for
+reading the table is made.
 
 For most columns a sample of rows is enough to see that they are numbers. Only columns for which the
 sample is not enough are surveyed, before the table is read:
@@ -8,7 +9,8 @@ sample is not enough are surveyed, before the table is read:
     possible row numbers     whether they number all rows
     means that fill gaps     means over all rows
 
-So the plan is the same as if all rows were in memory. Surveys of two sets of rows can be added.
+With a survey, the plan is the same as if all rows were in memory. Surveys of two sets of rows can
+be added.
 """
 
 from __future__ import annotations
@@ -107,7 +109,9 @@ def survey_columns(source: PartitionedSource, options: ReadOptions, names: Seque
 
 
 def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> tuple[str, ...]:
-    """Return the columns that need a survey, together with target and weight, or none."""
+    """Return the columns that need a survey, together with target and weight; empty if no column
+    does.
+    """
     roles = (options.target, options.weight)
     names = [c.name for c in sample.columns if c.name not in roles and _is_undecided(c, options)]
     if not names and len(labels) > 1:
@@ -231,7 +235,7 @@ class ColumnSurvey:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Levels in their declared order; if none is declared, the levels that occur."""
+        """Levels in their declared order, or the levels that occur if no order is declared."""
         return self.order or tuple(self.tally)
 
     @property
@@ -319,7 +323,7 @@ class SurveyWork:
 class LevelSet:
     """Distinct texts of a column.
 
-    If there are more than `most`, only the alphabetically first `most + 1` are stored.
+    If there are more than `most` texts, only the alphabetically first `most + 1` texts are stored.
     """
 
     texts: frozenset[str]

@@ -486,7 +486,7 @@ class FoldFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridReading:
-    """Score each row by every candidate fitted without the row's fold, in one pass (a `Reading`)."""
+    """Score each row by every candidate that was fitted without the row's fold."""
 
     fits: tuple[FoldFit, ...]  # F fits, one for each fold
 

@@ -216,7 +216,7 @@ class GLMState(NamedTuple):
 
 
 class _GLMTableFit(NamedTuple):
-    """Fit of a table in the coordinates in which it was computed."""
+    """Fit of a table, with the coordinates (features or directions) in which it was computed."""
 
     fit: GLMFit
     anchor: Anchor  # origin and unit of each feature, or of each direction
@@ -454,7 +454,9 @@ def _response_table(X: Any, response: Floats, weight: Any, offset: Any, **option
 
 
 def _reject_boundary(table: Table, family: str) -> None:
-    """Raise if all responses are at one end of the range of the mean: scores are infinite."""
+    """Raise an error if all responses are at one end of the range of the mean, so that scores are
+    infinite.
+    """
     assert table.responses is not None
     responses = table.responses[:, 0]
     if table.weight is not None:
@@ -559,7 +561,8 @@ class GLM(GeneralisedLinearModel):
     loss_path_ : array
         Loss after each step.
     rank_ : int
-        Number of parameters that could be estimated. Linearly dependent columns reduce it.
+        Number of parameters that could be estimated. The number is reduced by linearly dependent
+        columns.
     link_ : str
         Link function.
 
@@ -623,7 +626,7 @@ class GLM(GeneralisedLinearModel):
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Floats:
-        """Return predicted means (n,); the arguments are those of `predict_linear`."""
+        """Return predicted means (n,); arguments are as in `predict_linear`."""
         self._check_is_fitted()
         return self._kept.deviance.mean(self.predict_linear(X, offset))
 
@@ -631,7 +634,7 @@ class GLM(GeneralisedLinearModel):
         """Return D2, the explained share of deviance: 1 for a perfect fit, 0 for a constant mean.
 
         For the gaussian family it is R2. With an offset, the null model is a constant plus the
-        offset. The arguments are those of `fit`.
+        offset. Arguments are as in `fit`.
         """
         self._check_is_fitted()
         deviance = self._kept.deviance
@@ -720,7 +723,7 @@ class LogLinear(GeneralisedLinearModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to rows X and positive responses y.
 
-        The arguments are those of `GLM.fit`.
+        Arguments are as in `GLM.fit`.
         """
         _median_factor(self.predicted)
         logs = self._log_response(y)

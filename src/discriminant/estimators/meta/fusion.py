@@ -42,8 +42,8 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
 
     The formula holds if the groups of columns are independent within each class, as a blood test
-    and an X-ray may be. The classifiers may be of different kinds. One whose outputs are not
-    probabilities (LeastSquares, SVM) is rejected unless it is calibrated.
+    and an X-ray may be. The classifiers may be of different kinds. A classifier whose outputs are
+    not probabilities (LeastSquares, SVM) raises an error unless it is calibrated.
 
     Parameters
     ----------

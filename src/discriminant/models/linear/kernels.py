@@ -29,8 +29,8 @@ ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # indices of the training state
 def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
     """Return what to do after a row has been classified; update the counters in `state`.
 
-    ENDED: nothing, since the row is correct. STEP: update the weights. RECORD: evaluate the current
-    weights before updating them, since more rows in a row than `longest` were correct.
+    ENDED: do nothing, since the row is correct. STEP: update the weights. RECORD: evaluate the
+    current weights before updating them, since more than `longest` consecutive rows were correct.
     """
     if correct:
         state[RUN] += 1
@@ -65,7 +65,7 @@ def perceptron_dense(
 
     A record run is a run of more than `longest` consecutive correct rows. `correction` and
     `correction_b` are sums over all updates of the update times the number of rows before it; the
-    average of the weights follows from them. They are empty if the average is not needed.
+    average of the weights follows from them. These arrays are empty if the average is not needed.
     """
     d, K = len(origin), len(b)
     for i in range(state[ROW], len(codes)):
@@ -125,9 +125,9 @@ def perceptron_sparse(
 ) -> int:
     """Train as `perceptron_dense`, on sparse rows (CSR).
 
-    The entries of row i are those from starts[i] to starts[i + 1]. W holds the weights times
-    `scale`, so that rows need not be scaled to score them. Updates of W are multiplied by `square`,
-    which is scale^2.
+    Row i has the entries from starts[i] to starts[i + 1]. W holds the weights times `scale`, so
+    that rows need not be scaled to score them. Updates of W are multiplied by `square`, which is
+    scale^2.
     """
     K = len(b)
     for i in range(state[ROW], len(codes)):

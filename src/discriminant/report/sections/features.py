@@ -430,8 +430,9 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
             f"{percent(float(recall[k]))} of {whole}. "
         )
         text += (
-            "It may lie between other classes (masking), overlap with a more frequent class, or "
-            "have too few rows; in the second case, a higher cost of missing it helps."
+            "The class may lie between other classes (masking), overlap with a more frequent "
+            "class, or have too few rows. In case of overlap, a higher cost of missing the class "
+            "helps."
         )
         findings.append(FindingFacts(kind="masked", text=text))
     return findings

@@ -1,14 +1,14 @@
 """Reading of CSV files with pyarrow, and location of errors by row, line and column.
 
 Each column is read as the kind that was detected from the first rows. Blocks of 1 MB are parsed in
-parallel while the file is read. pyarrow assumes that a block consists of complete lines. It stops
-if a quoted field that contains a line end extends over the border of two blocks. Only then is the
-file parsed again in a slower mode that handles such fields. If pyarrow stops for any other reason,
-the file has an error.
+parallel while the file is read. pyarrow assumes that a block consists of complete lines. pyarrow
+stops with an error if a quoted field that contains a line end extends over the border of two
+blocks. Only then is the file parsed again in a slower mode that handles such fields. If pyarrow
+stops for any other reason, the file has an error.
 
 Errors are located with Python's own CSV reader, which reads row by row. The message names the row,
-line, column and text of the first error. This reader is used only after an error, or if the line of
-a row is needed for a message.
+line, column and text of the first error. Python's reader is used only after an error, or if the
+line of a row is needed for a message.
 """
 
 from __future__ import annotations
@@ -385,7 +385,7 @@ def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
 def _as_numbers_if_all(cells: Cells, plan: CsvColumns) -> Cells:
     """Return the column as numbers if all its values are numbers.
 
-    This is for columns that were empty in the first rows, so that their kind was unknown.
+    This function is for columns whose first rows were empty, so that their kind was unknown.
     """
     decimal = plan.format.decimal
     texts = [text for text in cells.levels if text not in plan.missing]

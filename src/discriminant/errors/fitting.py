@@ -298,8 +298,8 @@ class SeparationWarning(DiscriminantWarning):
             f"Class(es) {quote(pairs)} are {how}. So there is no finite maximum-likelihood "
             f"estimate: coefficients and standard errors of {by} grow without limit and are "
             'meaningless. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop the '
-            "column or merge the category that separates the classes, for instance a column derived "
-            "from the label or a rare category."
+            "column or merge the category that separates the classes, for instance a column "
+            "derived from the label or a rare category."
         )
 
 

@@ -287,9 +287,9 @@ def typicality(
         d^2 weight_k / (weight_k + 1) * (degrees - width + 1) / (width degrees)
                                                         ~ F(width, degrees - width + 1)
 
-    where `width` is the number of features. With one class this is
-    d^2 n (n - width) / (width (n^2 - 1)) ~ F(width, n - width). Without `weight`, means and
-    covariance are treated as known: d^2 ~ chi-squared(width).
+    where `width` is the number of features. With one class the statistic is d^2 n (n - width) /
+    (width (n^2 - 1)) ~ F(width, n - width). Without `weight`, means and covariance are treated as
+    known: d^2 ~ chi-squared(width).
 
     >>> typicality(np.array([[3.8414588206941205]]), width=1).round(12)
     array([[0.05]])

@@ -30,16 +30,16 @@ tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: fo
 classes, 5 % of them misclassified, the nominal 95 % interval covers 89 % (normal) and 92 % (score)
 (tests/unit/assessment/test_intervals.py).
 
-Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' they are
-importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.
+Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' the weights
+are importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.
 
 For several parts (folds, sites, files), from the variation between the parts:
 
     t           the score interval of the mean over the parts, with the variance between them,
                 within the bounds of the measure. If the measure is at the bound in every part,
                 n_e is the number of all rows.
-    bootstrap   percentiles over sums of parts drawn with replacement. If these are all equal, the
-                interval is computed from the rows of all parts.
+    bootstrap percentiles over sums of parts drawn with replacement. If all resampled sums are
+    equal, the interval is computed from the rows of all parts.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fract
 def with_half_rows(tally: Tally) -> Tally:
     """Add Jeffreys' half rows to a tally: for each class half a row correct and half a row wrong.
 
-    The wrong half is divided among the other classes that have rows. For two classes that is half
-    a row in each cell.
+    The wrong half is divided among the other classes that have rows. With two classes, half a row
+    is added to each cell.
     """
     K = len(tally.labels)
     occurs = tally.weight.sum(axis=0) > 0

@@ -59,7 +59,7 @@ def free_memory() -> int:
 def fits_in_memory(path: str) -> bool:
     """Whether a file is small enough to be read into memory.
 
-    True for a missing file, so that the error is raised when it is opened.
+    The result is True for a missing file, so that the error is raised when the file is opened.
     """
     if os.path.isdir(path):
         return False

@@ -44,7 +44,7 @@ class ResamplingError(InputError):
 
     of_sample_weight = template("name")(
         "{name} samples whole rows and does not support sample_weight. Weight classes instead of "
-        "resampling them (Reweighted, whose fit accepts sample_weight), or leave it out."
+        "resampling them (Reweighted, whose fit accepts sample_weight), or omit sample_weight."
     )
 
     of_weighted_moments = template("label, rows, weight")(
@@ -54,8 +54,8 @@ class ResamplingError(InputError):
     )
 
     nominal_missing = template("column, rows")(
-        "Nominal column '{column}' has {rows:n missing cell}. Fill them, perhaps with a category "
-        "of their own."
+        "Nominal column '{column}' has {rows:n missing cell}. Fill the missing cells, perhaps "
+        "with a category of their own."
     )
 
     nominal_sparse = template()(
@@ -78,8 +78,8 @@ class ClassWeightError(InputError):
     )
 
     not_supported = template("name")(
-        "{name} does not support sample_weight, so its classes cannot be weighted. Resample them "
-        "(Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
+        "{name} does not support sample_weight, so its classes cannot be weighted. Resample the "
+        "classes (Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
     )
 
 
@@ -247,7 +247,7 @@ class ClassMissingWarning(DiscriminantWarning):
     of_class = template("label, fold, rows")(
         "All {rows:n row} of class '{label}' are in fold {fold}, so the model for that fold does "
         "not know the class and its log posterior there is -inf. Use fewer folds, distribute the "
-        "class over folds, or leave it out."
+        "class over folds, or leave the class out."
     )
 
 
@@ -256,7 +256,7 @@ class NoPosteriorWarning(DiscriminantWarning):
 
     of = template("name")(
         "{name} has neither predict_log_proba nor predict_proba, so its log posterior is 0 for "
-        "the class it predicts and -inf for the others. Wrap it, for instance in "
+        "the class it predicts and -inf for the others. Wrap the classifier, for instance in "
         "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
     )
 
@@ -356,7 +356,7 @@ class InferenceError(InputError):
     collinear = template("what, columns, rank, features")(
         "{what}: column(s) {columns:names} depend linearly on one another within classes (rank "
         "{rank} of {features}), so the scatter has no inverse. Leave out {features - rank} of "
-        "them: moments.select([...])."
+        "the columns: moments.select([...])."
     )
 
     no_variance = template("what, columns")(
@@ -407,8 +407,8 @@ class BoundaryWarning(DiscriminantWarning):
     of_edge = template("name")(
         "{name}: the likelihood is largest at the boundary of the range of means, where some "
         "rows have a fitted mean of 0 (or, for proportions, 1). The coefficients are optimal "
-        "within the valid range of means, but there are no standard errors. If that is not "
-        "intended, choose a link without such a boundary (logit, or log for counts)."
+        "within the valid range of means, but there are no standard errors. If a boundary is not "
+        "intended, choose a link without one (logit, or log for counts)."
     )
 
 
@@ -423,8 +423,8 @@ class NoEstimateError(InferenceError):
 
     of_infinite = template("name")(
         "{name} has no standard errors, intervals or tests: its likelihood increases towards "
-        "infinite coefficients, so there is no finite estimate. Drop the column that separates, "
-        "pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
+        "infinite coefficients, so there is no finite estimate. Drop the column that separates "
+        "the classes, pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
     )
 
 
@@ -501,7 +501,7 @@ class LabelTreeError(InputError):
     )
 
     invalid_sparse_rows = template("why")(
-        "The sparse matrix X is not valid: {why}. Build it again with "
+        "The sparse matrix X is not valid: {why}. Build the matrix again with "
         "scipy.sparse.csr_array((data, indices, indptr), shape=...), or call its check_format()."
     )
 
@@ -534,8 +534,8 @@ class HierarchyError(InputError):
         )
 
     orphan = template("labels")(
-        "{labels:len} label(s) are not in the hierarchy: {labels:names}. Add them to it, or "
-        "leave out their rows."
+        "{labels:len} label(s) are not in the hierarchy: {labels:names}. Add the labels to the "
+        "hierarchy, or leave out their rows."
     )
 
     duplicate = template("label, places")(
@@ -559,7 +559,7 @@ class HierarchyError(InputError):
 
     empty_node = template("count, place")(
         "The node {place} of the hierarchy is empty{count:more}: it has no label below it. Leave "
-        "it out, or add labels."
+        "the node out, or add labels."
     )
 
     empty = template("labels")(
@@ -605,8 +605,8 @@ class UnlabelledRowsWarning(DiscriminantWarning):
     """Some rows have no labels."""
 
     of = template("rows, of_rows")(
-        "{rows:,} of {of_rows:,} rows have no label, so nothing is learnt from them. Give them "
-        "labels, or drop them."
+        "{rows:,} of {of_rows:,} rows have no label, so nothing is learnt from them. Give these "
+        "rows labels, or drop them."
     )
 
 
@@ -640,13 +640,13 @@ class MomentsMismatchError(InputError):
         )
 
     of_detail = template("ours, theirs")(
-        "Moments of detail '{ours}' and '{theirs}' cannot be added. Reduce the finer one first "
-        "with moments.reduce(detail)."
+        "Moments of detail '{ours}' and '{theirs}' cannot be added. First reduce the moments of "
+        "finer detail with moments.reduce(detail)."
     )
 
     needs_detail = template("what, needed, detail")(
-        "{what} needs moments of detail '{needed}', but these have detail '{detail}'. Read them "
-        "with moments(X, y, detail='{needed}')."
+        "{what} needs moments of detail '{needed}', but these have detail '{detail}'. Compute "
+        "moments(X, y, detail='{needed}')."
     )
 
     neither = template("what, kind, detail")(
@@ -702,8 +702,8 @@ class SitesError(MomentsMismatchError):
 
     of_kinds = template("column, ours, theirs")(
         "Moments cannot be added: column '{column}' is {ours} in the first and {theirs} in the "
-        "second. Read both alike: as a category (categories=['{column}']), or without it "
-        "(exclude=['{column}'])."
+        "second. Read the column in the same way in both tables: as a category "
+        "(categories=['{column}']), or not at all (exclude=['{column}'])."
     )
 
     of_reference = template("column, ours, theirs")(
@@ -714,7 +714,7 @@ class SitesError(MomentsMismatchError):
 
     of_order = template("column, ours, theirs")(
         "Moments cannot be added: the levels of column '{column}' are {ours:names} in the first "
-        "and {theirs:names} in the second. List all of them for both (ordered, --ordered)."
+        "and {theirs:names} in the second. List all levels for both tables (ordered, --ordered)."
     )
 
 

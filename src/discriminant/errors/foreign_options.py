@@ -103,7 +103,7 @@ def foreign_hint(option: str, known: Sequence[str]) -> str | None:
 
 
 def named_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function so that an unknown option raises an error that names the equivalent one.
+    """Wrap a function so that an unknown option raises an error that names the equivalent option.
 
     If the function forwards options to other functions, it is called first, and a TypeError that it
     raises is translated.

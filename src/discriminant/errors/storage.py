@@ -108,7 +108,7 @@ class FileError(InputError):
 
     open_quote = template("path, line")(
         "{path}, line {line}: a quote is opened there and never closed, so everything after it "
-        "would be one field. Close it, or double a quote that is part of the text."
+        "would be one field. Close the quote, or double a quote that is part of the text."
     )
 
     after_quote = template("path, line, column, text, quote")(
@@ -119,7 +119,7 @@ class FileError(InputError):
 
     of_nul = template("path, line, byte")(
         "{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0), so the file "
-        "is damaged or not text. Write it again, or remove the NUL bytes."
+        "is damaged or not text. Write the file again, or remove the NUL bytes."
     )
 
     undecodable = template("path, encoding, byte, line")(
@@ -161,8 +161,9 @@ class NeedsMemoryError(InputError):
 
     of = template("name, source, rows, sampled")(
         "{name} needs its rows in memory, but {source} is a partitioned table of {rows:,} rows. "
-        "Fit it to a sample (`rows.sample` holds {sampled:,}, from all partitions), or use a "
-        "model that reads partitions: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
+        "Fit the model to a sample (`rows.sample` holds {sampled:,}, from all partitions), or "
+        "use a model that reads partitions: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, "
+        "Logistic."
     )
 
 
@@ -171,17 +172,17 @@ class SourceChangedError(DiscriminantError):
 
     of_rows = template("source, before, after")(
         "{source} had {before:,} rows when it was opened and has {after:,} now, so sums would "
-        "mix two versions. Open it again when no program writes to it."
+        "mix two versions. Open the source again when no program writes to it."
     )
 
     of_count = template("source, stated, read")(
         "{source} states {stated:,} rows, but {read:,} were read, so sums would not include all "
-        "of them. Read it again; if that does not help, a file is damaged."
+        "of them. Read the source again; if that does not help, a file is damaged."
     )
 
     of_class = template("source, column, level")(
         "{source} now holds {level!r} in '{column}', which it did not when it was opened, so "
-        "sums would mix two versions. Open it again when no program writes to it."
+        "sums would mix two versions. Open the source again when no program writes to it."
     )
 
 
@@ -212,7 +213,8 @@ class EngineError(InputError):
 
     duplicate_column = template("name")(
         "The features have a column '{name}', which is also the name of the labels or weights "
-        "passed with them. Rename it, or pass one frame with all columns, and their names."
+        "passed with them. Rename the column, or pass one frame with all columns, and the names "
+        "of the label and weight columns."
     )
 
     of_chunks = template("counts")(
@@ -231,8 +233,8 @@ class PartSchemaError(InputError):
 
     of_type = template("path, column, kind, other, first")(
         "{path}: column '{column}' is {kind}, but {first} in {other}. Files that are read as one "
-        "table need one schema: write the file again with that type, leave it out, or list the "
-        "column in exclude= (text also in categories=)."
+        "table need one schema: write the file again with that type, leave the file out, or list "
+        "the column in exclude= (a text column may also be listed in categories=)."
     )
 
     of_columns = template("path, absent, extra, other")(
@@ -252,7 +254,7 @@ class CheckpointError(DiscriminantError):
 
     of_other = template("path, what, was, now")(
         "{path} is a checkpoint of another run: {what} was {was}, and is {now} now, so the two "
-        "cannot be combined. Remove it to start again, or pass another path."
+        "cannot be combined. Remove the checkpoint to start again, or pass another path."
     )
 
     foreign = template("path")(
@@ -274,7 +276,7 @@ class CheckpointError(DiscriminantError):
     )
 
     damaged = template("path, reason")(
-        "{path} is damaged ({reason}). Remove it: its part of the work is repeated."
+        "{path} is damaged ({reason}). Remove this file: its part of the work is repeated."
     )
 
 
@@ -322,8 +324,8 @@ class DatabaseError(InputError):
     )
 
     unknown_connection = template("kind")(
-        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass one of "
-        "these, or a URL such as duckdb:///file.db."
+        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass such a "
+        "connection, or a URL such as duckdb:///file.db."
     )
 
     not_reached = template("title, reason")(
@@ -367,8 +369,8 @@ class DatabaseError(InputError):
     )
 
     mixed = template("column, kinds")(
-        "Column '{column}' holds cells of several types: {kinds:list}. Cast it in the query, or "
-        "leave it out (exclude=['{column}'])."
+        "Column '{column}' holds cells of several types: {kinds:list}. Cast the column in the "
+        "query, or leave it out (exclude=['{column}'])."
     )
 
     missing = template("name, column, rows")(
@@ -475,7 +477,7 @@ class StateError(InputError):
 
     of_dtype = template("part, dtype")(
         "{part} is an array of {dtype}, but a file holds booleans, integers, floats up to 64 "
-        "bits, dates and text. Convert it (for instance to float64), fit again and save."
+        "bits, dates and text. Convert the array (for instance to float64), fit again and save."
     )
 
     invalid = template("part, why")("{part} cannot be saved: {why}.")
@@ -561,7 +563,8 @@ class SparseFileError(FileError):
 
     of_header = template("path, header, expected")(
         "{path}, line 1: the header should be {expected}, whole numbers separated by spaces, but "
-        "is {header!r}. Put it before the rows; a file without a header is read by read_svmlight."
+        "is {header!r}. Put the header before the rows; a file without a header is read by "
+        "read_svmlight."
     )
 
     without_header = template("path, expected")(

@@ -354,8 +354,8 @@ class TopK:
         frequency : array-like of shape (L,)
             Number of training rows of each label, as in `model.label_rows_`.
         edges : sequence of int, default=(1, 2, 5, 20, 100)
-            Smallest frequency of each bin, in increasing order. Labels rarer than the first are
-            left out.
+            Smallest frequency of each bin, in increasing order. Labels with fewer training rows
+            than the first bin are left out.
 
         Returns
         -------

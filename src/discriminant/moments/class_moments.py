@@ -685,7 +685,8 @@ class ClassMoments(Summable):
     def drift(self, weight: Floats, step: Floats) -> Floats:
         """Return `weight * step step'` in the shape of the scatter.
 
-        With detail 'pooled' this is the sum over the classes, otherwise one array for each class.
+        With detail 'pooled' the result is the sum over the classes, otherwise one array for each
+        class.
         """
         if self.detail == "diagonal":
             return weight[:, None] * step**2

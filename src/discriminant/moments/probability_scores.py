@@ -143,7 +143,7 @@ def _add_calibration(
 def max_and_argmax(p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
     """Return the largest value of each column of `p`, (K, n), and its index.
 
-    For few classes this is some ten times as fast as `argmax` along the first axis.
+    For few classes this function is about ten times as fast as `argmax` along the first axis.
 
     >>> max_and_argmax(np.array([[0.3, 0.5], [0.7, 0.5]]))
     (array([0.7, 0.5]), array([1, 0]))

@@ -286,7 +286,7 @@ def _row_numbering(study: ReportedStudy, table: Table) -> str:
 def _line_finder(study: ReportedStudy, table: Table) -> Lines | None:
     """Return a function from row numbers to line numbers of the file.
 
-    None unless the source is a CSV that is not too long.
+    Return None unless the source is a CSV that is not too long.
     """
     opened = study.opened
     format, file_rows = opened.format, opened.kept_rows

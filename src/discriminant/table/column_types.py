@@ -444,7 +444,7 @@ def _ordered(profile: ColumnProfile, options: ReadOptions) -> Column:
 def _with_fill(column: Column, profile: ColumnProfile, options: ReadOptions) -> Column:
     """Return the column with the means that fill missing cells.
 
-    If the policy requires it, the column also gets an indicator of missing cells.
+    If the policy is 'indicator', the column also gets an indicator of missing cells.
     """
     if options.missing not in ("mean", "indicator") and column.kind != "ordered":
         return column

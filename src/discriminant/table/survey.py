@@ -1,8 +1,8 @@
 """Survey of a partitioned table: statistics of columns over all rows, from which the plan for
 reading the table is made.
 
-For most columns a sample of rows is enough to see that they are numbers. Only columns for which the
-sample is not enough are surveyed, before the table is read:
+For most columns a sample of rows is enough to decide that the column is numeric. Only columns for
+which the sample is not enough are surveyed, before the table is read:
 
     categories               all of their levels, and how frequent they are
     constant in the sample   whether they are constant in all rows

@@ -581,7 +581,7 @@ def check_supports_partitions(model: Any, rows: PartitionedTable) -> None:
 
 
 def supports_partitions(model: Any, rows: PartitionedTable) -> bool:
-    """Return whether a model can be fitted to a partitioned table, judged by its class."""
+    """Return whether a model can be fitted to this partitioned table."""
     stores_rows = is_moment_based(model) and getattr(model, "detail", None) == "rows"
     return rows.sample_is_complete or (_is_ours(model) and not stores_rows)
 

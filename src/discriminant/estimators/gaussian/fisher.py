@@ -35,7 +35,7 @@ class Fisher(DiscriminantProjection):
     """Fisher's discriminant: project rows on the directions that separate the classes best.
 
     `predict` classifies the projected rows, and `transform` returns them. With all directions and
-    threshold 'gaussian' it is LDA; with fewer directions, reduced-rank LDA.
+    threshold 'gaussian' the classifier is LDA; with fewer directions, reduced-rank LDA.
 
     Parameters
     ----------

@@ -271,7 +271,8 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
     def _fit_table(self, table: Table, deviance: Deviance) -> _GLMTableFit:
         """Fit by scaled columns or by products of features.
 
-        If scaled columns do not converge, fit again in the directions that the rows span.
+        If the fit by scaled columns does not converge, fit again in the directions that the rows
+        span.
         """
         if not (self.ridge and is_large_sparse(table)):
             return self._fit_whitened(table, deviance)
@@ -633,7 +634,7 @@ class GLM(GeneralisedLinearModel):
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return D2, the explained share of deviance: 1 for a perfect fit, 0 for a constant mean.
 
-        For the gaussian family it is R2. With an offset, the null model is a constant plus the
+        For the gaussian family D2 equals R2. With an offset, the null model is a constant plus the
         offset. Arguments are as in `fit`.
         """
         self._check_is_fitted()

@@ -213,7 +213,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         mean of -log P(class|x)  +  ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)
 
     The intercepts are not penalised. For separated classes no finite maximum of the likelihood
-    exists; they are detected and reported (`separation_`).
+    exists; separation is detected and reported (`separation_`).
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         Strength of the penalty. With ridge=0 the model is fitted by maximum likelihood.
     l1_ratio : float, default 0.0
         Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); values in between are
-        the elastic net. If it is above 0, some coefficients may be exactly zero.
+        the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
     standardize : bool, default True
         True: penalise the coefficients of standardised columns. False: penalise the coefficients of
         the columns in their own units.

@@ -372,7 +372,7 @@ def _move_threshold(
 def _training_costs(count: Codes, labels: Labels, cost: Any) -> Costs:
     """Return the costs given by `cost`.
 
-    If it is None, return costs whose thresholds are the training class shares.
+    If `cost` is None, return costs whose thresholds are the training class shares.
     """
     if cost is not None:
         return Costs.of(cost, labels)

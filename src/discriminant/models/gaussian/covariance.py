@@ -125,7 +125,7 @@ def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiase
 def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Floats) -> Floats:
     """Return the shrunk covariance, (1 - amount) covariance + amount target.
 
-    `covariance` is (d, d) or (K, d, d). If it is (K, d, d), `amount` may be (K,).
+    `covariance` is (d, d) or (K, d, d). If `covariance` is (K, d, d), `amount` may be (K,).
     """
     if not np.any(amount):
         return covariance
@@ -403,8 +403,8 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
 def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
     """Return the correlation matrix, the sds, the Cholesky factor and the reciprocal condition.
 
-    The factor and the reciprocal condition number refer to the correlation matrix. If it is not
-    positive definite, the reciprocal condition number is 0.
+    The factor and the reciprocal condition number refer to the correlation matrix. If the matrix is
+    not positive definite, the reciprocal condition number is 0.
     """
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd

@@ -80,7 +80,7 @@ class GaussianFamily:
 def class_prior(
     moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
 ) -> Floats:
-    """Return the (K,) validated prior. If it is None, return the class shares of the weight."""
+    """Return the (K,) validated prior, or the class shares of the weight if `prior` is None."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.zero_class(moments.labels[k])

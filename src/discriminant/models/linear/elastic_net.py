@@ -608,7 +608,9 @@ def _starting_curvature(objective: L1PenalisedLoss, share: Floats) -> Floats:
 
 
 def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
-    """Return theta (q, m) with zero slopes, and intercepts whose probabilities are class shares."""
+    """Return theta (q, m) with zero slopes, and intercepts for which the probabilities are the
+    class shares.
+    """
     coordinates = objective.plain.coordinates
     level = np.log(share)
     level = level - level.mean() if len(share) > 2 else level[1:] - level[:1]

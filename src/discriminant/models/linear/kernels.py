@@ -6,8 +6,8 @@ compiled on first use, for float32 and for float64 rows, and cached on disk for 
 Compiling takes time, so the loops are few and short.
 
 `perceptron_dense` and `perceptron_sparse` train the perceptron on rows z = (x - origin) scale;
-sparse rows have origin 0. The weights W are (K, d) with intercepts b (K,). For two classes they are
-(1, d) and (1,), and the sign of the score decides. `intercept` is the value of the constant
+sparse rows have origin 0. The weights W are (K, d) with intercepts b (K,). For two classes W is
+(1, d) and b is (1,), and the sign of the score decides. `intercept` is the value of the constant
 feature; 0 means no intercept. `dual_sweep` is one sweep of dual coordinate descent for the SVM.
 """
 

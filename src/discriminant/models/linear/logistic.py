@@ -387,8 +387,9 @@ def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
 def penalty_factors(moments: ClassMoments, *, standardize: bool, intercept: bool) -> Floats:
     """Return the (d,) factors by which coefficients are multiplied in the penalty.
 
-    With `standardize` they are the standard deviations of the columns or, without an intercept, the
-    root mean squares. Otherwise they convert coefficients to the user's units.
+    With `standardize` the factors are the standard deviations of the columns or, without an
+    intercept, the root mean squares. Otherwise the factors convert coefficients to the user's
+    units.
     """
     if not standardize:
         return np.asarray(1.0 / moments.anchor.unit)
@@ -476,7 +477,8 @@ def proves_overlap(point: Point, sample: WhiteSample, *, link: LinkName = "logit
 def _decrement(point: Point, sample: WhiteSample) -> float:
     """Return g' H^-1 g for the mean loss.
 
-    If H is known only from a sample, return an upper bound. If H is singular, return infinity.
+    If H is known only from a sample, return an upper bound of this value. If H is singular, return
+    infinity.
     """
     try:
         if point.curvature is not None:

@@ -255,7 +255,7 @@ _PLAIN = {
     ),
     "few rows": (
         "Some classes have too few rows, or collinear columns, for a covariance matrix of their "
-        "own; it was shrunk as far as necessary."
+        "own; their covariance was shrunk as far as necessary."
     ),
     "scarce rows": (
         "Some classes have hardly more rows than features: models without shrinkage, such as LDA "

@@ -138,7 +138,7 @@ class TextStream(io.RawIOBase):
     def head(self, size: int, lines: int = 6) -> str:
         """Return about the first `size` bytes of text.
 
-        More bytes are returned if these have fewer than `lines` lines.
+        More than `size` bytes are returned if the first `size` bytes have fewer than `lines` lines.
         """
         pieces: list[bytes] = []
         length = ends = 0

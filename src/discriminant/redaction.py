@@ -487,7 +487,7 @@ def _escaped(text: str) -> Iterator[str]:
 
 
 def _matching(text: str, known: Mapping[str, Any]) -> list[str]:
-    """Return those of the known texts that `text` contains, longest first."""
+    """Return the known texts that occur in `text`, longest first."""
     return sorted((key for key in tuple(known) if key in text), key=len, reverse=True)
 
 

@@ -132,8 +132,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         Parameters
         ----------
         cost
-            Cost matrix, as in `Decision`. It may differ from the cost matrix that the decisions
-            are based on.
+            Cost matrix, as in `Decision`. The decisions may be based on another cost matrix.
         reject, outlier : float, optional
             Cost of a rejected row and of an outlier; `outlier` defaults to `reject`.
         """

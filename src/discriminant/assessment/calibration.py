@@ -3,9 +3,9 @@
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|
 
-Both are computed for one given class, or for the most probable class (top-label, Guo et al. 2017: p
-is the largest posterior, and a row counts if that class is its true class). Bins have equal width;
-adjacent bins of a tally are merged to get the number of bins requested.
+Curve and error are computed for one given class, or for the most probable class (top-label, Guo et
+al. 2017: p is the largest posterior, and a row counts if that class is its true class). Bins have
+equal width; adjacent bins of a tally are merged to get the number of bins requested.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def assess(
         the decision that `cost` and `reject` imply for the posteriors.
     log_posterior, posterior : array or data frame of shape (N, K), optional
         Log probabilities or probabilities, for losses and calibration. The columns of a data frame
-        are named by the classes; those of an array are in the order of `classes`.
+        are named by the classes; the columns of an array are in the order of `classes`.
     classes : array of shape (K,), optional
         Labels of the classes that the model knows. None: the column names of the data frame, or
         the labels in `truth` and `decided`.
@@ -410,7 +410,7 @@ class EvaluationWork:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns to read: those of the model, the labels and the weights."""
+        """Columns to read: the columns of the model, the labels and the weights."""
         weight = [] if self.weight is None else [self.weight]
         return tuple(dict.fromkeys([*self.used, self.target, *weight]))
 

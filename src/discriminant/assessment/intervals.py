@@ -1,7 +1,7 @@
 """Confidence intervals of measures: Wilson, exact, bootstrap, and score intervals of losses.
 
-They are computed from a tally, without its rows. For a rate p = x/n, with z the normal quantile of
-(1 + level)/2:
+Intervals are computed from a tally, without its rows. For a rate p = x/n, with z the normal
+quantile of (1 + level)/2:
 
     wilson   (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)    inverted score test
     exact    Beta quantiles (x, n-x+1) and (x+1, n-x): Clopper and Pearson, conservative
@@ -24,11 +24,11 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
 
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
-The score interval inverts the score test whose variance is proportional to mu (B - mu), as that of
-a proportion is. So it stays between 0 and B and is longer on the side where losses have their long
-tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150 rows of two
-classes, 5 % of them misclassified, the nominal 95 % interval covers 89 % (normal) and 92 % (score)
-(tests/unit/assessment/test_intervals.py).
+The score interval inverts the score test whose variance is proportional to mu (B - mu), as the
+variance of a proportion is. So it stays between 0 and B and is longer on the side where losses have
+their long tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150
+rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 % (normal) and
+92 % (score) (tests/unit/assessment/test_intervals.py).
 
 Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' the weights
 are importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.
@@ -396,7 +396,7 @@ def interval_of(
 ) -> Interval:
     """Return a measure with its confidence interval.
 
-    The options are those of `Assessment.interval`.
+    Options are as in `Assessment.interval`.
     """
     level = check_level(level)
     if weights not in ("counts", "reliability"):

@@ -112,7 +112,7 @@ def recall(cells: Floats) -> Fraction:
 def precision(cells: Floats) -> Fraction:
     """Return, for each class, the weights of its correct rows and of all rows predicted as it.
 
-    Both have shape (..., K).
+    Both results have shape (..., K).
     """
     return correct(cells), predicted_total(cells)
 
@@ -128,7 +128,7 @@ def specificity(cells: Floats) -> Fraction:
 
 
 def prevalence(cells: Floats) -> Fraction:
-    """Return the weight of the rows of each class, (..., K), and that of all rows, (..., 1)."""
+    """Return the weight of the rows of each class, (..., K), and of all rows together, (..., 1)."""
     return true_total(cells), total(cells)[..., np.newaxis]
 
 
@@ -172,7 +172,7 @@ def balanced_accuracy(cells: Floats) -> Floats:
 def mcc(cells: Floats) -> Floats:
     """Return the Matthews correlation, (...).
 
-    It is 0 where all rows are of one class, or all are predicted as one class.
+    The correlation is 0 where all rows are of one class, or all rows are predicted as one class.
     """
     variation = _sum_of_products(true_total(cells)) * _sum_of_products(cells.sum(axis=-1))
     correlation = ratio((_beyond_chance(cells), np.sqrt(variation)))
@@ -519,8 +519,8 @@ class _Vector(Protocol):
 class MeasureAttributes:
     """The registered measures as attributes of a tally.
 
-    The annotations are for type checkers only: the loop below adds the attributes, also those of
-    measures without an annotation.
+    The annotations are for type checkers only: the loop below adds the attributes, including
+    attributes of measures without an annotation.
     """
 
     __slots__ = ()

@@ -161,7 +161,9 @@ def run_supervised(args: list[str], limit: int) -> int:
 
 
 def _shown(args: list[str]) -> str:
-    """Return the command as it is printed, and register its secrets, to mask them everywhere."""
+    """Return the command with its secrets masked, and register the secrets, to mask them in all
+    output.
+    """
     register(*(_split_argument(arg)[1] for arg in args))
     return shlex.join(["discriminant", *map(_shown_argument, args)])
 

@@ -388,7 +388,7 @@ class Fingerprint:
     total: int
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
-        """Return the fingerprint of the rows of both."""
+        """Return the fingerprint of the rows of both operands."""
         return Fingerprint(self.rows + other.rows, (self.total + other.total) % 2**64)
 
 
@@ -607,7 +607,7 @@ def _contents(values: Iterable[Any], parents: Parents) -> Iterator[bytes]:
 def _class_content(kind: type, parents: Parents) -> Iterator[bytes]:
     """Yield the name of a class, and its code.
 
-    The code is left out if the journal records the version of its package.
+    The code is omitted if the journal records the version of the package that defines it.
     """
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if not _is_versioned(kind.__module__):
@@ -623,7 +623,7 @@ def _class_content(kind: type, parents: Parents) -> Iterator[bytes]:
 def _function_content(value: Any, parents: Parents) -> Iterator[bytes]:
     """Yield the name of a function, the object to which it is bound, and its code.
 
-    The code is left out if the journal records the version of its package.
+    The code is omitted if the journal records the version of the package that defines it.
     """
     module = getattr(value, "__module__", None)
     yield f"{module}.{value.__qualname__}".encode()

@@ -5,7 +5,7 @@
 `rows` opens a table, `moments` computes class moments, and `fold` sums any reading over the rows.
 `choose_engine` decides whether a source is read into memory or in partitions, and by which engine;
 estimators, studies and the command line all use it. An engine is a module with two functions,
-`accepts(source)` and `as_source(source, **options)`; the latter returns a `PartitionedSource`. Each
+`accepts(source)`, and `as_source(source, **options)`, which returns a `PartitionedSource`. Each
 engine has one entry in `ENGINES`. A source that is read in partitions becomes a `PartitionedTable`.
 The encoding of its columns is planned from a sample. If the rows contain a class or category that
 the sample lacks, the encoding is planned again from a survey of all rows.

@@ -9,7 +9,7 @@ An error class lists its messages as class attributes, each with the names of it
 
     raise PriorError.of_length(len(prior), labels)
 
-Facts are passed by position or by name (those after a `*` by name only) and may have a default. A
+Facts are passed by position or by name (facts after a `*` by name only) and may have a default. A
 field has a format specification of Python, or one of these:
 
     {columns:names}     'a', 'b', 'c', 'd', 'e' and 3 more

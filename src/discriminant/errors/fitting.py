@@ -671,7 +671,8 @@ class MomentsMismatchError(InputError):
 
     of_rows = template("label, missing, removed, rows")(
         "Cannot remove {missing} of {removed:n row} of class '{label}': they are not among the "
-        "{rows} stored, with the same values and weight. Pass the rows as they were fitted."
+        "{rows} stored, with the same values and weight. Pass rows exactly as they were passed "
+        "to fit."
     )
 
     not_stored = template("features")(

@@ -831,7 +831,7 @@ class ResponseError(InputError):
 
     of_names = template("name")(
         "y holds names, and {name} needs numbers. For two named classes fit Logistic(), or pass "
-        "1.0 for rows of the class of interest and 0.0 for the others."
+        "1.0 for rows of the class of interest and 0.0 for all other rows."
     )
 
     of_shape = template("shape")(

@@ -383,7 +383,7 @@ class ScoreError(InputError):
 
     which_column = template("labels")(
         "Each of the classes {labels:names 20} has a column of scores, but a curve compares one "
-        "class with the others. Pass positive=, the label of that class; auc() and "
+        "class with all others. Pass positive=, the label of that class; auc() and "
         "average_precision() average over all classes."
     )
 
@@ -539,8 +539,8 @@ class RankedLabelsError(InputError):
 
     unknown = template("labels, of_labels")(
         "{labels:len} label(s) of the truth are not among the {of_labels} classes: "
-        "{labels:names}. No list can contain them: leave them out, or, to count them as missed, "
-        "add them after the others: classes=[*model.classes_, ...]."
+        "{labels:names}. No list can contain these labels: leave them out, or, to count them as "
+        "missed, add them at the end of classes: classes=[*model.classes_, ...]."
     )
 
     of_lengths = template("lists, truth")(
@@ -609,7 +609,7 @@ class StudyError(InputError):
 
     not_gaussian = template()(
         "missing='marginal' is only for LDA, QDA, RDA and the nearest mean, which can predict "
-        "without a feature. Use 'mean' or 'indicator' for the others."
+        "without a feature. Use 'mean' or 'indicator' for all other models."
     )
 
     no_grid = template("rows, features")(

@@ -293,7 +293,7 @@ class ClassifierWrapper(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, Bas
 
 
 class RowEstimator(EstimatorMixin, BaseEstimator):
-    """Base class of estimators that match the columns of new rows with those of the fit.
+    """Base class of estimators that match the columns of new rows with the columns of the fit.
 
     Attributes
     ----------
@@ -707,7 +707,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     ) -> AnyTable:
         """Validate rows and labels and return them as a table.
 
-        With `more`, columns are matched by name with those of the rows fitted before.
+        With `more`, columns are matched by name with the columns of the rows fitted before.
         """
         partitioned = partitioned_or_none(X, y, weight)
         if partitioned is not None:

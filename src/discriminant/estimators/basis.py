@@ -73,8 +73,8 @@ class Basis(TransformerMixin, RowEstimator):
     Attributes
     ----------
     origin_, unit_ : arrays of shape (d,) or None
-        Powers are those of (x - origin_) / unit_. The unit is 1 except for columns whose powers
-        would overflow or underflow float64. None if `degree` is None.
+        The powers are computed from (x - origin_) / unit_. The unit is 1 except for columns whose
+        powers would overflow or underflow float64. None if `degree` is None.
     centres_ : array of shape (m, d) or None
         Kernel centres.
     width_ : float or None

@@ -200,7 +200,7 @@ def _action_outputs(
 ) -> list[Output]:
     """Return the outputs for costs and action of a decision.
 
-    If the action is always the label, there are no such outputs.
+    If the action is always the label, the list of outputs is empty.
     """
     inner = model
     while class_name(inner) in ("Encoded", "FrozenEstimator"):

@@ -247,7 +247,7 @@ def gather_columns(moments: ClassMoments, block: Block) -> None:
 def _guess(block: Block, classes: int, origin: Floats) -> Floats:
     """Return approximate class means as offsets, (K, d).
 
-    They are computed from rows spread over the block.
+    The means are computed from rows spread over the block.
     """
     rows = np.arange(0, len(block), max(len(block) // (_COLUMNAR_GUESS * classes), 1))
     offsets = np.asarray(block.features[rows], dtype=np.float64) - origin
@@ -384,7 +384,7 @@ class _PooledAccumulator:
     def _guess(self) -> Floats:
         """Return approximate class means as offsets, (K, d).
 
-        They are computed from rows spread over the block.
+        The means are computed from rows spread over the block.
         """
         K, d = self.moments.mean.shape
         sums, weight = np.zeros((K, d)), np.zeros(K)

@@ -447,7 +447,7 @@ class ClassMoments(Summable):
         )
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments of the rows of both.
+        """Return the moments of the rows of both operands.
 
         The result has the union of the classes. Columns are matched by name.
         """

@@ -90,7 +90,7 @@ class ClassRows(Summable):
         return cls(np.asarray(labels), tuple(features), anchor, none, np.zeros(0), np.zeros((0, d)))
 
     def __add__(self, other: ClassRows) -> ClassRows:
-        """Return the rows of both, over the union of the classes."""
+        """Return the rows of both operands, over the union of the classes."""
         ours, theirs = _align(self, other)
         return replace(
             ours,

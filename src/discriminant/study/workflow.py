@@ -114,7 +114,7 @@ class Study:
 
     @property
     def opened(self) -> EncodedTable:
-        """The rows in memory, the encoding of their columns, and notes on both."""
+        """The rows in memory, the encoding of their columns, and notes on rows and columns."""
         return self.study_source.opened
 
     @property

@@ -51,7 +51,7 @@ class TableWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Close all files and discard the one that was being written."""
+        """Close all files and discard the file that was being written."""
         ...
 
 

@@ -351,7 +351,8 @@ def checked_column_names(source: Any) -> list[Any]:
 
     Raise an error if there are no columns, if names are duplicated, or if they are a mixture.
 
-    A mixture consists of texts and other types of names; scikit-learn does not accept it either.
+    A mixture consists of texts and other types of names; scikit-learn does not accept such a
+    mixture either.
     """
     columns = getattr(source, "column_names", None) or source.columns
     names = columns.tolist() if hasattr(columns, "tolist") else list(columns)

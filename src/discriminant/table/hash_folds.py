@@ -116,7 +116,7 @@ class ObservedFolds:
     folds: Places  # (n,)
 
     def __add__(self, other: ObservedFolds) -> ObservedFolds:
-        """Return the folds of the rows of both."""
+        """Return the folds of the rows of both operands."""
         return ObservedFolds(
             np.concatenate([self.keys, other.keys]), np.concatenate([self.folds, other.folds])
         )

@@ -51,9 +51,9 @@ def classes_of_columns(given: Any, *, labels: Sequence[Any], classes: Any, what:
     labels : sequence
         Labels that occur in the rows.
     classes : sequence or None
-        Classes of the columns if the caller states them. Column names take precedence if they are
-        the same classes in another order; if they have nothing in common with `classes`, they are
-        ignored.
+        Classes of the columns if the caller states them. Column names take precedence over
+        `classes` if they are the same labels in another order; names that have nothing in common
+        with `classes` are ignored.
     what : str
         Name of `given` in messages.
 

@@ -176,7 +176,7 @@ class PartialSum(Generic[A]):
         return cls(None, rows, error)
 
     def __add__(self, other: PartialSum[A]) -> PartialSum[A]:
-        """Return the sum over the rows of both."""
+        """Return the sum over the rows of both operands."""
         rows = self.rows + other.rows
         if self.error is not None or other.error is not None:
             return PartialSum(None, rows, self.error or other.error)

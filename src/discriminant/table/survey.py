@@ -179,7 +179,7 @@ class ColumnSurvey:
         )
 
     def __add__(self, other: ColumnSurvey) -> ColumnSurvey:
-        """Return the survey of the rows of both; the rows of `other` come after these."""
+        """Return the survey of the rows of both operands; the rows of `other` come last."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         weight = self.weight + other.weight
@@ -274,7 +274,7 @@ class Survey:
     labels: Labels
 
     def __add__(self, other: Survey) -> Survey:
-        """Return the survey of the rows of both."""
+        """Return the survey of the rows of both operands."""
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
         return Survey(columns, union_labels(self.labels, other.labels))
 

@@ -21,8 +21,8 @@ q = K - 1 and v = n - K degrees of freedom and s = min(d, q):
     Roy               max l                R df2 / df1 on max(d, q), v - max(d, q) + q;
                                            this F is an upper bound, so p is a lower bound
 
-These are the approximations of R's summary.manova. If there are no positive degrees of freedom, F
-and p are NaN.
+R's summary.manova uses the same approximations. If there are no positive degrees of freedom, F and
+p are NaN.
 
 Scatter within and between classes is standardised, so that no test depends on the units of columns:
 

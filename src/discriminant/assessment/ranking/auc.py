@@ -23,9 +23,9 @@ Clarke-Pearson 1988). With P the positive and Q the negative rows:
     A   = mean of V over P = mean of V over Q
 
 Sorting gives the placements of all rows in N log N operations, as in Sun and Xu (2014). The
-influence f of a row on A is V - A, divided by the weight of P for a positive row and by that of Q
-for a negative one. If AUCs are averaged over classes or pairs, their influences are averaged in the
-same way. If the rows of class j, of weight W_j, are independent,
+influence f of a row on A is V - A, divided by the weight of P for a positive row and by the weight
+of Q for a negative row. If AUCs are averaged over classes or pairs, their influences are averaged
+in the same way. If the rows of class j, of weight W_j, are independent,
 
     Var = sum_j W_j / (W_j - 1)  sum_{i in j} w_i (f_i - mean_j f)^2
 
@@ -83,7 +83,7 @@ class Influences:
 
 
 def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
-    """Return the AUC of the positive rows (`own`) against the others, and DeLong's variance.
+    """Return the AUC of the positive rows (`own`) against all other rows, and DeLong's variance.
 
     All rows have weight one.
 
@@ -101,7 +101,7 @@ def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
 def auc_influences(
     scores: npt.NDArray[Any], own: Mask, weight: Floats | None
 ) -> tuple[float, Floats]:
-    """Return the AUC of the positive rows (`own`) against the others, and all rows' influences.
+    """Return the AUC of the positive rows (`own`) against all other rows, and all rows' influences.
 
     >>> value, influence = auc_influences(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
     >>> value, (3 * influence[:3] + value).tolist()  # the placements of the first three
@@ -123,8 +123,8 @@ def auc_influences(
 def _placements(positive: npt.NDArray[Any], negative: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the placements of m sorted positive and n sorted negative scores.
 
-    The placement of a positive score is the share of negative scores below it; that of a negative
-    score is the share of positive scores above it.
+    The placement of a positive score is the share of negative scores below it; the placement of a
+    negative score is the share of positive scores above it.
 
     The negative scores below each positive score are counted by binary search. A positive score
     lies below the j-th negative score if at most j negative scores are less than or equal to it,

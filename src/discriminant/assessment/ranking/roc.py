@@ -428,7 +428,7 @@ def precision_recall(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> PrecisionRecall:
-    """Compute the precision-recall curve of one class; the arguments are those of `roc`.
+    """Compute the precision-recall curve of one class; arguments are as in `roc`.
 
     Examples
     --------

@@ -3,11 +3,11 @@
 A model based on moments is fitted to the other folds by adding their moments: whatever the number
 of folds, the rows are read twice, once for the moments and once for the scores. Leaving one row
 out changes the moments by a matrix of rank one, so the score of that row has a closed form
-(`resampling.leave_one_out`). Any other classifier is fitted again for every fold. The results
-equal those of refitting.
+(`resampling.leave_one_out`). Any other classifier is fitted again for every fold. The results are
+the same as with refitting.
 
 A partitioned table is read twice: once for the moments of the folds, once to score all rows. With
-the same folds the results agree with those of a table in memory. The loop over the folds is
+the same folds the results agree with the results for a table in memory. The loop over the folds is
 `resampling.held_out.score_folds`.
 """
 
@@ -173,11 +173,11 @@ def leave_one_out(
     sample_weight: Any = None,
     prior: Literal["refit", "fixed"] = "refit",
 ) -> HeldOutPredictions:
-    """Predict every row by a model fitted to all the others.
+    """Predict every row by a model fitted to all other rows.
 
-    The result equals that of N fits. LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk
-    to a multiple of the identity, and NearestMean have a closed form; other moment-based models are
-    fitted to the moments minus the row; any other classifier is fitted N times.
+    The result is the same as with N fits. LDA, QDA and RDA without shrinkage, diagonal LDA, LDA
+    shrunk to a multiple of the identity, and NearestMean have a closed form; other moment-based
+    models are fitted to the moments minus the row; any other classifier is fitted N times.
 
     Parameters
     ----------

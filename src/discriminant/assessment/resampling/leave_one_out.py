@@ -181,7 +181,7 @@ def by_downdating(estimator: Any, table: Table, moments: Any, rows: Iterable[Any
 def _remove_row(moments: Any, row: Table, table: Table, i: int) -> Any:
     """Return the moments without row i.
 
-    If subtraction would lose too many digits, they are computed from the other rows.
+    If subtraction would lose too many digits, the moments are computed from the other rows.
     """
     if row.weight is not None and not row.weight[0]:
         return moments
@@ -223,7 +223,7 @@ def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> 
 def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, table: Table) -> Floats:
     """Return the priors without each row, (N, K).
 
-    They depend only on the class and the weight of the row.
+    The priors depend only on the class and the weight of the row.
     """
     weights, index = np.ones(1), np.zeros(len(table), dtype=np.intp)
     if table.weight is not None:
@@ -296,7 +296,7 @@ def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop
 
     The covariance is `diag(scale) - drop y y'`.
 
-    If `basis` is None, the basis is that of the features.
+    If `basis` is None, the features themselves are the basis.
     """
     mean = without.moments.mean if basis is None else without.moments.mean @ basis
     rows = without.offsets if basis is None else without.offsets @ basis

@@ -195,7 +195,7 @@ class HeldOutRows:
 
     @classmethod
     def of(cls, table: Table | Block, rows: npt.NDArray[np.intp], train: Moments) -> HeldOutRows:
-        """Return the rows with these numbers, without those of classes absent from training."""
+        """Return the rows with these numbers, without rows of classes absent from training."""
         known = train.rows > 0
         codes = table.codes[rows].astype(np.intp)
         rows, codes = rows[known[codes]], (np.cumsum(known) - 1)[codes[known[codes]]]
@@ -409,7 +409,7 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
 
 
 def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
-    """Return a prior restricted to the present classes, those of `train`; None remains None."""
+    """Return a prior restricted to the classes of `train`; None remains None."""
     if prior is None or present.all():
         return prior
     if isinstance(prior, Mapping):

@@ -1,7 +1,7 @@
 """Criteria of a feature search, the held-out error or log loss; `RefitCriterion` refits models.
 
-A `Criterion` stores the features selected so far. It evaluates all models with one feature more or
-less at once. The criteria in `selection.sweep` never fit a model. `RefitCriterion` fits every
+A `Criterion` stores the features selected so far. All models with one feature more or less are
+evaluated at once. The criteria in `selection.sweep` never fit a model. `RefitCriterion` fits every
 candidate, so it works for any classifier: a moment-based classifier is fitted to blocks of the
 moment matrices of each training set, any other classifier to the rows of the selected columns.
 

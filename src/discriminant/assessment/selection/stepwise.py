@@ -6,7 +6,7 @@ above `stay`; otherwise the unselected feature with the largest F enters if its 
 cannot enter if the selected features leave less than `tolerance` of its within-class variance
 unexplained.
 
-The p-values are those of single tests. Among many features some fall below the limits by chance, so
+The p-values refer to single tests. Among many features some fall below the limits by chance, so
 validate the selection on other rows. Selection by held-out error is in `selection.select`.
 
 Sweeping gives the partial F of all features at once. S are the m selected features, W is the

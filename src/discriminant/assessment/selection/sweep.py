@@ -9,7 +9,7 @@ scores of the fold's rows for class k. Adding or removing feature j changes s_k 
 
 (with one covariance, terms common to all classes are dropped), so all candidates of a step cost
 N d K operations. This holds for every Gaussian family in which the covariance of a subset of the
-features is a block of the full covariance. It does not hold for shrinkage toward a mean of
+features is a block of the full covariance. The formulas do not hold for shrinkage toward a mean of
 variances, or by an estimated amount.
 
 Losses depend only on differences to the score of the true class:
@@ -340,7 +340,7 @@ class SweptFold:
                 yield code, slice(lo, hi)
 
     def _margins(self, places: Places, span: slice, code: int) -> Iterator[Floats]:
-        """Yield the score of each other class minus that of the true class, (m, n)."""
+        """Yield the score of each other class minus the score of the true class, (m, n)."""
         scores = self.scores[:, span]
         others = [k for k in range(len(scores)) if k != code]
         if len(self.swept) > 1:

@@ -89,7 +89,7 @@ class AggregateQuery:
         return int(self.totals(["COUNT(*)"])[0])
 
     def count_all(self) -> int:
-        """Return the number of rows, including those without a label."""
+        """Return the number of rows, including rows without a label."""
         source = f"({self.full_query or self.query}) AS rows"
         return int(self.totals(["COUNT(*)"], source)[0])
 
@@ -280,7 +280,7 @@ def representative_rows(
 ) -> Frame:
     """Return rows that represent the table, for planning, without reading actual rows.
 
-    These rows are the class means, and the overall mean plus and minus a standard deviation.
+    The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
     A category has the same level in all of these rows. A column of row numbers has missing values,
     so that it will be surveyed.
@@ -535,7 +535,7 @@ def _survey_category(
 
 
 def _level_text(level: Any, kind: CellKind) -> str:
-    """Return a level as it is written in rows. 1.0 and 1 are the same level."""
+    """Return a level in the spelling of the rows. 1.0 and 1 are the same level."""
     if kind == "text":
         return str(level)
     number = float(level)

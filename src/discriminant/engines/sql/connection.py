@@ -209,7 +209,7 @@ def short_message(error: BaseException) -> str:
 
 
 def driver_errors(database: SqlDialect) -> tuple[type[BaseException], ...]:
-    """Return the exceptions that a driver raises, including those of Arrow for DuckDB."""
+    """Return the exceptions that a driver raises; for DuckDB, Arrow's exceptions are included."""
     if database.name == "sqlite":
         import sqlite3
 

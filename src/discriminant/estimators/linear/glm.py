@@ -3,9 +3,9 @@
     g(E y) = x'w + b + offset        g: link, y: from an exponential family
 
 The estimators validate responses, offsets and options, and choose the coordinates in which a table
-is fitted. Most tables are fitted with the products of their features. If there are more features
-than rows, they are fitted in the directions that the rows span; if there are very many sparse
-features, with scaled columns. The iterations are in `models.linear.glm`.
+is fitted. Most tables are fitted with the products of their features. Tables with more features
+than rows are fitted in the directions that the rows span; tables with very many sparse features are
+fitted with scaled columns. The iterations are in `models.linear.glm`.
 """
 
 from __future__ import annotations

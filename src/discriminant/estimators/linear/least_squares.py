@@ -298,7 +298,7 @@ class LeastSquares(LinearMomentClassifier):
     # --- inside -----------------------------------------------------------------------------------
 
     def _response(self) -> int:
-        """Return the class whose code is positive; `fitted_values` are those of this class."""
+        """Return the class whose code is positive; `fitted_values` belong to this class."""
         return 0 if self._asked.coding == "fisher" else 1
 
     def _find_masked_everywhere(self) -> Labels | None:

@@ -256,7 +256,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def _open_table(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
         """Validate rows and responses and return them as a table.
 
-        With `more`, columns are matched by name with those of the rows fitted before.
+        With `more`, columns are matched by name with the columns of the rows fitted before.
         """
         self._check_options()
         responses = validate_responses(y, type(self).__name__)

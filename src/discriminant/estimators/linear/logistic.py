@@ -232,8 +232,8 @@ class Logistic(LikelihoodInference, LinearClassifier):
     class_weight : None, 'balanced' or dict by label, default None
         Cost of misclassifying a row of each class. The fit weights the rows by these costs, and
         `predict` minimises the expected cost. The intercepts are corrected after the fit (King &
-        Zeng 2001), so that probabilities are those of the unweighted rows; the predicted class is
-        then not always the most probable one. With intercept=False, probabilities are those of the
+        Zeng 2001), so that probabilities refer to the unweighted rows; the predicted class is then
+        not always the most probable class. With intercept=False, probabilities refer to the
         weighted rows.
     prior : array of shape (K,), dict by label or None, default None
         Class priors for prediction. None: the class shares of the rows.

@@ -42,8 +42,8 @@ class Perceptron(LinearClassifier):
     boundary classifies every row correctly, the updates end after at most R^2 / gamma^2 of them
     (`bound_`). Otherwise the updates never end, and the model keeps the best rule that occurred
     (the pocket), with a warning that gives the number of misclassified rows. The warning is a
-    `NotSeparatedWarning` if no separating boundary exists. It is a `NotConvergedWarning` if a
-    separating boundary exists, or if this is unknown; more passes may then find it.
+    `NotSeparatedWarning` if no separating boundary exists. The warning is a `NotConvergedWarning`
+    if a separating boundary exists, or if this is unknown; more passes may then find it.
 
     The model has no probabilities and accepts no sample weights.
 

@@ -266,7 +266,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         """Learn the encoding of each column and fit a clone of the estimator.
 
         A partitioned table (`discriminant.rows`), which is passed without y, already has an
-        encoding: the options given to `rows` replace those of this estimator. The target of a
+        encoding: the options given to `rows` replace the options of this estimator. The target of a
         partitioned table is always a class, so a regressor must be fitted to X and y instead.
         """
         model, options = clone(self.estimator), self._read_options()

@@ -166,7 +166,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options; with `deep`, also those of each classifier, as `name__option`."""
+        """Return the options; with `deep`, also options of each classifier, as `name__option`."""
         return cast(dict[str, Any], self._get_params("_named_models", deep=deep))
 
     def set_params(self, **options: Any) -> Self:

@@ -437,8 +437,8 @@ def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (d,): True for a set of linearly independent columns.
 
     `standard` is the (d, d) correlation matrix. The columns are chosen by a pivoted Cholesky
-    factorisation: the next column is the one with the largest residual variance given the previous
-    ones, until the residual variances are only rounding errors.
+    factorisation: the next column is the column with the largest residual variance given the
+    previous columns, until the residual variances are only rounding errors.
     """
     _, pivot, rank, _ = lapack.dpstrf(standard, tol=8 * len(standard) * _EPS)
     independent = np.zeros(len(standard), dtype=bool)
@@ -655,7 +655,8 @@ def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> M
 
 
 def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> bool:
-    """Return whether all rows, and not only those of one class, are constant along the null space.
+    """Return whether the rows of all classes, not only of one class, are constant along the null
+    space.
 
     This holds if no class has variance along the null directions and all class means agree along
     them.

@@ -179,7 +179,7 @@ class FisherRule(LinearRule):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CanonicalVariates:
-    """Discriminant directions of class moments; the fields are those of `FisherRule`."""
+    """Discriminant directions of class moments; the fields are as in `FisherRule`."""
 
     scalings: Floats  # (d, r)
     projected: Floats  # (K, r)

@@ -186,8 +186,8 @@ def dual_sweep(
 
     The active rows are order[:active]. The intercept is b0 + B^2 r, where r is the sum of alpha t.
     `state` holds b0, r, B^2, the largest and smallest projected gradient of the previous sweep, the
-    same of this sweep, `active`, and the seed. A row at a bound whose gradient lies beyond those of
-    the previous sweep becomes inactive.
+    same of this sweep, `active`, and the seed. A row at a bound becomes inactive if its gradient
+    lies beyond all gradients of the previous sweep.
     """
     active, seed = int(state[7]), np.uint64(state[8])
     base_intercept, total_alpha, bias_square = state[0], state[1], state[2]

@@ -7,8 +7,8 @@ class of the row:
     K classes     wrong if  z.w_t <= z.w_r          w_t += z,  w_r -= z     r the best of the others
 
 The update for K classes is the update for two classes applied to Kesler's long vectors: K blocks,
-with +z in block t, -z in block r, and 0 in the others. A row on the boundary counts as wrong, so
-that training can start at w = 0. The lead of w on a row is sign z.w, or z.w_t - z.w_r. Batch
+with +z in block t, -z in block r, and 0 in all other blocks. A row on the boundary counts as wrong,
+so that training can start at w = 0. The lead of w on a row is sign z.w, or z.w_t - z.w_r. Batch
 training decreases the perceptron criterion,
 
     J_p(w) = - sum over wrong rows of the lead        w += mean of the updates of wrong rows

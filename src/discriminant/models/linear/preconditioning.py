@@ -87,7 +87,7 @@ class Coordinates:
 
     @property
     def summed(self) -> Coordinates:
-        """Coordinates with the same theta for rows as they are summed.
+        """Coordinates with the same theta, for the rows in the form in which they are summed.
 
         The coordinates are returned unchanged, unless rows are transformed by the frame before they
         are summed.
@@ -100,7 +100,8 @@ class Coordinates:
     def reading(
         self, features: tuple[str, ...], anchor: Anchor, make: Callable[[Anchor], Any]
     ) -> Any:
-        """Return the reading that `make` creates, given the anchor of rows as they are summed.
+        """Return the reading that `make` creates from the anchor of the rows in the form in which
+        they are summed.
 
         If rows are to be transformed by the frame, the reading transforms them first.
         """
@@ -164,8 +165,8 @@ def white_coordinates(
         (d,) factors of the coefficients in a ridge penalty, if there is one. The ridge then
         determines the coefficients of dependent columns, so there is no warning about these.
     read
-        Function that sums a reading over all rows. It is called once if the moments are not
-        accurate enough to decide whether columns are collinear.
+        Function that sums a reading over all rows. This function is called once if the moments are
+        not accurate enough to decide whether columns are collinear.
     remedy
         Option that the warning about dependent columns recommends.
     """

@@ -40,8 +40,8 @@ Rows whose alpha stays at a bound are skipped until nearly the end. An intercept
 requires sum alpha t = 0. The condition is enforced by the method of multipliers: b = b0 + B^2 sum
 alpha t, and b0 is set to b after each sweep. With a penalised intercept (a number `bias`), b0 stays
 0, and b is the score of a constant feature with the value `bias`, whose weight is penalised like
-the others, as in liblinear. The duality gap bounds the error: |w - w*|^2 <= 2 gap if P = 1. The gap
-is a sum over rows of terms that are never negative, so it is computed to full precision.
+all other weights, as in liblinear. The duality gap bounds the error: |w - w*|^2 <= 2 gap if P = 1.
+The gap is a sum over rows of terms that are never negative, so it is computed to full precision.
 """
 
 from __future__ import annotations

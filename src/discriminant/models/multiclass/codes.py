@@ -119,7 +119,8 @@ class OutputCode:
 
         In the comparison of the true class k with class j, a column with k and j on opposite sides
         counts 1 for k, or 1 against k if its classifier errs. A column that leaves out j counts
-        half as much. A column that leaves out k may count a half against k even without an error.
+        half as much. A column that leaves out k may count 1/2 against k even if its classifier does
+        not err.
         """
         used = np.abs(self.signs).astype(np.int64)
         opposed = count_opposed(self.signs)

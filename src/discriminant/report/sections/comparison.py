@@ -1,7 +1,7 @@
 """Section 2 of the report, comparison: models on held-out rows, and the selected model.
 
 Every measure is computed on held-out rows. Errors have Wilson's and AUCs have DeLong's intervals;
-both ignore the variation between fitted models. Unless a model is named, the one with the lowest
+both ignore the variation between fitted models. Unless a model is named, the model with the lowest
 log loss is selected: its probabilities are the most reliable, and decisions depend on the
 probabilities.
 """

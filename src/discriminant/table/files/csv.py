@@ -52,7 +52,7 @@ _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """Fields of one row, as they are written in the file."""
+    """Fields of one row, exactly as in the file."""
 
     line: int  # line on which the row begins, counted from 1
     fields: list[str]
@@ -145,7 +145,7 @@ def lines_of_rows(format: FileFormat, rows: Sequence[int]) -> list[int]:
 
 
 def cell_of_row(format: FileFormat, row: int, column: str) -> str:
-    """Return the text of a cell, as it is written in the file."""
+    """Return the text of a cell, exactly as in the file."""
     return _csv_row(format, row).fields[format.csv_dialect.names.index(column)]
 
 

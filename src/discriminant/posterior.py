@@ -27,7 +27,7 @@ _CLOSE = 1e-4  # tolerance of sums of probabilities, wide enough for float32
 
 @np.errstate(over="ignore", under="ignore")
 def log_posterior(scores: Floats) -> Floats:
-    """Return the (n, K) log posteriors of scores. Very small posteriors are exact too.
+    """Return the (n, K) log posteriors of scores. Even very small posteriors are exact.
 
     >>> log_posterior(np.array([[0.0, -800.0]]))
     array([[   0., -800.]])
@@ -203,7 +203,7 @@ def estimated_prior(
     tolerance
         Largest accepted distance from the maximum of the mean log likelihood.
     max_iter
-        Largest number of steps. If the tolerance is not reached, the function warns.
+        Largest number of steps. The function warns if the tolerance is not reached.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floa
 def validate_log_posterior(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
     """Return the (n, K) log posteriors as floats; raise unless the posteriors of each row sum to 1.
 
-    If `classes` is given, it is the required number of columns.
+    `classes`, if given, is the required number of columns.
 
     >>> validate_log_posterior([[0.0, -np.inf]])
     array([[  0., -inf]])
@@ -287,9 +287,9 @@ def typicality(
         d^2 weight_k / (weight_k + 1) * (degrees - width + 1) / (width degrees)
                                                         ~ F(width, degrees - width + 1)
 
-    where `width` is the number of features. With one class this is
-    d^2 n (n - width) / (width (n^2 - 1)) ~ F(width, n - width). Without `weight`, means and
-    covariance are treated as known: d^2 ~ chi-squared(width).
+    where `width` is the number of features. With one class the statistic is d^2 n (n - width) /
+    (width (n^2 - 1)) ~ F(width, n - width). Without `weight`, means and covariance are treated as
+    known: d^2 ~ chi-squared(width).
 
     >>> typicality(np.array([[3.8414588206941205]]), width=1).round(12)
     array([[0.05]])

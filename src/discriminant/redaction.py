@@ -218,9 +218,9 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 def redact(text: str, *, sources: Sequence[object] = ()) -> str:
     """Remove registered addresses and secrets from a text.
 
-    `sources` are the address and the query that were passed to a driver. If they are given, their
-    short secrets are removed as well, and so are the single words of these secrets, because a
-    driver may quote them.
+    `sources` are the address and the query that were passed to a driver. If `sources` are passed,
+    their short secrets are removed as well, and so are the single words of these secrets, because a
+    driver may quote single words.
     """
     if _addresses:
         for known in _matching(text, _addresses):
@@ -487,7 +487,7 @@ def _escaped(text: str) -> Iterator[str]:
 
 
 def _matching(text: str, known: Mapping[str, Any]) -> list[str]:
-    """Return those of the known texts that `text` contains, longest first."""
+    """Return the known texts that occur in `text`, longest first."""
     return sorted((key for key in tuple(known) if key in text), key=len, reverse=True)
 
 

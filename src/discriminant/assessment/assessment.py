@@ -91,7 +91,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
     ) -> float:
         """Return precision, recall or F, averaged over the classes: 'macro', 'micro' or 'weighted'.
 
-        A rate that is 0/0 is replaced by `zero_division`. If that is NaN, the rate is left out.
+        A rate that is 0/0 is replaced by `zero_division`; with `zero_division=nan` it is left out.
         """
         if average not in AVERAGES:
             raise OptionError.of("average", average, "'macro', 'micro' or 'weighted'")
@@ -105,7 +105,10 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         )
 
     def calibration(self, label: Any = None, *, bins: int = 10) -> CalibrationCurve:
-        """Return the calibration curve of a class; for None, that of the most probable one."""
+        """Return the calibration curve of one class.
+
+        Without `label`, it is the curve of the probability of each row's most probable class.
+        """
         check_scored(self, "calibration")
         if label is None:
             return curve_of("top", self.scored.top, bins=bins)
@@ -115,7 +118,10 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         return curve_of(label, self.scored.bins[:, names.index(label)], bins=bins)
 
     def calibration_error(self, label: Any = None, *, bins: int = 15) -> float:
-        """Return the expected calibration error of a class; for None, of the most probable one."""
+        """Return the expected calibration error of one class.
+
+        Without `label`, it is the error of the probability of each row's most probable class.
+        """
         return self.calibration(label, bins=bins).error
 
     def cost(
@@ -126,8 +132,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         Parameters
         ----------
         cost
-            Cost matrix, as in `Decision`. It may differ from the one that the decisions are based
-            on.
+            Cost matrix, as in `Decision`. The decisions may be based on another cost matrix.
         reject, outlier : float, optional
             Cost of a rejected row and of an outlier; `outlier` defaults to `reject`.
         """
@@ -155,8 +160,9 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         ----------
         measure : str
             A rate: 'error', 'accuracy', 'coverage', 'rejected', 'outliers', 'precision',
-            'recall', 'specificity', 'prevalence'. Or 'f1', 'balanced_accuracy', 'mcc', 'kappa',
-            'macro_f1' and the like, 'cost'. Or 'log_loss', 'brier', 'brier_sum'.
+            'recall', 'specificity', 'prevalence'. Or another measure of counts: 'f1',
+            'balanced_accuracy', 'mcc', 'kappa', 'cost', or an average over classes such as
+            'macro_f1'. Or a loss: 'log_loss', 'brier', 'brier_sum'.
         method : str, optional
             For a rate 'wilson' (default), 'exact' (Clopper-Pearson) or 'bootstrap'; for other
             measures of counts 'bootstrap'; for losses 'score', which is Wilson's interval with the
@@ -263,10 +269,7 @@ def _measured_rows(assessment: Assessment, name: str) -> str:
 
 
 def _measure_records(assessment: Assessment) -> list[dict[str, Any]]:
-    """Return a record for each measure.
-
-    It includes the interval, unless that would need a bootstrap.
-    """
+    """Return a record for each measure, with its interval unless that would need a bootstrap."""
     records = []
     for name, value in _overall_measures(assessment).items():
         low = high = np.nan

@@ -3,9 +3,9 @@
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|
 
-Both are computed for one given class, or for the most probable class (top-label, Guo et al. 2017: p
-is the largest posterior, and a row counts if that class is its true class). Bins have equal width;
-adjacent bins of a tally are merged to get the number of bins requested.
+Curve and error are computed for one given class, or for the most probable class (top-label, Guo et
+al. 2017: p is the largest posterior, and a row counts if that class is its true class). Bins have
+equal width; adjacent bins of a tally are merged to get the number of bins requested.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def curve_of(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:
     B = sums.shape[1]
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1 or B % bins:
         divisors = ", ".join(str(n) for n in range(1, B + 1) if B % n == 0)
-        raise OptionError.of("bins", bins, f"one of {divisors}: the tally has {B} to put together")
+        raise OptionError.of(
+            "bins", bins, f"one of {divisors}: the curve merges the {B} bins of the tally"
+        )
     weight, predicted, observed = sums.reshape(3, bins, -1).sum(axis=2)
     filled = weight > 0
     ends = np.arange(bins + 1) / bins

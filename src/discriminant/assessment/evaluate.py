@@ -1,8 +1,8 @@
 """Assess a fitted model on labelled rows (`evaluate`), or given predictions (`assess`).
 
-Labels are encoded and checked here. A class that the model does not know, a decision that is not an
-action, and posteriors that are not probabilities raise errors. On a partitioned table a model is
-evaluated in one pass, which returns only sums.
+Labels are encoded and checked here. Errors are raised for a class that the model does not know,
+for a decision that is not an action, and for posteriors that are not probabilities. On a
+partitioned table a model is evaluated in one pass, which returns only sums.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def assess(
         the decision that `cost` and `reject` imply for the posteriors.
     log_posterior, posterior : array or data frame of shape (N, K), optional
         Log probabilities or probabilities, for losses and calibration. The columns of a data frame
-        are named by the classes; those of an array are in the order of `classes`.
+        are named by the classes; the columns of an array are in the order of `classes`.
     classes : array of shape (K,), optional
         Labels of the classes that the model knows. None: the column names of the data frame, or
         the labels in `truth` and `decided`.
@@ -108,7 +108,7 @@ def assess(
     n = len(codes)
     for name, value in (("cost", cost), ("reject", reject)):
         if decided is not None and value is not None:
-            allowed = "left out where decisions are given: it says how to decide from posteriors"
+            allowed = "omitted if decisions are given: it defines how to decide from posteriors"
             raise OptionError.of(name, "given", allowed)
     columns_of = classes
     for name, value in (("log_posterior", log_posterior), ("posterior", posterior)):
@@ -147,8 +147,8 @@ def evaluate(
     """Assess a fitted classifier on rows whose labels are known.
 
     If the model has a method `decide`, as `Decision` has, its decisions are assessed, so that
-    rejected rows are counted; otherwise its predictions are. Posteriors are assessed as well if the
-    model gives any.
+    rejected rows are counted; otherwise its predictions are. Posteriors are assessed too if the
+    model has them.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _check_posterior(
     if log_posterior is None and posterior is None:
         return None
     if log_posterior is not None and posterior is not None:
-        raise OptionError.of("posterior", "given", "left out where log_posterior is given")
+        raise OptionError.of("posterior", "given", "omitted if log_posterior is given")
     name = "log_posterior" if posterior is None else "posterior"
     values = np.asarray(log_posterior if posterior is None else posterior, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != len(known):
@@ -293,7 +293,7 @@ def _check_decisions(
 
 
 def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> Labels:
-    """Return the classes of the model, followed by the classes it does not know if those count."""
+    """Return the classes of the model; with unseen='count', the unknown classes follow."""
     if unseen not in ("error", "count"):
         raise OptionError.of("unseen", unseen, "'error' or 'count'")
     classes = set(known.tolist())
@@ -377,7 +377,7 @@ def evaluate_source(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationReading:
-    """Function of a block of encoded rows that assesses a model on them, for one pass."""
+    """Assess a model on each block of encoded rows, as a `Reading` for one pass over a table."""
 
     model: Any
     labels: Labels  # (K,) classes of the rows
@@ -410,7 +410,7 @@ class EvaluationWork:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns to read: those of the model, the labels and the weights."""
+        """Columns to read: the columns of the model, the labels and the weights."""
         weight = [] if self.weight is None else [self.weight]
         return tuple(dict.fromkeys([*self.used, self.target, *weight]))
 
@@ -481,7 +481,7 @@ def _rankings(
 
 
 def match_spelling(labels: Labels, classes: Labels) -> Labels:
-    """Return labels in the spelling of the model's classes: files may hold numbers as text.
+    """Return labels in the spelling of the model's classes: a file may store numbers as text.
 
     >>> match_spelling(np.array([1.0, 2.0, 7.0]), np.array(["1", "2"])).tolist()
     ['1', '2', '7.0']

@@ -1,7 +1,7 @@
 """Confidence intervals of measures: Wilson, exact, bootstrap, and score intervals of losses.
 
-They are computed from a tally, without its rows. For a rate p = x/n, with z the normal quantile of
-(1 + level)/2:
+Intervals are computed from a tally, without its rows. For a rate p = x/n, with z the normal
+quantile of (1 + level)/2:
 
     wilson   (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)    inverted score test
     exact    Beta quantiles (x, n-x+1) and (x+1, n-x): Clopper and Pearson, conservative
@@ -24,22 +24,22 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
 
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
-The score interval inverts the score test whose variance is proportional to mu (B - mu), as that of
-a proportion is. So it stays between 0 and B and is longer on the side where losses have their long
-tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150 rows of two
-classes, 5 % of them misclassified, a nominal 95 % interval covers 89 % if normal and 92 % if a
-score interval (tests/unit/assessment/test_intervals.py).
+The score interval inverts the score test whose variance is proportional to mu (B - mu), as the
+variance of a proportion is. So it stays between 0 and B and is longer on the side where losses have
+their long tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150
+rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 % (normal) and
+92 % (score) (tests/unit/assessment/test_intervals.py).
 
-Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' they are
-importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.
+Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' the weights
+are importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.
 
 For several parts (folds, sites, files), from the variation between the parts:
 
     t           the score interval of the mean over the parts, with the variance between them,
                 within the bounds of the measure. If the measure is at the bound in every part,
                 n_e is the number of all rows.
-    bootstrap   percentiles over sums of parts drawn with replacement. If these are all equal, the
-                interval is computed from the rows of all parts.
+    bootstrap percentiles over sums of parts drawn with replacement. If all resampled sums are
+    equal, the interval is computed from the rows of all parts.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def bootstrap(
 def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fraction]) -> Fraction:
     """Return both ends of an interval.
 
-    Where they coincide, they are replaced by those of the interval `wider`, extended to include
-    the value.
+    Where the ends coincide, they are replaced by the ends of the interval `wider`, which is
+    extended to include the value.
     """
     low, high = ends
     degenerate = np.isclose(low, high, rtol=1e-12, atol=1e-12)
@@ -191,8 +191,8 @@ def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fract
 def with_half_rows(tally: Tally) -> Tally:
     """Add Jeffreys' half rows to a tally: for each class half a row correct and half a row wrong.
 
-    The wrong half is divided among the other classes that have rows. For two classes that is half
-    a row in each cell.
+    The wrong half is divided among the other classes that have rows. With two classes, half a row
+    is added to each cell.
     """
     K = len(tally.labels)
     occurs = tally.weight.sum(axis=0) > 0
@@ -212,9 +212,9 @@ def resample_tables(
     *,
     stratified: bool = False,
 ) -> Floats:
-    """Return `draws` tables, each with as many rows as the data, drawn with replacement.
+    """Return `draws` resampled tables, each with as many rows as the data.
 
-    Their shape is (draws, A, K).
+    Rows are drawn with replacement. The shape of the result is (draws, A, K).
 
     With reliability weights, all rows of a cell (one class and one action) are drawn with the
     weight sum w^2 / sum w. This gives the same mean and variance as drawing the rows themselves.
@@ -256,7 +256,7 @@ def mean_interval(
 ) -> Fraction:
     """Return both ends of the interval of a mean loss between 0 and `upper`.
 
-    They are NaN if there are fewer than two rows.
+    Both ends are NaN if there are fewer than two rows.
 
     With `w` the weight and `l` the loss of a row, `sums` are the sums of `w l`, `w l^2`, `w^2 l`
     and `w^2 l^2`, and `weight` the sums of `w` and `w^2`.
@@ -282,8 +282,8 @@ def score_interval(
 
     The upper bound may be infinite.
 
-    `variance` is the variance of the mean. If the mean is at a bound, the variance says nothing,
-    and the number of `rows` replaces the effective sample size.
+    `variance` is the variance of the mean. If the mean is at a bound, the variance is
+    uninformative, and the number of `rows` replaces the effective sample size.
 
     >>> ends = score_interval(np.array(0.1), np.array(0.0009), 1.96, bounds=(0.0, 1.0), rows=100)
     >>> [round(float(end), 4) for end in ends]  # 10 of 100: Wilson's
@@ -320,7 +320,9 @@ def _where_finite(mean: Floats, variance: Floats, low: Floats, high: Floats) -> 
 def resample_parts(
     cells: Floats, measure: CountFormula, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Return a measure of sums of F parts, drawn with replacement, (draws, ...).
+    """Return a measure for each bootstrap sample of F parts, (draws, ...).
+
+    Each sample sums F parts drawn with replacement.
 
     `cells` (F, A, K) are the tables of the parts.
     """
@@ -394,7 +396,7 @@ def interval_of(
 ) -> Interval:
     """Return a measure with its confidence interval.
 
-    The options are those of `Assessment.interval`.
+    Options are as in `Assessment.interval`.
     """
     level = check_level(level)
     if weights not in ("counts", "reliability"):
@@ -521,12 +523,16 @@ def _check_parts(parts: Any) -> list[Tally]:
             allowed = "assessments or tallies, such as `cross_validate(...).tallies`"
             raise OptionError.of("parts", f"of {type(tally).__name__}", allowed)
     if len(tallies) < 2:
-        raise OptionError.of("parts", len(tallies), "two or more tallies, to see how they differ")
+        raise OptionError.of(
+            "parts",
+            len(tallies),
+            "two or more tallies: the interval is computed from their variation",
+        )
     return tallies
 
 
 def _not_a_rate(method: str | None, possible: str, measure: str) -> OptionError:
-    return OptionError.of("method", method, f"'{possible}': {measure} is no share of rows")
+    return OptionError.of("method", method, f"'{possible}': {measure} is not a share of rows")
 
 
 def _interval(measure: str, value: Floats, ends: Fraction, level: float, method: str) -> Interval:

@@ -24,8 +24,9 @@ nor wrong. In MCC such actions are one more predicted value. The results equal t
 with these actions passed as labels. Counts may have leading axes, so that many tables are measured
 at once.
 
-A rate with denominator 0 is NaN. An average replaces it by `zero_division` and leaves out every
-class that is neither true nor predicted for any row. zero_division=0 is scikit-learn's default.
+A rate with denominator 0 is NaN. An average replaces a NaN rate by `zero_division`; it leaves out
+classes that are neither the true nor the predicted class of any row. zero_division=0 is
+scikit-learn's default.
 
 To add a measure, write its formula and append one `Measure` to `_REGISTRY`. The attributes
 of `Assessment`, its methods `interval`, `to_dict` and `frame`, and the printed text all read the
@@ -111,7 +112,7 @@ def recall(cells: Floats) -> Fraction:
 def precision(cells: Floats) -> Fraction:
     """Return, for each class, the weights of its correct rows and of all rows predicted as it.
 
-    Both have shape (..., K).
+    Both results have shape (..., K).
     """
     return correct(cells), predicted_total(cells)
 
@@ -119,20 +120,20 @@ def precision(cells: Floats) -> Fraction:
 def specificity(cells: Floats) -> Fraction:
     """Return, for each class k, the weights of two sets of rows, (..., K).
 
-    They are the rows of the other classes that are not predicted as k, and all rows of the
-    other classes.
+    The first set is the rows of other classes that are not predicted as k; the second is all rows
+    of other classes.
     """
     others = total(cells)[..., np.newaxis] - true_total(cells)
     return np.maximum(others - (predicted_total(cells) - correct(cells)), 0.0), others
 
 
 def prevalence(cells: Floats) -> Fraction:
-    """Return the weight of the rows of each class, (..., K), and that of all rows, (..., 1)."""
+    """Return the weight of the rows of each class, (..., K), and of all rows together, (..., 1)."""
     return true_total(cells), total(cells)[..., np.newaxis]
 
 
 def action_share(cells: Floats, *, place: int | None) -> Fraction:
-    """Return the weight of the rows with one action, and that of all rows.
+    """Return the weight of the rows with one action, and the weight of all rows.
 
     `place` is the index of the action; None means that no row has it.
     """
@@ -155,7 +156,9 @@ def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
 def check_beta(beta: Any) -> float:
     """Return `beta`, the weight of recall relative to precision; raise if it is negative."""
     if not isinstance(beta, int | float | np.floating | np.integer) or not 0 <= beta < np.inf:
-        raise OptionError.of("beta", beta, "a number, 0 or more: 1 counts recall as precision")
+        raise OptionError.of(
+            "beta", beta, "a number, 0 or more: at 1 recall counts as much as precision"
+        )
     return float(beta)
 
 
@@ -169,7 +172,7 @@ def balanced_accuracy(cells: Floats) -> Floats:
 def mcc(cells: Floats) -> Floats:
     """Return the Matthews correlation, (...).
 
-    It is 0 where all rows are of one class, or all are predicted as one class.
+    The correlation is 0 where all rows are of one class, or all rows are predicted as one class.
     """
     variation = _sum_of_products(true_total(cells)) * _sum_of_products(cells.sum(axis=-1))
     correlation = ratio((_beyond_chance(cells), np.sqrt(variation)))
@@ -190,11 +193,11 @@ def average_over_classes(
     beta: float = 1.0,
     zero_division: float = 0.0,
 ) -> Floats:
-    """Return the average of precision, recall or F over classes that are true or predicted.
+    """Return the average of precision, recall or F over the classes that occur.
 
-    Classes that are neither true nor predicted for any row are left out. 'macro' weights all
-    classes equally, 'weighted' by their support; 'micro' sums numerators and denominators before it
-    divides. If `zero_division` is NaN, undefined rates are left out.
+    Classes that are neither the true nor the predicted class of any row are left out. 'macro'
+    weights all classes equally, 'weighted' by their support; 'micro' sums numerators and
+    denominators before it divides. If `zero_division` is NaN, undefined rates are left out.
     """
     hits, own, predicted = correct(cells), true_total(cells), predicted_total(cells)
     if average == "micro":
@@ -248,7 +251,10 @@ def brier_sums(tally: Tally) -> Floats:
 
 
 def halved_brier_sums(tally: Tally) -> Floats:
-    """Return `brier_sums`; for two classes, those of half the squared distance, (4,)."""
+    """Return the sums of `log_loss_sums`, (4,), with scikit-learn's Brier score as the loss.
+
+    With two classes the loss is half the squared distance of `brier_sums`.
+    """
     sums = brier_sums(tally)
     return sums * np.array([0.5, 0.25, 0.5, 0.25]) if len(tally.labels) == 2 else sums
 
@@ -283,10 +289,10 @@ class Measure:
     description : str
         Docstring of the attribute.
     per_class : bool
-        Whether there is a value for each class rather than one number.
+        True: one value for each class; False: one number.
     printed : {'always', 'refusals', 'never'}
-        Whether text, dictionary and frame include the measure: always, only if some actions are not
-        classes ('refusals'), or never. Losses are included only if there are posteriors.
+        Whether text, dictionary and frame include the measure. 'refusals': only if some actions
+        are not classes. Losses are included only if there are posteriors.
     attribute : bool
         Whether the measure is an attribute of `Assessment`.
     rows : {'all', 'decided'}
@@ -375,7 +381,7 @@ _REGISTRY = (
         precision,
         "precision",
         "rate",
-        "Share of correct rows among those predicted as each class, (K,); NaN without such rows.",
+        "Share of correct rows among those predicted as each class, (K,); NaN if there are none.",
         per_class=True,
     ),
     Measure(
@@ -383,7 +389,8 @@ _REGISTRY = (
         recall,
         "recall",
         "rate",
-        "Share of the rows of each class that are predicted as it, (K,); NaN without such rows.",
+        "Share of the rows of each class that are predicted correctly, (K,); NaN if there are "
+        "none.",
         per_class=True,
     ),
     Measure(
@@ -479,8 +486,8 @@ _REGISTRY = (
         "Brier",
         "loss",
         "Mean squared distance of posterior and true class, as scikit-learn's brier_score_loss.\n\n"
-        "With two classes that of the probability of one of them (0 to 1), with more the sum over\n"
-        "all classes (0 to 2).",
+        "With two classes it is the squared error of the probability of one class (0 to 1); with\n"
+        "more classes, the squared errors are summed over all classes (0 to 2).",
         bounds=lambda tally: (0.0, 1.0 if len(tally.labels) == 2 else 2.0),
         criterion="Brier score",
     ),
@@ -489,7 +496,7 @@ _REGISTRY = (
         brier_sums,
         "Brier sum",
         "loss",
-        "Mean squared distance summed over all classes, also with two classes (0 to 2).",
+        "Mean squared distance, summed over all classes even if there are only two (0 to 2).",
         printed="never",
         bounds=(0.0, 2.0),
     ),
@@ -512,8 +519,8 @@ class _Vector(Protocol):
 class MeasureAttributes:
     """The registered measures as attributes of a tally.
 
-    The annotations are for type checkers only: the loop below adds the attributes, also those of
-    measures without an annotation.
+    The annotations are for type checkers only: the loop below adds the attributes, including
+    attributes of measures without an annotation.
     """
 
     __slots__ = ()
@@ -586,7 +593,10 @@ def cost_formula(
 
 
 def _prices(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Floats:
-    """Return the cost of each action and class, (A, K); raise if an action that occurs has none."""
+    """Return the cost of each action and class, (A, K).
+
+    Raises an error if an action that occurs has no cost.
+    """
     costs = Costs.of(cost, tally.labels)
     known: dict[Hashable, Any] = dict(zip(costs.actions, costs.cost, strict=True))
     outlier = reject if outlier is None else outlier

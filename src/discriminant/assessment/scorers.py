@@ -65,7 +65,7 @@ def check_classifier(estimator: Any) -> None:
         name = estimator.__name__
         raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
     if not is_classifier(estimator):
-        allowed = "a classifier: only predictions of classes can be assessed"
+        allowed = "a classifier: only class predictions can be assessed"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 

@@ -1,7 +1,7 @@
 """Command line interface: `discriminant report loans.csv --target default` and other commands.
 
-Only what `--help` needs is imported here and in `commands`; numerical libraries are loaded when a
-command runs.
+This module and `commands` import only the modules that `--help` needs; numerical libraries are
+loaded when a command runs.
 
     exit code   0 success   1 a bug in this package   2 invalid input
                 3 the selected model did not converge

@@ -34,7 +34,7 @@ def write_examples(session: Session, folder: str, *, force: bool = False) -> int
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise CommandError(f"{folder} is a file. Name a folder, which may be a new one.") from None
+        raise CommandError(f"{folder} is a file. Name a folder; a new folder is created.") from None
     for file in texts:
         store.check_writable(file)
         track_output(file)

@@ -36,7 +36,7 @@ from discriminant.study.report import write_text
 _SCALED = " Rows were scaled to unit length (--with unit_rows=false turns this off)."
 _FROM_ONE = (
     "There is no feature 0, so features are assumed to be numbered from 1, as svmlight does; if "
-    "they are numbered from 0, pass --first 0. The model stores the choice."
+    "they are numbered from 0, pass --first 0. The model stores the number of the first feature."
 )
 _MAX_CLASSES = 10_000_000  # largest number of classes of a table, unless --max-classes is passed
 
@@ -66,7 +66,7 @@ def train(
 ) -> tuple[LabelTree, int, dict[str, float]]:
     """Return a model fitted to sparse rows, the number of rows, and the seconds taken.
 
-    Rows are scaled to unit length unless the settings say otherwise.
+    Rows are scaled to unit length unless the settings contain unit_rows=false.
     """
     given = {"random_state": options["seed"], "checkpoint": options["checkpoint"]}
     given = given if settings.get("tree") == "moments" else {**given, "unit_rows": True}

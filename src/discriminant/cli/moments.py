@@ -72,7 +72,7 @@ def _duplicates(files: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def forget(session: Session, whole: str, part: str, options: dict[str, Any]) -> int:
-    """Save the moments of one file without those of another."""
+    """Save the moments of one file minus the moments of another."""
     for file in (whole, part):
         check_outputs(file, options["out"])
     result = load_moments(whole) - load_moments(part)
@@ -120,7 +120,7 @@ def load_moments(path: str) -> ClassMoments:
 def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
     """Return both moments on the same features.
 
-    Every categorical column has a reference level, the same in both.
+    Every categorical column has a reference level, which is the same in both files.
     """
     if not (isinstance(first, TableMoments) and isinstance(second, TableMoments)):
         return first, second

@@ -115,8 +115,10 @@ reading_options = _all(
     click.option(
         "--reference",
         type=click.Choice(tuple(REFERENCES)),
-        help="Reference level of a category, which gets no indicator (default: frequent; for "
-        "moments none, so that moments of several sites add).",
+        help=(
+            "Reference level of a category, which gets no indicator (default: frequent; for "
+            "moments: none, so that moments of several sites can be added)."
+        ),
     ),
     click.option(
         "--missing-text",
@@ -156,8 +158,10 @@ comparing_options = _all(
         metavar="NUMBER|COLUMN",
         default=10,
         show_default=True,
-        help="Number of cross-validation folds; or the name of a column, such as patient: rows "
-        "with the same value are held out together. That column is not a feature.",
+        help=(
+            "Number of cross-validation folds; or the name of a column, such as patient: rows "
+            "with the same value are held out together. The column is then not used as a feature."
+        ),
     ),
     click.option(
         "--seed",
@@ -331,7 +335,9 @@ INAPPLICABLE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
 
 
 def reject_inapplicable(*cases: str) -> None:
-    """Raise an error for the first option that was passed but has no effect in these cases."""
+    """Raise an error for the first option that was passed but has no effect in one of the cases
+    `cases`.
+    """
     context = get_current_context(silent=True)
     if context is None:
         return

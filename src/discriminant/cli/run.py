@@ -4,8 +4,8 @@ Errors are printed to stderr, and with --json also to stdout as a JSON object. A
 is printed as one message, never as a traceback.
 
 A command that is interrupted (Ctrl-C, SIGTERM, a closed terminal) exits with 128 + the number of
-the signal. It lists which of its output files are new and which are unchanged; no file is left
-half written.
+the signal. Before it exits, it lists which of its output files are new and which are unchanged; no
+file is incomplete.
 """
 
 from __future__ import annotations
@@ -161,7 +161,9 @@ def run_supervised(args: list[str], limit: int) -> int:
 
 
 def _shown(args: list[str]) -> str:
-    """Return the command as it is printed, and register its secrets, to mask them everywhere."""
+    """Return the command with its secrets masked, and register the secrets, to mask them in all
+    output.
+    """
     register(*(_split_argument(arg)[1] for arg in args))
     return shlex.join(["discriminant", *map(_shown_argument, args)])
 
@@ -212,7 +214,7 @@ def _run(args: list[str], command: str, *, limited: bool) -> int:
 def _package_error() -> type[DiscriminantError]:
     """Return the base class of our errors.
 
-    It is imported only after an error, so that `--help` stays fast.
+    The class is imported only after an error, so that `--help` stays fast.
     """
     from discriminant.errors import DiscriminantError
 

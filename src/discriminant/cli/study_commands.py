@@ -99,7 +99,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 
 
 def _verdict(facts: Facts, why: str) -> list[str]:
-    """Return the verdict of the report as lines, without what the reason `why` already states."""
+    """Return the verdict of the report as lines, without sentences that repeat the reason `why`."""
     lines = verdict(facts)
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
@@ -170,7 +170,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     if options["model"] is not None:
         options = {**options, "folds": 2}  # unused, since nothing is compared
     with open_study(session, source, options) as analysis:
-        name, why = options["model"], "It was not compared with other models."
+        name, why = options["model"], "The model was not compared with other models."
         if name is None:
             analysis.compare(split_names(options["models"]), most=options["most"])
             choice = analysis.choose(by=options["by"], rule=options["rule"])
@@ -240,7 +240,7 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
             "classes": [str(label) for label in moments.labels.tolist()],
         },
         f"{type(inner).__name__} fitted to the moments of {rows:,} rows of {features} features. "
-        "Use 'discriminant assess' to evaluate it on labelled rows.",
+        "Use 'discriminant assess' to evaluate the model on labelled rows.",
         written={"model": options["out"]},
     )
     return DONE

@@ -1,8 +1,8 @@
 """Supervision of commands under a memory limit: a parent process reports how the child ended.
 
 When the address space is used up, libraries do not only raise MemoryError: OpenBLAS retries for
-ever or calls exit(), Arrow and LLVM abort, the dynamic loader fails. None of that can be caught in
-the process itself, and a signal handler of Python does not run while native code runs. So, where
+ever or calls exit(), Arrow and LLVM abort, the dynamic loader fails. Such failures cannot be caught
+in the process itself, and a signal handler of Python does not run while native code runs. So, where
 there is a limit, a small parent process starts the command in a child and waits:
 
     limit too low for the libraries       the command is refused before they are loaded

@@ -39,7 +39,7 @@ Mask = npt.NDArray[np.bool_]  # (n,)
 
 
 class Verdict(Enum):
-    """Outcome for a row that is not decided: it is rejected, or it is an outlier."""
+    """Outcome for a row that is not decided: REJECT or OUTLIER."""
 
     REJECT = "too doubtful to decide"
     OUTLIER = "unlike every class"
@@ -51,7 +51,7 @@ class Verdict(Enum):
     __str__ = __repr__
 
     def __gt__(self, other: object) -> bool:
-        """Sort after every label, so that actions can be sorted and tabulated."""
+        """Outcomes sort after every label, so that actions can be sorted and tabulated."""
         return self.name > other.name if isinstance(other, Verdict) else True
 
     def __lt__(self, other: object) -> bool:
@@ -73,7 +73,7 @@ class Reject:
     def of(cls, given: Any) -> Reject:
         """Create from a cost, or from a mapping with the keys 'cost', 'threshold' or both.
 
-        None creates an option that never rejects.
+        With None, no row is rejected.
 
         >>> Reject.of(0.1), Reject.of({"threshold": 0.9})
         (Reject(cost=0.1, threshold=0.0), Reject(cost=inf, threshold=0.9))
@@ -104,8 +104,8 @@ def least_cost(
 ) -> tuple[npt.NDArray[np.intp], Floats]:
     """Return for each row the index of the action of least expected cost, and this cost, both (n,).
 
-    The first of equally good actions is chosen. With `costs`, all actions whose expected cost is
-    within a relative `TIE` of the least one are equally good.
+    If several actions have the least cost, the first of them is chosen. With `costs`, all actions
+    whose expected cost is within a relative `TIE` of the least one are equally good.
     """
     if costs is None:  # avoids a K x K matrix of ones for very many classes
         best = log_posterior.argmax(axis=1)

@@ -2,9 +2,9 @@
 
     cost[action, class] >= 0, and 0 where the action is to predict the true class
 
-The first actions are to predict each class, in the order of the labels. Other actions may follow,
-such as 'call a doctor'. With two classes there are two kinds of errors, and every threshold is
-equivalent to a cost matrix:
+The first K actions predict the K classes, in the order of the labels; other actions follow. Other
+actions may follow, such as 'call a doctor'. With two classes there are two kinds of errors, and
+every threshold is equivalent to a cost matrix:
 
     predict + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
     predict + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
@@ -113,9 +113,9 @@ class Costs:
         given
             One of three forms. A mapping {action: {class: cost}}: costs that are not given are 0
             for predicting the true class and 1 for predicting another. An action that is not a
-            class needs a cost for every class; if no key is a class, there are no other actions
-            than the keys. A (K, K) array, both axes in the order of `labels`. A data frame with
-            classes as columns and actions as rows, in any order.
+            class needs a cost for every class; if no key is a class, the keys are the only actions.
+            A (K, K) array, both axes in the order of `labels`. A data frame with classes as columns
+            and actions as rows, in any order.
         labels
             (K,) the classes.
 
@@ -149,8 +149,8 @@ class Costs:
         """Create costs that decide the class with the largest ratio of posterior to threshold.
 
         A single number is the threshold of the second of two classes. Otherwise pass a threshold
-        for each class, as a mapping or in the order of the labels. With two classes a mapping may
-        contain only one of them.
+        for each class, as a mapping or in the order of the labels. With two classes, a mapping may
+        give the threshold of only one class.
         """
         limits = _thresholds(given, labels)
         if len(labels) == 2:
@@ -194,9 +194,8 @@ class Costs:
     def max_least_cost(self) -> float:
         """Return the expected cost of the best action at the least favourable posterior.
 
-        This is the value of a zero-sum game: the maximum over posteriors p of the minimum over
-        actions. If every error costs 1, it is 1 - 1/K. For a large cost matrix an upper bound is
-        returned.
+        The result is the maximum over posteriors p of the least expected cost of an action. If
+        every error costs 1, it is 1 - 1/K. For a large cost matrix an upper bound is returned.
         """
         from scipy.optimize import linprog
 

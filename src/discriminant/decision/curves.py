@@ -1,7 +1,8 @@
 """Risk-coverage curves and cost curves of held-out rows, for all thresholds at once.
 
-Risk-coverage curve: the rows with the largest least expected cost are rejected first, and the
-others are decided. Coverage is the share of the weight of the decided rows, and
+Risk-coverage curve: rows are sorted by the expected cost of their best action; the rows with the
+largest cost are rejected first, and all other rows are decided. Coverage is the share of the weight
+of the decided rows, and
 
     risk = cost of the decided rows / their weight        area = integral of risk over coverage
 
@@ -14,9 +15,9 @@ hull of the ROC curve:
 
 The area is 1/4 for scores without information and 0 for perfect scores.
 
-True classes are passed as codes: column numbers of the posteriors, counted from 0. They may also be
-passed as labels if the label of each column is known: from `classes`, from the column names of a
-data frame, or from the labels of the costs.
+True classes are passed as codes: column numbers of the posteriors, counted from 0. True classes may
+also be passed as labels if the label of each column is known: from `classes`, from the column names
+of a data frame, or from the labels of the costs.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class HeldOutPosteriors:
         sample_weight: Any = None,
         costs: Any = None,
     ) -> HeldOutPosteriors:
-        """Validate the input. If `classes` is given, the columns are put in its order.
+        """Validate the input. If `classes` is given, the columns are sorted in the order of
+        `classes`.
 
         >>> classes = ["well", "ill"]
         >>> HeldOutPosteriors.of(np.log([[0.9, 0.1]]), ["ill"], classes=classes).codes.tolist()
@@ -196,7 +198,7 @@ def cost_curve(
 ) -> CostCurve:
     """Return the cost curve of two classes. The second class is the positive one.
 
-    The arguments are those of `risk_coverage`.
+    Arguments are as in `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> cost_curve(log_posterior, np.array([0, 0, 1, 1])).area

@@ -1,8 +1,8 @@
 """Thresholds of decisions, tuned by their cost on held-out rows; also bounds for rejecting.
 
 Calibrated posteriors need no tuning: the action of least expected cost is decided, and a row is
-rejected if its least expected cost exceeds the cost of rejecting. The functions here are for
-posteriors that are not calibrated. They minimise the mean cost on the held-out rows over
+rejected if its least expected cost exceeds the cost of rejecting. The functions in this module are
+for posteriors that are not calibrated. They minimise the mean cost on the held-out rows over
 
     reject     the bound b: rows whose least expected cost is <= b are decided, others rejected
     threshold  the thresholds t, sum t = 1: the class with the largest P(k|x) / t_k is decided
@@ -69,7 +69,7 @@ def tuned_reject(
 ) -> TunedReject:
     """Return the bound of the expected cost above which rejecting is cheaper than deciding.
 
-    `reject` is the cost of rejecting a row. The other arguments are those of `risk_coverage`.
+    `reject` is the cost of rejecting a row. Other arguments are as in `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> tuned = tuned_reject(log_posterior, np.array([0, 0, 0, 1]), reject=0.3)

@@ -1,17 +1,17 @@
 """Checkpoints: an interrupted run resumes where it stopped, with bitwise the same result.
 
 Everything that is computed from a partitioned table is a sum over parts of a pure function, called
-work. So a sum can be identified by a digest of the work and of the parts. A `Journal` is a folder
-of sums, named by their digests:
+work. A sum can therefore be identified by a digest of the work and of the parts. A `Journal` is a
+folder of sums, named by their digests:
 
     journal.json       files and versions that the sums belong to; other ones are rejected
     <digest>.sum       a finished sum, which is not computed again
     <digest>.begun     an unfinished sum: the number of parts done, and sums of 1, 2, 4, ... parts
 
-A run that is started again needs the same sums in the same order. It reads the finished sums and
-continues the unfinished one. Files are replaced atomically, every few seconds and when the process
-is terminated, so a crash loses at most a few seconds of work. `Journal.complete` removes the
-folder.
+A run that is started again needs the same sums in the same order. The restarted run reads the
+finished sums from the folder and continues the unfinished sum. Files are replaced atomically, every
+few seconds and when the process is terminated, so a crash loses at most a few seconds of work.
+`Journal.complete` removes the folder.
 
 Rows that are not in files are identified by a fingerprint, which takes one pass over the rows:
 
@@ -21,9 +21,9 @@ The sum does not depend on the order in which a database or a cluster returns th
 rows have the same fingerprint with a probability of 2^-64.
 
 Summaries are stored as arrays and JSON, never as pickles. A summary is a frozen dataclass whose
-fields are arrays, numbers, strings, tuples, dictionaries and other such dataclasses. It is restored
-field by field. Only classes of this package are accepted, and none of their code is run. Arrays are
-restored bitwise, with the same memory layout.
+fields are arrays, numbers, strings, tuples, dictionaries and other such dataclasses. A summary is
+restored field by field. Only classes of this package are accepted, and their code is not run.
+Arrays are restored bitwise, with the same memory layout.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Journal:
     def cached_sum(self, work: Work[Any], rows: str, compute: Callable[[], A]) -> A:
         """Return the stored sum of `work` over rows with this digest.
 
-        If there is none, compute and store it.
+        If no sum is stored, compute and store it.
         """
         name = self._name(work, rows)
         if name is None:
@@ -134,7 +134,7 @@ class Journal:
     def resumed_sum(self, work: Work[Any], parts: str, results: Results) -> Any:
         """Return the stored sum of `work` over parts with this digest.
 
-        If it is unfinished or new, compute the remaining parts and store it.
+        If the sum is unfinished or new, compute the remaining parts and store the sum.
         """
         name = self._name(work, parts)
         if name is None:
@@ -258,13 +258,13 @@ class CheckpointedSource:
     def with_options(
         self, options: ReadOptions, fitted: Encoding | None = None
     ) -> CheckpointedSource:
-        """Return the source with its columns read as the options say."""
+        """Return the source with its columns read according to the options."""
         source = with_read_options(self.source, options, fitted)
         wanted = tuple(options.columns_to_read(self.names))
         return CheckpointedSource(source, self.journal, wanted)
 
     def _rows_digest(self, columns: tuple[str, ...]) -> str:
-        """Return a digest of the current rows. They may have changed since sums were stored."""
+        """Return a digest of the current rows. Rows may have changed since the sums were stored."""
         columns = self.wanted if set(columns) <= set(self.wanted) else columns
         if columns not in self._fingerprints:
             rows = fingerprint(self.source, columns)
@@ -388,7 +388,7 @@ class Fingerprint:
     total: int
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
-        """Return the fingerprint of the rows of both."""
+        """Return the fingerprint of the rows of both operands."""
         return Fingerprint(self.rows + other.rows, (self.total + other.total) % 2**64)
 
 
@@ -428,7 +428,9 @@ def _sum_hashes(frame: Frame, columns: Sequence[str]) -> int:
 
 
 def _bits(cells: Cells) -> Bits:
-    """Return 64 bits for each cell. All missing cells have the same bits, and so do 0 and -0."""
+    """Return 64 bits for each cell. All missing cells have the same bits, and 0 and -0 have the
+    same bits.
+    """
     if cells.kind == "text":
         hashes = [int.from_bytes(blake2b(t.encode(), digest_size=8).digest()) for t in cells.levels]
         return np.asarray(np.array([*hashes, 1], dtype=np.uint64)[cells.values])
@@ -605,7 +607,7 @@ def _contents(values: Iterable[Any], parents: Parents) -> Iterator[bytes]:
 def _class_content(kind: type, parents: Parents) -> Iterator[bytes]:
     """Yield the name of a class, and its code.
 
-    The code is left out if the journal records the version of its package.
+    The code is omitted if the journal records the version of the package that defines it.
     """
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if not _is_versioned(kind.__module__):
@@ -621,7 +623,7 @@ def _class_content(kind: type, parents: Parents) -> Iterator[bytes]:
 def _function_content(value: Any, parents: Parents) -> Iterator[bytes]:
     """Yield the name of a function, the object to which it is bound, and its code.
 
-    The code is left out if the journal records the version of its package.
+    The code is omitted if the journal records the version of the package that defines it.
     """
     module = getattr(value, "__module__", None)
     yield f"{module}.{value.__qualname__}".encode()

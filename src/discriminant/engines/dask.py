@@ -143,8 +143,8 @@ def as_source(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
         A Dask data frame with the target; a list of delayed pandas frames; or an array (or frame)
         of features, with the labels in `y`.
     y, weight : Dask array or series, optional
-        Labels and weights, if they are not columns of the source. They become the columns 'y' and
-        'weight'.
+        Labels and weights, if they are not columns of the source. Labels and weights become the
+        columns 'y' and 'weight'.
 
     Returns
     -------

@@ -5,10 +5,10 @@
 `rows` opens a table, `moments` computes class moments, and `fold` sums any reading over the rows.
 `choose_engine` decides whether a source is read into memory or in partitions, and by which engine;
 estimators, studies and the command line all use it. An engine is a module with two functions,
-`accepts(source)` and `as_source(source, **options)`; the latter returns a `PartitionedSource`. Each
+`accepts(source)`, and `as_source(source, **options)`, which returns a `PartitionedSource`. Each
 engine has one entry in `ENGINES`. A source that is read in partitions becomes a `PartitionedTable`.
 The encoding of its columns is planned from a sample. If the rows contain a class or category that
-the sample lacks, it is planned again from a survey of all rows.
+the sample lacks, the encoding is planned again from a survey of all rows.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def moments(
         (a path, a glob, a folder, a list), a Dask or Spark frame, a database (`discriminant.sql`)
         or a data frame.
     y : array of shape (N,), optional
-        Labels. They are not allowed with a `target`.
+        Labels. Pass either `y` or `target`, not both.
     weight : array of shape (N,) or str, optional
         Weight of each row: how often it counts. None means that each row counts once. With a
         `target`, `weight` is the name of a column.
@@ -186,7 +186,7 @@ def read_moments(
 ) -> ClassMoments:
     """Return the class moments of an open table.
 
-    If no `anchor` is given, one near the rows is chosen.
+    If no `anchor` is given, an anchor near the rows is chosen.
 
     The unit of a column is estimated from a few rows. If the sums show that the estimate was bad,
     the rows are read again with a unit that fits all of them.
@@ -212,7 +212,7 @@ def read_moments(
 def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
     """Return the rows of an open table as a summary.
 
-    If no `anchor` is given, one near the rows is chosen.
+    If no `anchor` is given, an anchor near the rows is chosen.
     """
     anchor = anchor_of(table) if anchor is None else anchor
     schema = table.schema
@@ -233,7 +233,7 @@ def read_classes(
 
 
 def _rescale_if_needed(table: AnyTable, moments: M, read: Callable[[Anchor], M]) -> M:
-    """Return the moments. If sums overflow or underflow, they are read again in other units."""
+    """Return the moments. If sums overflow or underflow, the rows are read again in other units."""
     columns = np.flatnonzero(moments.badly_scaled())
     if not len(columns):
         return moments
@@ -351,7 +351,7 @@ def rows(
     weight : str or Dask array, optional
         Name of the column of weights. If features and `y` are Dask arrays, the weights themselves.
     engine : {'files', 'dask', 'spark', 'sql'}, optional
-        Engine that reads the source. None means that it is chosen by the kind of source.
+        Engine that reads the source. None means that the engine is chosen by the kind of source.
     ordered, categories, missing, unseen, columns, exclude, reference
         As for `discriminant.open_source`.
     max_classes : int, default=1000
@@ -362,7 +362,8 @@ def rows(
     max_levels : int, default=100
         Drop a categorical column with more categories than this.
     detail : {'diagonal', 'pooled', 'class', 'fourth'}, optional
-        Detail of the moments. None means 'class' if these fit into memory, otherwise 'pooled'.
+        Detail of the moments. None means 'class' if moments of this detail fit into memory,
+        otherwise 'pooled'.
     missing_texts, thousands
         As for `discriminant.open_source`.
     checkpoint : path, optional
@@ -420,7 +421,7 @@ def partitioned_source(
 ) -> PartitionedSource:
     """Return a partitioned source.
 
-    If no engine is given, the first engine that accepts it is used.
+    If no engine is given, the first engine that accepts the source is used.
     """
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))

@@ -73,7 +73,7 @@ class FilesSource:
         return self.dataset.identities
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None = None) -> FilesSource:
-        """Return the source with text columns read as the options say, or as at the fit."""
+        """Return the source with text columns read according to the options, or as in the fit."""
         dataset = self.dataset.with_options(options, fitted)
         return FilesSource(self.name, dataset, self.progress, self.journal)
 
@@ -167,7 +167,7 @@ def _has_error(result: Any) -> bool:
 def _retry(work: Work[A], part: FilePart) -> A:
     """Repeat work on a part after it failed.
 
-    If it fails again, the position in the file is added to the error.
+    If the work fails again, the position in the file is added to the error.
     """
     result = work(part)
     numbered = part.with_start() if _has_error(result) else part

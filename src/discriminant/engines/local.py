@@ -1,8 +1,8 @@
 """Local engine: sums over a table in memory, on all cores with one BLAS thread each.
 
 The rows are divided into blocks, whose size depends only on the sizes of the table and of the
-summary. The results are added in order by a balanced tree. So the result is bitwise the same for
-any number of threads.
+summary. The results are added in order by a balanced tree. Therefore the result is bitwise the same
+for any number of threads.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def threads_for(numbers: int) -> int:
 def block_rows(rows: int, width: int, summary_size: int) -> int:
     """Return the number of rows of a block.
 
-    It limits memory, and makes summing a block take longer than adding its summary.
+    Blocks are small enough to limit memory, and large enough that summing a block takes longer than
+    adding its summary.
 
     The number of blocks is even and their sizes are nearly equal, so that two cores finish at the
     same time.

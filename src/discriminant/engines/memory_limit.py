@@ -38,7 +38,7 @@ def memory_limit() -> int | None:
 def available_threads() -> int:
     """Return the number of threads to use.
 
-    It is the number of available cores, or fewer if their threads would exceed the memory limit.
+    Use one thread per available core, or fewer if the threads would exceed the memory limit.
     """
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -59,7 +59,7 @@ def free_memory() -> int:
 def fits_in_memory(path: str) -> bool:
     """Whether a file is small enough to be read into memory.
 
-    True for a missing file, so that the error is raised when it is opened.
+    The result is True for a missing file, so that the error is raised when the file is opened.
     """
     if os.path.isdir(path):
         return False

@@ -1,7 +1,7 @@
 """Class moments of a table together with the encoding of its columns.
 
-`TableMoments` can be added and subtracted like class moments. Because they record which feature is
-the indicator of which category, moments of tables with different categories can be added
+`TableMoments` can be added and subtracted like class moments. Because `TableMoments` record which
+feature is the indicator of which category, moments of tables with different categories can be added
 (`merge_encodings`): the indicator of a category that a table lacks is 0 in all rows of that table.
 A model fitted to such moments can predict from tables with the original columns.
 """
@@ -92,7 +92,7 @@ def _fields(moments: ClassMoments) -> dict[str, Any]:
 
 
 def _add_constants(moments: ClassMoments, constants: Mapping[str, float]) -> ClassMoments:
-    """Append features that are constant in all rows. Their origin is the constant."""
+    """Append features that are constant in all rows; each constant is the origin of its feature."""
     if not constants:
         return moments
     d, anchor = len(constants), moments.anchor

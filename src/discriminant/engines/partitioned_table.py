@@ -1,8 +1,8 @@
 """Partitioned tables: tables not in memory, with encoding, class moments and a sample of rows.
 
 Most models need only the moments of all rows, which one pass computes. Other models also need a few
-rows. The rows from which the encoding was planned are in memory. If these are only the first rows
-of some parts, another sample that is spread over all parts is read on first use.
+rows. The rows from which the encoding was planned are in memory. If the rows in memory are only the
+first rows of some parts, another sample that is spread over all parts is read on first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ S = TypeVar("S", bound=Summary)
 class PlanningSample:
     """Sample in memory: the rows used for planning, and rows spread over all parts.
 
-    The latter are read on first use.
+    The rows spread over all parts are read on first use.
     """
 
     def __init__(

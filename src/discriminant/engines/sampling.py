@@ -56,7 +56,7 @@ def systematic_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows
 def sample_part_heads(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
     """Return the first rows of evenly spaced parts, at most `rows` in total, as Arrow tables.
 
-    Seekable text is sampled systematically, which takes no longer.
+    From seekable text, evenly spaced rows are sampled instead, which takes no longer.
     """
     text = _is_text(parts)
     if text and (_is_seekable(parts) or _is_short(parts)):
@@ -181,7 +181,7 @@ def _lines(sample: PartSample, *, columns: Sequence[str]) -> list[Any]:
 def _spans(part: CsvPart | JsonPart, lines: int, positions: int) -> list[tuple[int, int]] | None:
     """Return the byte ranges of `lines` lines at each position.
 
-    If these would be nearly the whole part, return None.
+    If the ranges would cover nearly the whole part, return None.
     """
     assert part.span is not None
     first, end = part.span

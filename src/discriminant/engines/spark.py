@@ -29,7 +29,7 @@ _ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception): ")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkPartition:
-    """Rows that Spark passes to a task. They can be read only once."""
+    """Rows that Spark passes to a task. The rows can be read only once."""
 
     number: int
     batches: Any  # iterator of Arrow batches

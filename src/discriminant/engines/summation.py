@@ -1,7 +1,7 @@
 """Summation in a fixed order: work on one part and sums over parts, shared by all engines.
 
 Work on a part gives the same result on every machine, and results are added in the order of the
-parts by a balanced tree. So a sum is bitwise the same on one core and on a cluster.
+parts by a balanced tree. Therefore a sum is bitwise the same on one core and on a cluster.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def tree_sum(summaries: Iterable[A]) -> A:
 def tree_push(sums: list[tuple[int, A]], summary: A) -> None:
     """Add a summary to the partial sums of `tree_sum`, in place.
 
-    Each partial sum is stored with the number of its summaries, a power of two; these decrease.
+    Each partial sum is stored with the number of its summaries, a power of two; these numbers
+    decrease.
     """
     size = 1
     while sums and sums[-1][0] == size:

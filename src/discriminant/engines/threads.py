@@ -1,9 +1,9 @@
-"""Threads of BLAS, limited to one so that they do not compete with those of the engines.
+"""Limit BLAS to one thread, so that its threads do not compete with the threads of the engines.
 
 The number of BLAS threads is a setting of the process, and `with` blocks of several Python threads
-may overlap in any order. So the first block that is entered sets the number to one, and the last
-block that is left restores it. OpenMP has a setting for each thread instead, which every block sets
-and restores by itself.
+may overlap in any order. So the first `with` block that is entered sets the number to one, and the
+last one that is exited restores it. OpenMP has a setting for each thread instead, which every block
+sets and restores by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 @dataclass(slots=True, eq=False)
 class _BlasLimit:
-    """Number of active `with` blocks, and the number of threads to restore after the last one."""
+    """Number of active `with` blocks, and the number of threads to restore after the last block."""
 
     blas: list[Any]  # controllers of threadpoolctl, one for each library
     openmp: list[Any]
@@ -55,7 +55,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _limit_to_one(libraries: list[Any]) -> list[int]:
-    """Limit libraries to one thread and return the numbers before; faster than threadpoolctl's."""
+    """Limit libraries to one thread and return the previous numbers; faster than threadpoolctl."""
     before = [library.get_num_threads() for library in libraries]
     _restore(libraries, [1] * len(before), before)
     return before
@@ -75,7 +75,7 @@ def reserve_buffers(threads: int) -> None:
     OpenBLAS keeps buffers (32 MB each) until the process ends, and allocates another one when more
     threads use it than ever before. If the address space is then used up, version 0.3.30 retries
     for ever in native code, where no signal handler of Python runs, and 0.3.31 calls exit(). If the
-    buffers are allocated in advance, it allocates nothing later.
+    buffers are allocated in advance, OpenBLAS allocates nothing later.
     """
     import ctypes
 
@@ -106,7 +106,9 @@ def _clear_controlling_thread() -> None:
 
 @lru_cache(maxsize=1)
 def _blas_limit() -> _BlasLimit:
-    """Return the limit for all loaded libraries. It is cached, because finding them takes time."""
+    """Return the limit for all loaded libraries. The limit is cached, because finding the libraries
+    takes time.
+    """
     import scipy.linalg  # noqa: F401 -- loads a BLAS of its own, which must be found too
     from threadpoolctl import ThreadpoolController
 
@@ -124,7 +126,7 @@ _POOLS_LOCK = threading.Lock()
 def thread_pool(threads: int) -> ThreadPoolExecutor:
     """Return a pool of this many threads, which is reused by later calls.
 
-    Its tasks must not wait for other tasks of the pool.
+    Tasks of the pool must not wait for other tasks of the pool.
     """
     with _POOLS_LOCK:
         if threads not in _POOLS:

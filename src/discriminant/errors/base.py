@@ -9,7 +9,7 @@ An error class lists its messages as class attributes, each with the names of it
 
     raise PriorError.of_length(len(prior), labels)
 
-Facts are passed by position or by name (those after a `*` by name only) and may have a default. A
+Facts are passed by position or by name (facts after a `*` by name only) and may have a default. A
 field has a format specification of Python, or one of these:
 
     {columns:names}     'a', 'b', 'c', 'd', 'e' and 3 more
@@ -66,7 +66,7 @@ class DiscriminantWarning(UserWarning):
 class Template:
     """Message with named facts.
 
-    As an attribute of an exception class it is a constructor of the exception.
+    As an attribute of an exception class, a template is a constructor of the exception.
     """
 
     __slots__ = ("facts", "text")
@@ -157,7 +157,7 @@ def quote(names: Sequence[object], most: int = 5) -> str:
 
 
 def enumerate_first(items: Sequence[object], most: int = 5, separator: str = ", ") -> str:
-    """Return the first few items as text, followed by the number of the others.
+    """Return the first few items as text, followed by the number of remaining items.
 
     >>> enumerate_first([0, 4, 7], 2)
     '0, 4 and 1 more'

@@ -44,7 +44,7 @@ class ResamplingError(InputError):
 
     of_sample_weight = template("name")(
         "{name} samples whole rows and does not support sample_weight. Weight classes instead of "
-        "resampling them (Reweighted, whose fit accepts sample_weight), or leave it out."
+        "resampling them (Reweighted, whose fit accepts sample_weight), or omit sample_weight."
     )
 
     of_weighted_moments = template("label, rows, weight")(
@@ -54,8 +54,8 @@ class ResamplingError(InputError):
     )
 
     nominal_missing = template("column, rows")(
-        "Nominal column '{column}' has {rows:n missing cell}. Fill them, perhaps with a category "
-        "of their own."
+        "Nominal column '{column}' has {rows:n missing cell}. Fill the missing cells, perhaps "
+        "with a category of their own."
     )
 
     nominal_sparse = template()(
@@ -78,8 +78,8 @@ class ClassWeightError(InputError):
     )
 
     not_supported = template("name")(
-        "{name} does not support sample_weight, so its classes cannot be weighted. Resample them "
-        "(Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
+        "{name} does not support sample_weight, so its classes cannot be weighted. Resample the "
+        "classes (Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
     )
 
 
@@ -148,8 +148,8 @@ class RepeatedColumnsWarning(DiscriminantWarning):
         )
         return cls(
             f"{len(pairs)} pair(s) of columns of the code (counted from 0) define the same "
-            f"classifier: {shown}. Their errors coincide, so the second corrects nothing: keep one "
-            "of each pair."
+            f"classifier: {shown}. Two such classifiers make the same errors, so the second "
+            "corrects nothing: keep one of each pair."
         )
 
 
@@ -158,8 +158,8 @@ class CouplingWarning(DiscriminantWarning):
 
     of = template("rows, of_rows, steps, change")(
         "The coupled probabilities of {rows} of {of_rows} rows still change by {change:.1e} "
-        "after {steps} steps, so further digits are not reliable. Classes by `predict` do not "
-        "depend on them."
+        "after {steps} steps, so further digits are not reliable. The classes that `predict` "
+        "returns do not depend on these probabilities."
     )
 
 
@@ -168,8 +168,8 @@ class ShrinkageChosenWarning(DiscriminantWarning):
 
     of = template("what, rank, features, amount")(
         "{what} has rank {rank} for {features} features, so it has no inverse: there are too few "
-        "rows, or columns depend on others. It was shrunk by {amount:.3g} towards its diagonal "
-        "(OAS). Pass shrinkage= to choose the amount, or keep fewer features."
+        "rows, or columns depend on others. The covariance was shrunk by {amount:.3g} towards "
+        "its diagonal (OAS). Pass shrinkage= to choose the amount, or keep fewer features."
     )
 
 
@@ -197,8 +197,8 @@ class MaskedClassWarning(DiscriminantWarning):
 
     of_classes = template("labels")(
         "Class(es) {labels:names} are masked on the training rows: no row is predicted as one of "
-        "them (masked_everywhere_ says whether any point is). Use LDA, or a quadratic basis "
-        "(degree=2)."
+        "them (masked_everywhere_ lists classes that are predicted at no point of the feature "
+        "space). Use LDA, or a quadratic basis (degree=2)."
     )
 
 
@@ -232,7 +232,7 @@ class NotConvergedWarning(DiscriminantWarning):
     of_average = template("wrong, rows")(
         "The average of the perceptron's weights has not converged: it misclassifies {wrong} of "
         '{rows} rows, though the final weights classify every row correctly. Pass keep="pocket" '
-        "to use those."
+        "to use the final weights."
     )
 
     of_priors = template("steps, gap, tolerance")(
@@ -247,7 +247,7 @@ class ClassMissingWarning(DiscriminantWarning):
     of_class = template("label, fold, rows")(
         "All {rows:n row} of class '{label}' are in fold {fold}, so the model for that fold does "
         "not know the class and its log posterior there is -inf. Use fewer folds, distribute the "
-        "class over folds, or leave it out."
+        "class over folds, or leave the class out."
     )
 
 
@@ -256,7 +256,7 @@ class NoPosteriorWarning(DiscriminantWarning):
 
     of = template("name")(
         "{name} has neither predict_log_proba nor predict_proba, so its log posterior is 0 for "
-        "the class it predicts and -inf for the others. Wrap it, for instance in "
+        "the class it predicts and -inf for the others. Wrap the classifier, for instance in "
         "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
     )
 
@@ -297,8 +297,9 @@ class SeparationWarning(DiscriminantWarning):
         return cls(
             f"Class(es) {quote(pairs)} are {how}. So there is no finite maximum-likelihood "
             f"estimate: coefficients and standard errors of {by} grow without limit and are "
-            'meaningless. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop or merge '
-            "what separates, for instance a column derived from the label or a rare category."
+            'meaningless. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop the '
+            "column or merge the category that separates the classes, for instance a column "
+            "derived from the label or a rare category."
         )
 
 
@@ -318,7 +319,7 @@ class InferenceError(InputError):
     )
 
     no_odds = template("title")(
-        "The estimates of {title} are not log odds: only those of a logit link are. Fit with "
+        "The estimates of {title} are not log odds: only a logit link gives log odds. Fit with "
         "link='logit'; for ratios of means with a log link call rate_ratios()."
     )
 
@@ -333,14 +334,15 @@ class InferenceError(InputError):
     )
 
     other_gradient = template("gradient")(
-        "These are not the rows of the fit: it converged on its own rows, but on these the "
-        "scaled gradient is {gradient:.1e}. Pass X, y, sample_weight and offset as they were "
+        "These are not the rows of the fit: the fit converged on its own rows, but on these rows "
+        "the scaled gradient is {gradient:.1e}. Pass X, y, sample_weight and offset as they were "
         "passed to fit."
     )
 
     other_deviance = template("deviance, fitted")(
-        "These are not the rows of the fit: their deviance is {deviance:.9g}, and that of the "
-        "fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were passed to fit."
+        "These are not the rows of the fit: their deviance is {deviance:.9g}, but the deviance "
+        "of the fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were passed to "
+        "fit."
     )
 
     @classmethod
@@ -354,7 +356,7 @@ class InferenceError(InputError):
     collinear = template("what, columns, rank, features")(
         "{what}: column(s) {columns:names} depend linearly on one another within classes (rank "
         "{rank} of {features}), so the scatter has no inverse. Leave out {features - rank} of "
-        "them: moments.select([...])."
+        "the columns: moments.select([...])."
     )
 
     no_variance = template("what, columns")(
@@ -397,15 +399,16 @@ class BoundaryWarning(DiscriminantWarning):
     of = template("name, passes, step")(
         "{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
         "coefficients still move by {step:.1e} per step. Some fitted means approach the limit of "
-        "their range (0, or 1), as happens where a column separates zeros from the rest. "
-        "Standard errors are meaningless here. Drop that column, or pass ridge > 0."
+        "their range (0, or 1); this happens if a column separates the zeros from the other "
+        "responses. The standard errors of this fit are meaningless. Drop that column, or pass "
+        "ridge > 0."
     )
 
     of_edge = template("name")(
         "{name}: the likelihood is largest at the boundary of the range of means, where some "
-        "rows have a fitted mean of 0 (or, for proportions, 1). The coefficients are the best "
-        "ones inside the range, but there are no standard errors. If that is not intended, "
-        "choose a link without such a boundary (logit, or log for counts)."
+        "rows have a fitted mean of 0 (or, for proportions, 1). The coefficients are optimal "
+        "within the valid range of means, but there are no standard errors. If a boundary is not "
+        "intended, choose a link without one (logit, or log for counts)."
     )
 
 
@@ -420,8 +423,8 @@ class NoEstimateError(InferenceError):
 
     of_infinite = template("name")(
         "{name} has no standard errors, intervals or tests: its likelihood increases towards "
-        "infinite coefficients, so there is no finite estimate. Drop the column that separates, "
-        "pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
+        "infinite coefficients, so there is no finite estimate. Drop the column that separates "
+        "the classes, pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
     )
 
 
@@ -498,7 +501,7 @@ class LabelTreeError(InputError):
     )
 
     invalid_sparse_rows = template("why")(
-        "The sparse matrix X is not valid: {why}. Build it again with "
+        "The sparse matrix X is not valid: {why}. Build the matrix again with "
         "scipy.sparse.csr_array((data, indices, indptr), shape=...), or call its check_format()."
     )
 
@@ -531,8 +534,8 @@ class HierarchyError(InputError):
         )
 
     orphan = template("labels")(
-        "{labels:len} label(s) are not in the hierarchy: {labels:names}. Add them to it, or "
-        "leave out their rows."
+        "{labels:len} label(s) are not in the hierarchy: {labels:names}. Add the labels to the "
+        "hierarchy, or leave out their rows."
     )
 
     duplicate = template("label, places")(
@@ -551,12 +554,12 @@ class HierarchyError(InputError):
         return cls(
             f"{len(leaves)} leaf node(s) of the hierarchy are not labels: {quote(leaves)}; the "
             f"first is {where}. Leaves are the labels of y, with the same names and types: leave "
-            "the others out."
+            "out all other leaves."
         )
 
     empty_node = template("count, place")(
         "The node {place} of the hierarchy is empty{count:more}: it has no label below it. Leave "
-        "it out, or add labels."
+        "the node out, or add labels."
     )
 
     empty = template("labels")(
@@ -602,8 +605,8 @@ class UnlabelledRowsWarning(DiscriminantWarning):
     """Some rows have no labels."""
 
     of = template("rows, of_rows")(
-        "{rows:,} of {of_rows:,} rows have no label, so nothing is learnt from them. Give them "
-        "labels, or drop them."
+        "{rows:,} of {of_rows:,} rows have no label, so nothing is learnt from them. Give these "
+        "rows labels, or drop them."
     )
 
 
@@ -637,13 +640,13 @@ class MomentsMismatchError(InputError):
         )
 
     of_detail = template("ours, theirs")(
-        "Moments of detail '{ours}' and '{theirs}' cannot be added. Reduce the finer one first "
-        "with moments.reduce(detail)."
+        "Moments of detail '{ours}' and '{theirs}' cannot be added. First reduce the moments of "
+        "finer detail with moments.reduce(detail)."
     )
 
     needs_detail = template("what, needed, detail")(
-        "{what} needs moments of detail '{needed}', but these have detail '{detail}'. Read them "
-        "with moments(X, y, detail='{needed}')."
+        "{what} needs moments of detail '{needed}', but these have detail '{detail}'. Compute "
+        "moments(X, y, detail='{needed}')."
     )
 
     neither = template("what, kind, detail")(
@@ -668,7 +671,8 @@ class MomentsMismatchError(InputError):
 
     of_rows = template("label, missing, removed, rows")(
         "Cannot remove {missing} of {removed:n row} of class '{label}': they are not among the "
-        "{rows} stored, with the same values and weight. Pass the rows as they were fitted."
+        "{rows} stored, with the same values and weight. Pass rows exactly as they were passed "
+        "to fit."
     )
 
     not_stored = template("features")(
@@ -699,8 +703,8 @@ class SitesError(MomentsMismatchError):
 
     of_kinds = template("column, ours, theirs")(
         "Moments cannot be added: column '{column}' is {ours} in the first and {theirs} in the "
-        "second. Read both alike: as a category (categories=['{column}']), or without it "
-        "(exclude=['{column}'])."
+        "second. Read the column in the same way in both tables: as a category "
+        "(categories=['{column}']), or not at all (exclude=['{column}'])."
     )
 
     of_reference = template("column, ours, theirs")(
@@ -711,7 +715,7 @@ class SitesError(MomentsMismatchError):
 
     of_order = template("column, ours, theirs")(
         "Moments cannot be added: the levels of column '{column}' are {ours:names} in the first "
-        "and {theirs:names} in the second. List all of them for both (ordered, --ordered)."
+        "and {theirs:names} in the second. List all levels for both tables (ordered, --ordered)."
     )
 
 

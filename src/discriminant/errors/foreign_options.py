@@ -1,8 +1,8 @@
 """Option names of other libraries, and the equivalent options of this package.
 
-Hints for the options of estimators are in `estimators.sklearn_option_hints`. The option names
-listed here are those of scikit-learn, SciPy, pandas and R; they apply to every function that has
-the equivalent option. No option is translated silently, because scales and defaults differ.
+Hints for the options of estimators are in `estimators.sklearn_option_hints`. This module lists
+option names of scikit-learn, SciPy, pandas and R; the hints apply to every function that has the
+equivalent option. No option is translated silently, because scales and defaults differ.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def foreign_hint(option: str, known: Sequence[str]) -> str | None:
 
 
 def named_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function so that an unknown option raises an error that names the equivalent one.
+    """Wrap a function so that an unknown option raises an error that names the equivalent option.
 
-    If the function forwards options to others, it is called first, and a TypeError it raises is
-    translated.
+    If the function forwards options to other functions, it is called first, and a TypeError that it
+    raises is translated.
     """
     parameters = inspect.signature(function).parameters.values()
     known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]

@@ -43,7 +43,7 @@ class LabelError(InputError):
 
     mixed = template("kinds")(
         "Labels have mixed types ({kinds:list}), so 1 and '1' could be two classes or one. "
-        "Convert them all to one type, for instance y.astype(str)."
+        "Convert all labels to one type, for instance y.astype(str)."
     )
 
     unsortable = template("kind")(
@@ -131,7 +131,7 @@ class TooFewRowsError(InputError):
 
     of_class = template("label, rows, needed, what")(
         "Class '{label}' has {rows:n row}, and {what} needs at least {needed}. Add rows, merge "
-        "it with another class, or use a model that pools the classes (LDA)."
+        "the class with another, or use a model that pools the classes (LDA)."
     )
 
     of_one_row = template("name, needed")(
@@ -223,7 +223,9 @@ class PriorError(InputError):
         "model.classes_; or pass the priors as a list in the order of the columns."
     )
 
-    of_sum = template("total")("The priors sum to {total:.9g}, not 1. Divide them by their sum.")
+    of_sum = template("total")(
+        "The priors sum to {total:.9g}, not 1. Divide the priors by their sum."
+    )
 
 
 class OptionError(InputError):
@@ -253,7 +255,8 @@ class ConstantInClassWarning(DiscriminantWarning):
 
     of_columns = template("columns, label")(
         "Column(s) {columns:names} are constant in class '{label}', so their pooled variance is "
-        "used there. Drop them, or share one covariance (LDA, RDA with pooling)."
+        "used for this class. Drop these columns, or use one covariance for all classes (LDA, "
+        "RDA with pooling)."
     )
 
 
@@ -304,7 +307,7 @@ class CollinearWarning(DiscriminantWarning):
         return cls(
             f"{what}: column(s) {quote(columns)} almost depend linearly on one another (condition "
             f"number {condition:.1e}), so about {_digits(condition)} digits of the statistics are "
-            "correct. Leave one of them out: moments.select([...])."
+            "correct. Leave one of the columns out: moments.select([...])."
         )
 
 
@@ -439,9 +442,9 @@ class ColumnTypeError(InputError):
         return cls(f"Column '{column}' has type {dtype}, not a number: {hint}, or drop it.")
 
     of_categories = template("column, categories")(
-        "Column '{column}' holds {categories} categories, not numbers. Encode it "
-        "(discriminant.Encoded(...) does, or OneHotEncoder), drop it, or convert it to numbers "
-        "if order and distances are meaningful."
+        "Column '{column}' holds {categories} categories, not numbers. Encode the column (with "
+        "discriminant.Encoded(...) or OneHotEncoder), drop it, or convert it to numbers if order "
+        "and distances are meaningful."
     )
 
 
@@ -486,7 +489,8 @@ class ShapeError(InputError):
 
     of_pointers = template()(
         "The row pointers (indptr) of the sparse matrix do not increase from 0 to the number of "
-        "its entries. Build it again, for instance with scipy.sparse.coo_array((data, (i, j)))."
+        "its entries. Build the matrix again, for instance with scipy.sparse.coo_array((data, "
+        "(i, j)))."
     )
 
     ragged = template("row, entries, first")(
@@ -530,7 +534,7 @@ class ColumnNamesError(InputError):
     @classmethod
     def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:
         note = f" Columns not used by the model: {quote(extra)}." if extra else ""
-        way_out = "Rename or add the missing ones."
+        way_out = "Rename or add the missing columns."
         if any(name.partition("=")[0] in set(extra) for name in missing if "=" in name):
             way_out = (
                 "Some are levels of categories: fit the model within Encoded(...), which accepts "
@@ -566,12 +570,12 @@ class NamesUncheckedWarning(DiscriminantWarning):
 
     given_without = template("name")(
         "X does not have valid feature names, but {name} was fitted with feature names: columns "
-        "are matched by position, unchecked. Pass a data frame to match them by name."
+        "are matched by position, unchecked. Pass a data frame to match columns by name."
     )
 
     fitted_without = template("name")(
         "X has feature names, but {name} was fitted without feature names: columns are matched "
-        "by position, unchecked. Fit to a data frame to match them by name."
+        "by position, unchecked. Fit to a data frame to match columns by name."
     )
 
 
@@ -621,12 +625,12 @@ def _hint(text: str) -> str:
     if _GROUPS.fullmatch(stripped):
         return "If its commas group digits, pass thousands=','. "
     if _has_decimal_comma(text):
-        return "It looks like a decimal comma: write '.'. "
+        return "The text looks like a number with a decimal comma: write '.' instead. "
     if stripped.startswith("0x"):
         return "Hexadecimal numbers are not supported. "
     if "_" in text:
         return "Digits grouped by '_' are not supported. "
-    return "It is a truth value, not a number. " if stripped in ("true", "false") else ""
+    return "The text is a truth value, not a number. " if stripped in ("true", "false") else ""
 
 
 class InfiniteCellError(InfiniteValueError):
@@ -703,8 +707,8 @@ class TargetError(LabelError):
 
     too_many = template("target, classes, rows, limit")(
         "Column '{target}' has {classes} different labels in {rows} rows, more than "
-        "max_classes={limit}. If it is neither an identifier nor a number, raise max_classes "
-        "(--max-classes)."
+        "max_classes={limit}. If the column is neither an identifier nor a number, raise "
+        "max_classes (--max-classes)."
     )
 
     continuous_text = template("target, distinct, rows")(
@@ -728,12 +732,12 @@ class ColumnKindError(ColumnTypeError):
 
     of = template("column, kind")(
         "Column '{column}' has type {kind}, which is neither number, truth value, date nor text. "
-        "Convert it, or leave it out with exclude=['{column}']."
+        "Convert the column, or leave it out with exclude=['{column}']."
     )
 
     changed = template("column, *, was, now")(
-        "Column '{column}' holds {now}, but held {was} when the model was fitted. Convert it to "
-        "that type."
+        "Column '{column}' holds {now}, but held {was} when the model was fitted. Convert the "
+        "column to its type in the fit."
     )
 
 
@@ -741,8 +745,8 @@ class LookalikeWarning(DiscriminantWarning):
     """Some names or labels look alike but differ."""
 
     of = template("what, pairs")(
-        "Some {what} differ only by case, spaces or the form of their letters: {pairs:pairs}. They "
-        "are treated as different; correct them if they are meant to be the same."
+        "Some {what} differ only by case, spaces or the form of their letters: {pairs:pairs}. "
+        "Such names are treated as different; correct them if they are meant to be the same."
     )
 
 
@@ -827,7 +831,7 @@ class ResponseError(InputError):
 
     of_names = template("name")(
         "y holds names, and {name} needs numbers. For two named classes fit Logistic(), or pass "
-        "1.0 for rows of the class of interest and 0.0 for the others."
+        "1.0 for rows of the class of interest and 0.0 for all other rows."
     )
 
     of_shape = template("shape")(
@@ -876,6 +880,6 @@ class OffsetError(InputError):
     )
 
     absent = template()(
-        "The model was fitted with an offset, so predictions depend on one. Pass offset=, or "
-        "offset=0 to predict without."
+        "The model was fitted with an offset, so predictions need an offset. Pass offset=, or "
+        "offset=0 to predict without one."
     )

@@ -33,14 +33,15 @@ class CostError(InputError):
 
     of_action = template("action, missing, labels")(
         "cost mentions '{action}', which is not one of the classes: {labels:names 20}. An action "
-        "that is not a class needs a cost for every class, and none is given for {missing:names "
-        "20}."
+        "that is not a class needs a cost for every class, and no cost is given for "
+        "{missing:names 20}."
     )
 
     of_unnamed = template("rows, columns")(
-        "The {rows} rows of cost have no names. They can only be the classes in the order of the "
-        "columns ({columns:names 20}) if there are {columns:len} rows with 0 on the diagonal. "
-        "Name the decisions: by the index of a pandas frame, or by a text column in any frame."
+        "The {rows} rows of cost have no names. The rows can only be read as the classes in the "
+        "order of the columns ({columns:names 20}) if there are {columns:len} rows with 0 on the "
+        "diagonal. Name the decisions: by the index of a pandas frame, or by a text column in "
+        "any frame."
     )
 
     duplicate_action = template("action")(
@@ -65,8 +66,8 @@ class CostError(InputError):
 
     of_diagonal = template("label, value")(
         "The cost of deciding '{label}' where '{label}' is true is {value:g}, but correct "
-        "decisions must cost 0. Subtract it from all costs of that true class: no decision "
-        "changes."
+        "decisions must cost 0. Subtract this cost from all costs of that true class, which "
+        "changes no decision."
     )
 
     not_costs = template("kind")(
@@ -98,7 +99,7 @@ class ThresholdError(InputError):
 
     unsorted = template("place, before, value")(
         "thresholds must increase, but entry {place} (counted from 0) is {value:g} after "
-        "{before:g}. Sort them and remove duplicates."
+        "{before:g}. Sort the thresholds and remove duplicates."
     )
 
     and_cost = template()(
@@ -185,8 +186,9 @@ class PosteriorError(InputError):
     )
 
     unknown_prior = template("name")(
-        "The priors of the posteriors of {name} are not known, so they cannot be replaced. Pass "
-        "fitted_prior=, the class proportions of the rows it was fitted to."
+        "The class priors that the posteriors of {name} assume are not known, so they cannot be "
+        "replaced. Pass fitted_prior=, the class proportions of the rows that {name} was fitted "
+        "to."
     )
 
     without_moments = template("name")(
@@ -196,9 +198,8 @@ class PosteriorError(InputError):
 
     fitted_without_moments = template("name")(
         "{name} stores no class means and covariance and was already fitted, so outliers cannot "
-        "be detected. Pass rows, which leave the classifier unchanged: "
-        "Decision(FrozenEstimator(model), outlier=...).fit(X, y), with scikit-learn's "
-        "FrozenEstimator."
+        "be detected. Pass the rows to Decision(FrozenEstimator(model), outlier=...).fit(X, y), "
+        "with scikit-learn's FrozenEstimator, which does not refit the classifier."
     )
 
 
@@ -241,9 +242,9 @@ class NoClassDecidedWarning(DiscriminantWarning):
 
     of_actions = template("actions, labels")(
         "cost has the action(s) {actions:names} and none of the classes {labels:names}, so "
-        "decide() never returns a class. Name a class too, as {{{labels[0]!r}: {{}}, ...}}, to "
-        "allow all of them. If that is intended, pass a data frame of actions (rows) by classes "
-        "(columns), which does not warn."
+        "decide() never returns a class. To allow all classes, list at least one of them, as in "
+        "{{{labels[0]!r}: {{}}, ...}}. If only other actions are intended, pass a data frame of "
+        "actions (rows) by classes (columns), which does not warn."
     )
 
 
@@ -279,8 +280,8 @@ class ExportError(InputError):
     )
 
     of_probabilities = template("part, why, left")(
-        "The probabilities of {part} cannot be exported: {why}. Nothing was written. The other "
-        "outputs can be: pass outputs=[{left:names 20}]."
+        "The probabilities of {part} cannot be exported: {why}. Nothing was written. To export "
+        "the other outputs, pass outputs=[{left:names 20}]."
     )
 
     of_label = template("label")(
@@ -296,12 +297,12 @@ class ExportError(InputError):
 
     of_text = template("what, name")(
         "The {what} {name!r} contains a NUL or half of a surrogate pair, which no database "
-        "accepts. Nothing was written. Rename it and fit again."
+        "accepts. Nothing was written. Rename this {what} and fit again."
     )
 
     of_case = template("first, second, target")(
         "The columns '{first}' and '{second}' differ only in case, which {target} does not "
-        "distinguish. Nothing was written. Rename one of them and fit again."
+        "distinguish. Nothing was written. Rename one of the columns and fit again."
     )
 
     of_target = template("given, allowed")(
@@ -359,7 +360,7 @@ class ScoreError(InputError):
 
     missing = template("row, count, column=None")(
         "The score of row {row}{count:more}, counted from 0,{column:? for class '{column}'} is "
-        "NaN, so it has no rank. Drop such rows, or check why the model gives them no score."
+        "NaN, so it has no rank. Drop such rows, or check why the model gives no score for them."
     )
 
     absent = template()(
@@ -382,8 +383,8 @@ class ScoreError(InputError):
 
     which_column = template("labels")(
         "Each of the classes {labels:names 20} has a column of scores, but a curve compares one "
-        "class with the others. Pass positive=, its label; auc() and average_precision() average "
-        "over all classes."
+        "class with all others. Pass positive=, the label of that class; auc() and "
+        "average_precision() average over all classes."
     )
 
     which_positive = template("labels")(
@@ -405,7 +406,8 @@ class ScoreError(InputError):
 
     class_absent = template("label")(
         "Class '{label}' has a column of scores but no row with positive weight, so its ranking "
-        "is undefined. Leave its column out (and out of `classes`), or add rows."
+        "is undefined. Leave out the column of this class (and its label in `classes`), or add "
+        "rows."
     )
 
     too_few = template("label, weight")(
@@ -415,13 +417,13 @@ class ScoreError(InputError):
     )
 
     of_positives = template("ours, theirs")(
-        "Rankings of the positive classes '{ours}' and '{theirs}' cannot be added. Create them "
-        "with the same positive=."
+        "Rankings of the positive classes '{ours}' and '{theirs}' cannot be added. Create both "
+        "rankings with the same positive=."
     )
 
     of_bins = template("ours, theirs")(
         "Rankings of {ours} and {theirs} bins cannot be added: the result would depend on the "
-        "order. Create them with the same bins=."
+        "order. Create both rankings with the same bins=."
     )
 
 
@@ -464,7 +466,7 @@ class ComparisonError(InputError):
 
     repeated = template("name, repeats")(
         "'{name}' has {repeats} repetitions, but McNemar's test counts each row once. Pass one "
-        "of them, or test='resampled_t'."
+        "repetition, or test='resampled_t'."
     )
 
     fractional_weight = template()(
@@ -488,7 +490,7 @@ class NoSpreadWarning(DiscriminantWarning):
 
     of_auc = template("value")(
         "The AUC is {value:g}, so DeLong's variance is 0 and the interval has no width, however "
-        "few the rows. Do not read it as certainty."
+        "few the rows. A width of zero does not mean certainty."
     )
 
     of_comparison = template("difference")(
@@ -512,7 +514,7 @@ class RankedLabelsError(InputError):
         if labels is None and len(shape) == 1:
             return cls(
                 f"The truth is one label for each of {shape[0]} rows, but the number of labels is "
-                "not known. Pass labels=, or classes=model.classes_ if these are names."
+                "not known. Pass labels=, or classes=model.classes_ if the labels are names."
             )
         return cls(
             f"The truth has shape {shape} and type {kind}: pass an indicator (rows, labels), "
@@ -526,8 +528,8 @@ class RankedLabelsError(InputError):
     )
 
     mixed = template("row, labels")(
-        "The truth of row {row} is {labels!r}, but that of row 0 is of another kind. Pass a set "
-        "of labels for each row, empty where there are none, or one label for each."
+        "The truth of row {row} is {labels!r}, but the truth of row 0 is of another kind. Pass a "
+        "set of labels for each row (empty if a row has no label), or one label for each row."
     )
 
     ambiguous_indicator = template("labels")(
@@ -537,12 +539,13 @@ class RankedLabelsError(InputError):
 
     unknown = template("labels, of_labels")(
         "{labels:len} label(s) of the truth are not among the {of_labels} classes: "
-        "{labels:names}. No list can contain them: leave them out, or, to count them as missed, "
-        "add them after the others: classes=[*model.classes_, ...]."
+        "{labels:names}. No list can contain these labels: leave them out, or, to count them as "
+        "missed, add them at the end of classes: classes=[*model.classes_, ...]."
     )
 
     of_lengths = template("lists, truth")(
-        "There are lists for {lists} rows but the truth of {truth}. Pass the same number of both."
+        "There are lists for {lists} rows but the truth of {truth}. Pass the same number of "
+        "lists and of true labels."
     )
 
     of_code = template("least, most, labels")(
@@ -582,15 +585,16 @@ class StudyError(InputError):
     def unknown_model(cls, name: object, known: Sequence[str]) -> StudyError:
         if name == "label-tree":
             return cls(
-                "A label tree is for very many classes and is not compared with other models. Fit "
-                "one to a table with 'discriminant fit', --target and --model label-tree, and "
-                "evaluate it on other rows with 'discriminant assess'. Models that can be compared "
-                f"are {quote(known, most=20)}."
+                "A label tree is for very many classes and is not compared with other models. "
+                "Fit a label tree to a table with 'discriminant fit', --target and --model "
+                "label-tree, and evaluate it on other rows with 'discriminant assess'. Models "
+                f"that can be compared are {quote(known, most=20)}."
             )
         return cls(f"There is no model '{name}'. Choose among {quote(known, most=20)}.")
 
     no_models = template()(
-        "No model is named to compare. Name one or more, or leave the option out to compare all."
+        "No model is named to compare. Name one or more models, or omit the option to compare "
+        "all models."
     )
 
     not_compared = template("name, known")(
@@ -605,7 +609,7 @@ class StudyError(InputError):
 
     not_gaussian = template()(
         "missing='marginal' is only for LDA, QDA, RDA and the nearest mean, which can predict "
-        "without a feature. Use 'mean' or 'indicator' for the others."
+        "without a feature. Use 'mean' or 'indicator' for all other models."
     )
 
     no_grid = template("rows, features")(
@@ -625,8 +629,8 @@ class StudyError(InputError):
 
     no_decision_probabilities = template("name")(
         "`decide` set costs or a reject option, but model '{name}' gives no probabilities for "
-        "them. Choose another, for example 'lda', or call `decide()` without arguments to remove "
-        "them."
+        "them. Choose another model, for example 'lda', or call `decide()` without arguments to "
+        "remove costs and reject option."
     )
 
 
@@ -662,7 +666,7 @@ class OutOfMemoryError(DiscriminantError):
 
 
 class CommandError(InputError):
-    """A command cannot be run as given."""
+    """A command cannot be run with these arguments."""
 
     not_moments = template("path, kind")(
         "{path} holds {kind}, not moments. Create a file of moments with 'discriminant moments'."
@@ -670,7 +674,7 @@ class CommandError(InputError):
 
     no_rows = template("path, names")(
         "{path} holds moments, from which models can be fitted but not compared: a comparison "
-        "needs held-out rows. Name one with --model: {names:list}."
+        "needs held-out rows. Name a model with --model: {names:list}."
     )
 
     needs_rows = template("path, model, detail, names")(
@@ -722,7 +726,7 @@ class CommandError(InputError):
         files = f"{first}" if str(first) == str(second) else f"{first} and {second}, one file,"
         return cls(
             f"{files} would be written twice, and the first content would be lost. Name another "
-            "file for one of them."
+            "file for one of the outputs."
         )
 
     would_overwrite = template("path")(
@@ -732,7 +736,7 @@ class CommandError(InputError):
 
     duplicate_column = template("path, names")(
         "{path} already has column(s) {names:names}, which the predictions would repeat. Rename "
-        "them, or pass a prefix (--prefix)."
+        "these columns, or pass a prefix (--prefix)."
     )
 
 
@@ -742,4 +746,7 @@ class CommandWarning(DiscriminantWarning):
     @classmethod
     def counted_twice(cls, first: str, again: str) -> CommandWarning:
         same = f"{again} is named twice" if first == again else f"{first} and {again} are the same"
-        return cls(f"{same}, so these rows count twice. Leave one out unless that is intended.")
+        return cls(
+            f"{same}, so these rows count twice. Leave out one of the files unless the rows "
+            "should count twice."
+        )

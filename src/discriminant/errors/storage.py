@@ -43,7 +43,8 @@ class FileError(InputError):
     )
 
     empty = template("path")(
-        "{path}: the file is empty (0 bytes of text). It may not have been written completely."
+        "{path}: the file is empty (0 bytes of text). The file may not have been written "
+        "completely."
     )
 
     no_rows = template("path, columns")(
@@ -107,7 +108,7 @@ class FileError(InputError):
 
     open_quote = template("path, line")(
         "{path}, line {line}: a quote is opened there and never closed, so everything after it "
-        "would be one field. Close it, or double a quote that is part of the text."
+        "would be one field. Close the quote, or double a quote that is part of the text."
     )
 
     after_quote = template("path, line, column, text, quote")(
@@ -118,7 +119,7 @@ class FileError(InputError):
 
     of_nul = template("path, line, byte")(
         "{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0), so the file "
-        "is damaged or not text. Write it again, or remove the NUL bytes."
+        "is damaged or not text. Write the file again, or remove the NUL bytes."
     )
 
     undecodable = template("path, encoding, byte, line")(
@@ -132,8 +133,8 @@ class FileError(InputError):
     )
 
     cut_off = template("path, what")(
-        "{path}: file incomplete ({what}). It may not have been copied or written completely: "
-        "fetch it again."
+        "{path}: file incomplete ({what}). The file may not have been copied or written "
+        "completely: fetch it again."
     )
 
     damaged = template("path, where, reason")(
@@ -160,8 +161,9 @@ class NeedsMemoryError(InputError):
 
     of = template("name, source, rows, sampled")(
         "{name} needs its rows in memory, but {source} is a partitioned table of {rows:,} rows. "
-        "Fit it to a sample (`rows.sample` holds {sampled:,}, from all partitions), or use a "
-        "model that reads partitions: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
+        "Fit the model to a sample (`rows.sample` holds {sampled:,}, from all partitions), or "
+        "use a model that reads partitions: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, "
+        "Logistic."
     )
 
 
@@ -170,17 +172,17 @@ class SourceChangedError(DiscriminantError):
 
     of_rows = template("source, before, after")(
         "{source} had {before:,} rows when it was opened and has {after:,} now, so sums would "
-        "mix two versions. Open it again when nothing writes to it."
+        "mix two versions. Open the source again when no program writes to it."
     )
 
     of_count = template("source, stated, read")(
         "{source} states {stated:,} rows, but {read:,} were read, so sums would not include all "
-        "of them. Read it again; if that does not help, a file is damaged."
+        "of them. Read the source again; if that does not help, a file is damaged."
     )
 
     of_class = template("source, column, level")(
         "{source} now holds {level!r} in '{column}', which it did not when it was opened, so "
-        "sums would mix two versions. Open it again when nothing writes to it."
+        "sums would mix two versions. Open the source again when no program writes to it."
     )
 
 
@@ -211,7 +213,8 @@ class EngineError(InputError):
 
     duplicate_column = template("name")(
         "The features have a column '{name}', which is also the name of the labels or weights "
-        "passed with them. Rename it, or pass one frame with all columns, and their names."
+        "passed with them. Rename the column, or pass one frame with all columns, and the names "
+        "of the label and weight columns."
     )
 
     of_chunks = template("counts")(
@@ -230,8 +233,8 @@ class PartSchemaError(InputError):
 
     of_type = template("path, column, kind, other, first")(
         "{path}: column '{column}' is {kind}, but {first} in {other}. Files that are read as one "
-        "table need one schema: write the file again with that type, leave it out, or list the "
-        "column in exclude= (text also in categories=)."
+        "table need one schema: write the file again with that type, leave the file out, or list "
+        "the column in exclude= (a text column may also be listed in categories=)."
     )
 
     of_columns = template("path, absent, extra, other")(
@@ -251,7 +254,7 @@ class CheckpointError(DiscriminantError):
 
     of_other = template("path, what, was, now")(
         "{path} is a checkpoint of another run: {what} was {was}, and is {now} now, so the two "
-        "cannot be combined. Remove it to start again, or pass another path."
+        "cannot be combined. Remove the checkpoint to start again, or pass another path."
     )
 
     foreign = template("path")(
@@ -260,18 +263,20 @@ class CheckpointError(DiscriminantError):
     )
 
     in_use = template("path, owner")(
-        "{path} is a checkpoint that {owner:?{owner}|another process} is using now. Wait until it "
-        "is done, or stop it: the same fit then resumes from what is stored. Or pass another path."
+        "{path} is a checkpoint that {owner:?{owner}|another process} is using now. Wait until "
+        "that process is done, or stop it: the same fit then resumes from the stored results. Or "
+        "pass another path."
     )
 
     of_disk = template("path, reason")(
         "The checkpoint folder {path} cannot be used: {reason}. Name another folder that can be "
         "written to (it is created if needed), free some space if the disk is full, or fit "
-        "without a checkpoint. Existing results stay there, and the same fit resumes from them."
+        "without a checkpoint. Existing results stay in the folder, and the same fit resumes "
+        "from them."
     )
 
     damaged = template("path, reason")(
-        "{path} is damaged ({reason}). Remove it: its part of the work is repeated."
+        "{path} is damaged ({reason}). Remove this file: its part of the work is repeated."
     )
 
 
@@ -280,7 +285,7 @@ class CheckpointWarning(DiscriminantWarning):
 
     of_work = template("path, kind")(
         "Sums that involve a {kind} are not stored in {path}, because its content cannot be "
-        "identified. They are computed again if the run is stopped."
+        "identified. If the run is stopped and restarted, these sums are computed again."
     )
 
     not_written = template("path, reason")(
@@ -298,7 +303,8 @@ class DatabaseError(InputError):
 
     no_select = template("kinds")(
         "The query is {kinds:list}, but only a single SELECT is allowed, so that nothing is "
-        "written. Run the rest yourself, and pass the SELECT, or the name of a view."
+        "written. Run the other statements yourself, and pass only the SELECT or the name of a "
+        "view."
     )
 
     no_rows = template("name")(
@@ -318,8 +324,8 @@ class DatabaseError(InputError):
     )
 
     unknown_connection = template("kind")(
-        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass one of "
-        "these, or a URL such as duckdb:///file.db."
+        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass such a "
+        "connection, or a URL such as duckdb:///file.db."
     )
 
     not_reached = template("title, reason")(
@@ -333,7 +339,7 @@ class DatabaseError(InputError):
 
     of_query = template("name, title, reason")(
         "{name}: {title} rejected the query: {reason}. Correct the query or the name; nothing "
-        "was changed there."
+        "was changed in the database."
     )
 
     no_such_table = template("name, title, absent, known, near, *, query=False")(
@@ -347,13 +353,13 @@ class DatabaseError(InputError):
     )
 
     damaged = template("name, title, reason")(
-        "{name}: {title} cannot read the file: {reason}. It is damaged, incomplete or of another "
-        "kind: copy it again, or restore it."
+        "{name}: {title} cannot read the file: {reason}. The file is damaged, incomplete or of "
+        "another kind: copy it again, or restore it."
     )
 
     not_opened = template("path, title, reason")(
-        "{path}: {title} cannot open the file: {reason}. It may be damaged, of another kind, or "
-        "locked by a program that writes to it."
+        "{path}: {title} cannot open the file: {reason}. The file may be damaged, of another "
+        "kind, or locked by a program that writes to it."
     )
 
     no_file = template("path")("{path}: there is no such file. Check the name and the folder.")
@@ -363,8 +369,8 @@ class DatabaseError(InputError):
     )
 
     mixed = template("column, kinds")(
-        "Column '{column}' holds cells of several types: {kinds:list}. Cast it in the query, or "
-        "leave it out (exclude=['{column}'])."
+        "Column '{column}' holds cells of several types: {kinds:list}. Cast the column in the "
+        "query, or leave it out (exclude=['{column}'])."
     )
 
     missing = template("name, column, rows")(
@@ -383,8 +389,8 @@ class DatabaseError(InputError):
     )
 
     reserved = template("column, title")(
-        "Column '{column}': {title} takes that name for a truth value. Give it another in the "
-        'query: SELECT "{column}" AS other ...'
+        "Column '{column}': {title} reads that name as a truth value. Rename the column in "
+        'the query: SELECT "{column}" AS other ...'
     )
 
     no_table = template("title, scheme, known")(
@@ -459,8 +465,8 @@ class StateError(InputError):
 
     of_part = template("part, kind")(
         "{part} is a {kind}, but a file holds only numbers, text, arrays and parts of this "
-        "package. Set it to one of those (a list or an array for a frame, an integer for a "
-        "generator, None for a function), fit again and save."
+        "package. Set it to a value of one of these types (a list or an array for a frame, an "
+        "integer for a generator, None for a function), fit again and save."
     )
 
     of_estimator = template("part, kind")(
@@ -471,7 +477,7 @@ class StateError(InputError):
 
     of_dtype = template("part, dtype")(
         "{part} is an array of {dtype}, but a file holds booleans, integers, floats up to 64 "
-        "bits, dates and text. Convert it (for instance to float64), fit again and save."
+        "bits, dates and text. Convert the array (for instance to float64), fit again and save."
     )
 
     invalid = template("part, why")("{part} cannot be saved: {why}.")
@@ -557,18 +563,19 @@ class SparseFileError(FileError):
 
     of_header = template("path, header, expected")(
         "{path}, line 1: the header should be {expected}, whole numbers separated by spaces, but "
-        "is {header!r}. Put it before the rows; a file without a header is read by read_svmlight."
+        "is {header!r}. Put the header before the rows; a file without a header is read by "
+        "read_svmlight."
     )
 
     without_header = template("path, expected")(
-        "{path} is empty: it should begin with a header, {expected}, and a line for each row. It "
-        "may not have been copied or written completely."
+        "{path} is empty: it should begin with a header, {expected}, and a line for each row. "
+        "The file may not have been copied or written completely."
     )
 
     without_rows = template("path")(
-        "{path}: no rows (0 sample(s)). It may not have been copied or written completely. Rows "
-        "are lines 'label,label feature:value feature:value', those of XMC text below a header "
-        "'rows features labels'."
+        "{path}: no rows (0 sample(s)). The file may not have been copied or written completely. "
+        "Each row is a line 'label,label feature:value feature:value'; a file of XMC text begins "
+        "with a header 'rows features labels'."
     )
 
     not_sparse = template("path")(
@@ -588,8 +595,9 @@ class SparseFileError(FileError):
     )
 
     too_few = template("path, *, stated, rows")(
-        "{path}: the header (line 1) states {stated} rows, but the file ends after {rows}. It "
-        "may not have been copied or written completely: fetch it again, or correct the header."
+        "{path}: the header (line 1) states {stated} rows, but the file ends after {rows}. The "
+        "file may not have been copied or written completely: fetch it again, or correct the "
+        "header."
     )
 
     too_many = template("path, line, stated")(
@@ -663,8 +671,9 @@ class FirstFeatureWarning(DiscriminantWarning):
 
     of = template("path, features")(
         "{path} does not show whether its features are numbered from 0 or from 1: there are "
-        "{features}, and it has neither feature 0 nor feature {features}. It was read as "
-        "numbered from 1; if it starts at 0, each value is in the wrong column. Pass --first 0 "
+        "{features}, and it has neither feature 0 nor feature {features}. Features were read as "
+        "numbered from 1; if they start at 0, each value is in the wrong column. Pass --first 0 "
         "or --first 1 (commands), first=0 (read_svmlight), or set model.first_feature_ = 0 "
-        "(predict_file). A model that 'discriminant fit' fits to svmlight remembers it."
+        "(predict_file). A model that 'discriminant fit' fits to an svmlight file stores this "
+        "number."
     )

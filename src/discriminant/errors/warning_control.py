@@ -39,9 +39,11 @@ def warn(warning: Warning) -> None:
 
 @contextmanager
 def merge_warnings() -> Iterator[None]:
-    """Merge the warnings raised inside: issue the first of each class, with a count of the others.
+    """Merge the warnings raised inside: issue the first of each class, with a count of the other
+    warnings of the class.
 
-    If it is inside another `merge_warnings` or `capture_warnings`, only the outer one merges.
+    If such blocks are nested (`merge_warnings` or `capture_warnings`), only the outermost block
+    merges.
     """
     if _COLLECTED.get() is not None:
         yield
@@ -79,7 +81,7 @@ def add_context(context: str) -> Iterator[None]:
 def in_thread(work: Callable[P, R]) -> Callable[P, R]:
     """Return `work` for use in another thread.
 
-    Its warnings are collected together with those of this thread.
+    Warnings of `work` are collected together with the warnings of this thread.
     """
     collected = _COLLECTED.get()
 

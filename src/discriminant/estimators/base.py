@@ -8,7 +8,7 @@
     IterativeClassifier  an `IterativeEstimator` that predicts classes
 
 A `MomentClassifier` adds its options, `detail` (which moments it needs) and `rule_from(moments)`.
-The latter is a pure function, the only one that fitting and resampling call. An
+`rule_from` is a pure function; fitting and resampling call no other method of the model. An
 `IterativeClassifier` adds its options, `_check_options` and `_fit_table(table)`, which makes the
 passes over the table, calls `_set_rule` and sets the other fitted attributes.
 
@@ -178,7 +178,7 @@ def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 
 def second_minus_first(scores: Floats) -> Floats:
-    """Return the score of the second class minus that of the first (n,), if there are two classes.
+    """With two classes, return the score of the second class minus the score of the first (n,).
 
     Scores (n, K) of more classes are returned unchanged.
     """
@@ -293,7 +293,7 @@ class ClassifierWrapper(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, Bas
 
 
 class RowEstimator(EstimatorMixin, BaseEstimator):
-    """Base class of estimators that match the columns of new rows with those of the fit.
+    """Base class of estimators that match the columns of new rows with the columns of the fit.
 
     Attributes
     ----------
@@ -313,8 +313,8 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
     def _set_features(self, features: tuple[str, ...], named: bool | None = None) -> None:
         """Store the column names and whether the user gave them.
 
-        If `named` is None, they count as given by the user unless they are default names such as
-        'x0'.
+        If `named` is None, names other than default names such as 'x0' are treated as given by the
+        user.
         """
         if named is None:
             named = features != numbered_names(len(features))
@@ -393,7 +393,8 @@ class _NotFiniteError(Exception):
 def predicted_codes(scores: Floats) -> npt.NDArray[np.intp]:
     """Return the index of the largest of K scores (n, K).
 
-    A single score (n, 1) is the second minus the first: the index is 1 where it is positive.
+    A single score (n, 1) is the score of the second class minus the score of the first: the index
+    is 1 where it is positive.
     """
     if scores.shape[1] == 1:
         return np.asarray((scores[:, 0] > 0).astype(np.intp))
@@ -403,7 +404,8 @@ def predicted_codes(scores: Floats) -> npt.NDArray[np.intp]:
 class MomentClassifier(ClassifierMixin, RowEstimator):
     """Base class of classifiers that are computed from class moments.
 
-    A subclass defines `detail` and `rule_from`. It may override the methods listed after these two.
+    A subclass defines `detail` and `rule_from`. The methods listed after these two may be
+    overridden.
 
     Parameters
     ----------
@@ -442,7 +444,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     def detail_for(self, rows: int, width: int) -> Detail:
         """Return the level of detail to read from a table of this shape.
 
-        It is 'rows', the rows themselves, if they need less memory than their moments.
+        The detail is 'rows' (the rows themselves) if rows need less memory than their moments.
         """
         return self.detail
 
@@ -506,7 +508,8 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         Parameters
         ----------
         moments : ClassMoments
-            Result of `discriminant.moments(X, y)`. It may have been merged, weighted or regrouped.
+            Result of `discriminant.moments(X, y)`. Moments may have been merged, weighted or
+            regrouped.
 
         Returns
         -------
@@ -621,14 +624,14 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
         """Return log posteriors (n, K), accurate for very small probabilities too.
 
-        The arguments are those of `predict`.
+        Arguments are as in `predict`.
         """
         return map_rows(log_posterior, self._scores(X, prior))
 
     def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
         """Return posterior probabilities (n, K).
 
-        The arguments are those of `predict`.
+        Arguments are as in `predict`.
         """
         if prior is None:
             return self._convert_scores(X, posterior)
@@ -657,7 +660,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     def _read_additional(self, table: AnyTable) -> Any:
         """Read the moments of additional rows.
 
-        If the model stores rows, the new ones are stored relative to the same origin.
+        If the model stores rows, new rows are stored relative to the same origin.
         """
         anchor = self.moments_.anchor if self.moments_.detail == "rows" else None
         return read_classes(table, self.moments_.detail, anchor=anchor)
@@ -704,7 +707,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     ) -> AnyTable:
         """Validate rows and labels and return them as a table.
 
-        With `more`, columns are matched by name with those of the rows fitted before.
+        With `more`, columns are matched by name with the columns of the rows fitted before.
         """
         partitioned = partitioned_or_none(X, y, weight)
         if partitioned is not None:
@@ -766,7 +769,9 @@ class LinearMomentClassifier(MomentClassifier):
 
 
 def as_sklearn_coefficients(slope: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-    """Return coefficients in scikit-learn's form: with two classes one row, second minus first."""
+    """Return coefficients in scikit-learn's form: with two classes one row, second class minus
+    first.
+    """
     if len(intercept) == 2:
         return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
     return slope, intercept

@@ -45,8 +45,8 @@ class Basis(TransformerMixin, RowEstimator):
     Parameters
     ----------
     degree : int or None, default 2
-        Degree of the polynomial. 1: only the features themselves. None: no polynomial, kernels
-        only.
+        Degree of the polynomial. 1: only the features themselves. None: kernels without polynomial
+        terms.
     interactions : bool or 'only', default True
         True: powers and products; 'only': products of different features without powers; False:
         powers without products.
@@ -54,8 +54,9 @@ class Basis(TransformerMixin, RowEstimator):
         Origin of powers and products, such as (x - origin)^2. 'mean': the mean of the column,
         rounded to the leading decimal of its standard deviation so that names are readable. The
         coefficient of x is then the slope near the mean, and squares lose no digits. 'zero': powers
-        are x^2 itself, as R's I(x^2). Both choices span the same functions, so that fits without a
-        penalty agree up to rounding. For sparse rows, 'mean' means zero, so that they stay sparse.
+        are x^2 itself, as R's I(x^2). The polynomials of 'mean' and 'zero' span the same functions,
+        so fits without a penalty agree up to rounding. For sparse rows, 'mean' means zero, so that
+        they stay sparse.
     centres : int, array of shape (m, d), data frame or None, default None
         Kernel centres: their coordinates, or their number if k-means shall find them. None: no
         kernels.
@@ -72,8 +73,8 @@ class Basis(TransformerMixin, RowEstimator):
     Attributes
     ----------
     origin_, unit_ : arrays of shape (d,) or None
-        Powers are those of (x - origin_) / unit_. The unit is 1 except for columns whose powers
-        would overflow or underflow float64. None if `degree` is None.
+        The powers are computed from (x - origin_) / unit_. The unit is 1 except for columns whose
+        powers would overflow or underflow float64. None if `degree` is None.
     centres_ : array of shape (m, d) or None
         Kernel centres.
     width_ : float or None

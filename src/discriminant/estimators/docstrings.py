@@ -55,7 +55,7 @@ def _position(entry: str, names: list[str]) -> int:
 
 
 def _with_inherited(cls: type, section: str, wanted: list[str] | None = None) -> list[str]:
-    """Return the entries of a section, those of the class first, then the inherited ones.
+    """Return the entries of a section: first the entries of the class, then the inherited ones.
 
     With `wanted`, return only the entries of these names.
     """

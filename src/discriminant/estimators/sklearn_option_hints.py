@@ -1,8 +1,8 @@
 """Error messages for scikit-learn's option names: which option of this package to use instead.
 
 A constructor raises an error for an option that it does not have. If scikit-learn has the option,
-the message names the equivalent here. Options are not translated silently, because scales and
-defaults differ. Functions do the same with `errors.foreign_options`.
+the message names the equivalent option of this package. Options are not translated silently,
+because scales and defaults differ. Functions do the same with `errors.foreign_options`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class OptionHints:
     """Mixin that raises a helpful error for an unknown constructor option."""
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
-        """Raise an error for an unknown option; `__init__` stores the values of the others."""
+        """Raise an error for an unknown option; `__init__` stores the values of known options."""
         if options:
             parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
             if all(each.kind is not each.VAR_KEYWORD for each in parameters):

@@ -5,9 +5,9 @@
                             ordered category
     missing                 1 where the cell is missing, else 0
 
-A missing cell or an unknown category is replaced by a number of its own. If there is no such
-number, nothing is predicted for the row. This is the encoding of `table.encoding`, written out cell
-by cell.
+A missing cell or an unknown category is replaced by its own number. If the encoding has no number
+for it, nothing is predicted for the row. The numbers are the same as in `table.encoding`, written
+out cell by cell.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A posterior is stored as  exp(logs) shares / sum,  where one of the two factors 
 models compute the logarithm of the posterior; least squares and averages compute the posterior
 itself, which may be zero.
 
-An estimator is looked up by its package and class name, or by those of its nearest base class, so
+An estimator is looked up by the package and name of its class, or of the nearest base class, so
 that this module need not import the estimators. Only fitted attributes are read; rules have their
 own expressions (`Rule.expression`). A model without a formula raises an `ExportError`. Coupled
 probabilities of three or more classes have no formula, since they are computed by an iteration for
@@ -204,7 +204,7 @@ def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
 def _rebalanced(model: Any, x: Expression) -> ClassifierExpressions:
     """Return the expressions of a rebalancing wrapper.
 
-    Predictions are those of the fitted model; posteriors are corrected to the original class
+    Predictions equal those of the fitted model; posteriors are corrected to the original class
     shares.
     """
     return _with_original_prior(model, classifier_expressions(model.estimator_, x))
@@ -262,7 +262,7 @@ def _class_scores(score: Expression, classes: int) -> Expression:
 
 
 def _difference(score: Expression) -> Expression:
-    """Return the (1,) score of the second class minus that of the first."""
+    """Return the (1,) score of the second class minus the score of the first."""
     return score if score.width == 1 else score[1] - score[0]
 
 
@@ -346,12 +346,14 @@ def _transform(stage: Any, x: Expression) -> Expression:
     raise ExportError.of_part(
         f"The step {title} of a pipeline",
         "it is neither Basis nor StandardScaler",
-        "Put what it does into the table, and fit without it.",
+        "Apply this step to the table before fitting, and fit a pipeline without it.",
     )
 
 
 def _encoded_features(model: Any, x: Expression) -> Expression:
-    """Return the features as they are; raise an error if they are not those of the encoding."""
+    """Return the features unchanged; raise an error if they differ from the features of the
+    encoding.
+    """
     if x.components != model.encoding_.features:
         raise ExportError.of_part(
             "Encoded, inside another model that gives it some of the columns",

@@ -6,9 +6,9 @@ Inputs are the columns, one tensor (N, 1) each (numbers double, categories text)
 '' (the least int64 if labels are integers, NaN if they are floats).
 
 Optimisers of onnxruntime treat scalar constants as float32: they simplify `x - 1e-60` to `x`, and
-move a factor of 1e-100 into the attribute of a product, where it becomes 0. So a scalar constant
-that float32 does not represent exactly is looked up in a table by an index that depends on the row;
-then no optimiser can know its value.
+move a factor of 1e-100 into the attribute of a product, where it becomes 0. Therefore a scalar
+constant that float32 does not represent exactly is looked up in a table by an index that depends on
+the row; an optimiser then cannot fold the constant.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def to_onnx(
         'columns': one tensor (N, 1) for each column, by its name. 'matrix': one tensor 'X' (N, d)
         of numbers in the order of the fit. Default: columns if they have names, else a matrix.
     outputs : sequence of str, optional
-        As in `to_sql`. Their names in the graph are label, probabilities, log_probabilities,
-        scores, log_odds, costs, action, value.
+        As in `to_sql`. The names of the outputs in the graph are label, probabilities,
+        log_probabilities, scores, log_odds, costs, action, value.
 
     Returns
     -------

@@ -83,7 +83,7 @@ class ExportPlan:
 
 
 def number_at(step: Expression, index: int) -> Number:
-    """Return where a number of an expression is computed: the expression and the index there.
+    """Return the expression in which a number is computed, and the index of the number in it.
 
     Expressions that only pick or stack numbers are followed to their operands. An expression of
     width one has the same number at every index.
@@ -200,7 +200,7 @@ def _action_outputs(
 ) -> list[Output]:
     """Return the outputs for costs and action of a decision.
 
-    There are none if the action is always the label.
+    If the action is always the label, the list of outputs is empty.
     """
     inner = model
     while class_name(inner) in ("Encoded", "FrozenEstimator"):

@@ -289,7 +289,7 @@ class _SQLWriter:
     # --- numbers ----------------------------------------------------------------------------------
 
     def _write(self, number: Number) -> None:
-        """Write the term of a number, after those of all numbers that it is computed from."""
+        """Write the SQL term of a number, after the terms of all numbers that it depends on."""
         pending = [number]
         while pending:
             step, place = pending[-1]
@@ -305,7 +305,7 @@ class _SQLWriter:
         return step.op == "constant" or (id(step), place) in self.terms
 
     def _operands(self, step: Expression, place: int) -> list[Number]:
-        """Return the numbers that occur in the formula of a number, in their order there."""
+        """Return the numbers that occur in the formula of a number, in the order of the formula."""
         if step.op in ("features", "constant"):
             return []
         first = step.operands[0]

@@ -1,9 +1,9 @@
 """Files of sparse rows for label trees: reading, predicting and assessing a model on them.
 
-A file is XMC text or svmlight. Features in XMC text are numbered from 0; those in svmlight from 0
-or from 1. Which of the two is stored in the model as `first_feature_`, or else inferred from the
-file. Rows are read, scored and written in blocks of a few megabytes. Predictions have one line per
-row, with the columns
+A file is XMC text or svmlight. Features in XMC text are numbered from 0; features in svmlight files
+from 0 or from 1. The number of the first feature is stored in the model as `first_feature_`;
+without it, it is inferred from the file. Rows are read, scored and written in blocks of a few
+megabytes. Predictions have one line per row, with the columns
 
     label_1, score_1, label_2, score_2, ..
 
@@ -12,8 +12,8 @@ output file is replaced atomically.
 
 To assess a model, the k best labels of each block are added to a `TopK`. PSP@k, PSnDCG@k and the
 means by label frequency use the label counts of the training rows, which the model stores. A label
-that is unknown to the model cannot be predicted. Such a label raises an error, or on request counts
-as a miss.
+that is unknown to the model cannot be predicted. By default a label that is unknown to the model
+raises an error; on request it counts as a miss.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _unit_length(values: Any, starts: Any) -> Any:
 def _check_structure(rows: Any) -> bool:
     """Raise if row pointers or columns are invalid; return whether all values are finite.
 
-    Values that are neither float32 nor float64 are not checked here: they are converted later.
+    Values that are neither float32 nor float64 are checked later, when they are converted.
     """
     from discriminant.extreme.model import kernels_train as kernels
 

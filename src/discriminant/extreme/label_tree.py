@@ -1,7 +1,7 @@
 """Label tree estimator for extreme classification, with linear classifiers in the nodes.
 
 `LabelTree` validates its options and inputs, and builds the trees from rows and label sets
-(`extreme.model`). It predicts the k best labels of a row, or probabilities, by beam search.
+(`extreme.model`). Prediction finds the k best labels of a row, or probabilities, by beam search.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ class LabelTreePredictor(RowEstimator):
             max(k, beam, 20) best labels of each tree, so that a larger k can change the order of
             labels with nearly equal scores.
         beam : int, optional
-            Number of nodes kept at each level, instead of the option `beam` of the model. If it is
-            the number of labels, the search is exhaustive.
+            Number of nodes kept at each level, instead of the option `beam` of the model. If `beam`
+            is the number of labels, the search is exhaustive.
 
         Returns
         -------
@@ -222,8 +222,8 @@ class LabelTreePredictor(RowEstimator):
         """Return the probability of each label.
 
         With one label per row, the probabilities of the labels reached sum to one; with label sets
-        they do not. They estimate probabilities only if loss='logistic' or tree='moments'; choose
-        `cost` by the log loss on held-out rows.
+        they do not. The values estimate probabilities only if loss='logistic' or tree='moments';
+        choose `cost` by the log loss on held-out rows.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class LabelTreePredictor(RowEstimator):
         return self.kind_
 
     def _dtype(self) -> Any:
-        """Floating-point type of the rows in a search: that of the weights."""
+        """Floating-point type of the rows in a search, which is the type of the weights."""
         double = self.forest_.trees[0].layers[0].weight.dtype == np.float64
         return np.float64 if double else np.float32
 
@@ -492,10 +492,10 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     threshold : float, default=0.1
         Weights of at most this absolute value are set to zero and not stored.
     standardize : bool, default=False
-        Centre dense columns and divide them by their standard deviations. Use it for tables whose
-        columns have different units.
+        Centre dense columns and divide them by their standard deviations. Set this option for
+        tables whose columns have different units.
     unit_rows : bool, default=False
-        Scale each row to unit length. Use it for word counts.
+        Scale each row to unit length. Set this option for word counts.
     path : {'hinge', 'logistic'}, optional
         Term that a margin m adds to the score of a path: -max(0, 1 - m)^3 or log sigma(m)
         (default: according to `loss`).
@@ -506,12 +506,13 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     beam : int, default=10
         Number of nodes that the search keeps for a row at each level.
     threads : int, optional
-        Number of threads (default: all cores). Results do not depend on it.
+        Number of threads (default: all cores). Results do not depend on the number of threads.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the trees and of the order of rows.
     checkpoint : path-like, optional
         Folder for intermediate results. After an interruption, repeat the same fit to resume it.
-        Large models then also need less memory. Keep the folder until the model is saved.
+        With a checkpoint folder, large models also need less memory. Keep the folder until the
+        model is saved.
     progress : callable, optional
         Called during the fit with the work done and the total work.
 
@@ -771,7 +772,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy.
 
-        For label sets, it is the share of rows whose set is predicted exactly.
+        For label sets, the accuracy is the share of rows whose set is predicted exactly.
         """
         if self._kind() != "sets":
             return float(super().score(X, y, sample_weight))

@@ -10,12 +10,13 @@ Row i has the true labels Y_i and a predicted list with one label at each rank r
     PSnDCG@k    sum over i   sum_{r <= k} hit_r d_r / p_r / sum_{r <= min(k, |Y_i|)} d_r
                                                                over the same for the best list
 
-p_r is the propensity of the label at rank r (`extreme.model.propensity`). The best list of a row
-consists of its true labels, those of lowest propensity first. PSP@k and PSnDCG@k are ratios of sums
-over all rows, not means of ratios, as `psprecision_at_k` and `psndcg_at_k` of napkinXC 0.7.2.
+p_r is the propensity of the label at rank r (`extreme.model.propensity`). The best possible list of
+a row consists of its true labels, sorted by increasing propensity. PSP@k and PSnDCG@k are ratios of
+sums over all rows, not means of ratios, as `psprecision_at_k` and `psndcg_at_k` of napkinXC 0.7.2.
 (`psdcg_at_k` of napkinXC is PSnDCG@k without the sum over d_r at the end, so that rows with few
 labels have less weight in it.) A row without true labels is included in P@k, where all its
-predictions are wrong. Recall and nDCG are 0/0 for such a row and leave it out.
+predictions are wrong. Recall and nDCG of a row without labels are 0/0; their means leave the row
+out.
 
 Rare labels hardly affect means over rows. Therefore hits, predictions and rows are also counted for
 every label, and `by_frequency` averages recall, precision and F1 over labels of similar frequency.
@@ -93,7 +94,10 @@ def _from_table(table: Any, known: Labels) -> Any:
 
 
 def _from_names(names: Any, ends: Any, known: Labels) -> Any:
-    """Convert the concatenated names of all rows; those of row i end at ends[i + 1]."""
+    """Convert the concatenated names of all rows.
+
+    The names of row i are `names[ends[i]:ends[i + 1]]`.
+    """
     code_of = {label: code for code, label in enumerate(known.tolist())}
     if len(code_of) < len(known):
         raise LabelError.duplicate_classes(known.tolist())
@@ -350,8 +354,8 @@ class TopK:
         frequency : array-like of shape (L,)
             Number of training rows of each label, as in `model.label_rows_`.
         edges : sequence of int, default=(1, 2, 5, 20, 100)
-            Smallest frequency of each bin, in increasing order. Labels rarer than the first are
-            left out.
+            Smallest frequency of each bin, in increasing order. Labels with fewer training rows
+            than the first bin are left out.
 
         Returns
         -------

@@ -245,7 +245,7 @@ def draw_frequencies(read: LabelDataFacts) -> Svg:
 
 
 def draw_shape(shape: ShapeFacts) -> Svg:
-    """Draw two bars per level: the number of its classifiers, and that of its weights."""
+    """Draw two bars per level: the number of classifiers and the number of weights."""
     levels = shape["levels"]
     max_classifiers = max(math.log1p(level["classifiers"]) for level in levels)
     max_weights = max(max(level["weights"] for level in levels), 1)

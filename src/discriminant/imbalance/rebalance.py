@@ -18,13 +18,13 @@ repeated t_i times and z_i = x_i - c, the scatter is
 
 and its two terms have the expectations S m / n and S (m - n) / (n m). Weighting each row by m / n
 would give the scatter S m / n, which is larger than the expected scatter of a sample. Quantities
-that are not linear in the moments, such as slopes, are computed from the expected moments. They
-differ from their own expectation over samples.
+that are not linear in the moments, such as slopes, are computed from the expected moments. The
+results differ from the expected values of these quantities over samples.
 
 The moments of T subsets of the rows, such as under-samples, are summed in one pass over the table:
 a `SubsetsReading` sums, for each subset, the rows of a block that belong to it. The rows that all
-subsets share (those of the rare classes) are summed once, as a subset of their own, and the sum is
-added to that of each subset.
+subsets share (the rows of the rare classes) are summed once, and this sum is added to the sum of
+each subset.
 
 Class weights follow from the class sizes. Let class k of K have n_k rows (or this sum of weights),
 and let n be the sum of all n_k:
@@ -145,7 +145,7 @@ def split_under_samples(
 
     The n rows of each class to resample to m rows are shuffled and split into n / m (rounded)
     disjoint chunks, whose sizes differ by one at most. The number of under-samples is the largest
-    number of chunks of any class; a class with fewer chunks uses them in turn.
+    number of chunks of any class; a class with fewer chunks uses its chunks repeatedly, in turn.
 
     >>> target = Target(np.array([2, 2]), np.array([True, False]))
     >>> samples = split_under_samples(
@@ -169,7 +169,9 @@ def split_under_samples(
 
 
 def over_sample(codes: Codes, target: Target, random: np.random.RandomState) -> RowNumbers:
-    """Return the numbers of all rows, then those of the rows to repeat, chosen with replacement."""
+    """Return the numbers of all rows, followed by the numbers of the rows to repeat, chosen with
+    replacement.
+    """
     rows = [np.arange(len(codes))]
     for k, own in enumerate(rows_by_class(codes, len(target.wanted))):
         if target.resampled[k]:
@@ -286,7 +288,7 @@ class SubsetMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubsetsReading:
-    """Reading that sums the moments of T subsets of a table, given by the numbers of their rows."""
+    """Sum the moments of T subsets of a table in one pass; subsets are given by row numbers."""
 
     moments: MomentsReading  # what is summed over each subset
     subsets: tuple[Places, ...]  # T, each sorted and without repeats

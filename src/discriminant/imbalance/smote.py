@@ -17,7 +17,7 @@ about their common mean is
 
     S + (1 - 1/m) r E ss' - r (r - 1) / m E s E s'
 
-This is the scatter of the n rows merged with r rows whose mean is E s and whose scatter is
+The formula is the scatter of the n rows merged with r rows whose mean is E s and whose scatter is
 (1 - 1/m) r times the covariance of s. `expected_moments` returns the moments of these r rows.
 
 Nearest neighbours. With few columns scikit-learn's k-d tree is used; with many columns all pairs
@@ -29,8 +29,8 @@ the same as sorting them by v_ij:
 The rows j are divided into groups, and the minimum of v_ij over each group is computed. The k-th
 smallest of these minima is an upper bound of the k-th smallest v_ij. For the few pairs below this
 bound (plus a margin for rounding) the distance is computed again as a sum of squared differences,
-and only these pairs are sorted. So the result is as accurate as differences are, although products
-were used.
+and only these pairs are sorted. So the result is as accurate as if all distances were computed from
+differences.
 
 Categories. If there are numeric columns (SMOTE-NC, Chawla et al. 2002, section 6.1), the distance
 of two different categories is the median of the standard deviations of the numeric columns in the
@@ -160,7 +160,7 @@ def mixed_neighbours(
 ) -> Places:
     """Return the (n, k) nearest neighbours in one class, by numeric and nominal columns (SMOTE-NC).
 
-    The arguments are those of `nearest_neighbours`, with nominal columns in addition.
+    Arguments are as in `nearest_neighbours`, with the nominal columns in addition.
     """
     numbers = scale_to_unit(numbers)
     sd = float(np.median(numbers.std(axis=0)))

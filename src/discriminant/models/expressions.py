@@ -19,8 +19,8 @@ Links of two classes, which map a score s to log probabilities:
 For probit and cauchit the formula gives the smaller probability, and the log of the larger one is
 log(1 - smaller). Not every export target has erf and arctan in double precision, so both are
 written out: erfcx by the rational approximations of Cody (1969, Math. Comp. 23, 631-637), arctan by
-that of Cephes. Both are accurate to a few units in the last place; the tests of links compare them
-with mpmath.
+that of Cephes. Both functions are accurate to a few units in the last place; the tests of links
+compare them with mpmath.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ class Expression:
         return Expression("max", (self,), 1)
 
     def first_max(self) -> Expression:
-        """Return the index of the largest number of a row; of equal numbers that of the first."""
+        """Return the index of the largest number of a row; if several are the largest, the first
+        index.
+        """
         return Expression("first_max", (self,), 1)
 
     def pick(self, indices: Any) -> Expression:
@@ -226,8 +228,8 @@ def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
 def stored_ids(steps: Sequence[Expression]) -> set[int]:
     """Return the ids of the expressions whose value is computed once and stored in a variable.
 
-    These are the expressions that have a name, that are used more than once, or that are not
-    elementwise. The others are written inside the only expression that uses them.
+    An expression is stored if it has a name, is used more than once, or is not elementwise. Any
+    other expression is written inside the only expression that uses it.
     """
     users: dict[int, list[Expression]] = {}
     for step in steps:
@@ -271,7 +273,7 @@ def offset_expression(x: Expression, anchor: Anchor) -> Expression:
 
 
 def basis_expression(x: Expression, basis: JoinedBasis) -> Expression:
-    """Return the columns of a basis: those of its polynomials and kernels, concatenated."""
+    """Return the columns of a basis: its polynomials and its kernels, concatenated."""
     return stack(
         [
             _kernel_expression(x, part)
@@ -399,8 +401,8 @@ def mean_expression(score: Expression, link: str) -> Expression:
 def _both_sides(score: Expression, small: Expression) -> Expression:
     """Return the (2,) log probabilities, given the log of the smaller probability.
 
-    The smaller probability is that of the first class where the score is positive, else that of
-    the second class.
+    The first class has the smaller probability if the score is positive, otherwise the second
+    class.
     """
     large = (constant(1.0) - small.exp()).log().with_name("log_larger")
     return stack([greater(score, 0.0, small, large), greater(score, 0.0, large, small)])

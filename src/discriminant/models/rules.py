@@ -9,8 +9,7 @@ a class up to a term common to all classes; `posterior` normalises scores to log
 
 If the scores of a row overflow float64, they are computed from offsets divided by a power of two,
 and returned minus the largest score of the row, which leaves the posteriors unchanged. A score that
-is lower than the largest by more than 1.8e308 is -inf. If a row is finite, none of its scores is
-NaN.
+is lower than the largest by more than 1.8e308 is -inf. No score of a finite row is NaN.
 
 A `MeanRule` of T rules and K classes stores T K rows of slopes, all relative to one origin near the
 data. For two classes it stores only T rows, each the second score minus the first:
@@ -65,8 +64,8 @@ class Rule(Protocol):
 class LinearRule:
     """Rule with m linear predictors of the offsets of a row.
 
-    They are the scores of K classes. Two classes may have a single predictor, which is the second
-    score minus the first.
+    The predictors are the scores of K classes. Two classes may have a single predictor, which is
+    the second score minus the first.
     """
 
     labels: Labels  # (K,)
@@ -84,7 +83,7 @@ class LinearRule:
         return scores
 
     def values(self, features: Features) -> Floats:
-        """Return the (n, m) linear predictors. Those beyond the range of float64 are infinite."""
+        """Return the (n, m) linear predictors; those beyond the range of float64 are infinite."""
         values = self._predictors(features)
         for rows in overflow_rows(values):
             values[rows] = scale_by_power(*self._scaled(features[rows]))
@@ -242,7 +241,7 @@ class QuadraticRule:
 def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
     """Yield the indices of all rows that have a score that is not finite.
 
-    They are yielded as one array; nothing is yielded if all scores (n, K) are finite.
+    The indices are yielded as one array; nothing is yielded if all scores (n, K) are finite.
     """
     finite = np.isfinite(scores)
     if not finite.all():

@@ -1,1 +1,1 @@
-"""What is summed: readings of rows and the summaries they add up to."""
+"""Sums over the rows of a table: class moments, losses, confusion matrices, rankings."""

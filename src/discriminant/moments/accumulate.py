@@ -10,7 +10,7 @@ the end of the block:
 
 The correction loses digits only if most of the sum of squares cancels, which means that `c_k` was a
 bad guess. The block is then read again, with the computed means as references. So no value is
-squared far from its mean, and neither a large mean nor a trend along the rows costs digits.
+squared far from its mean, and neither a large mean nor a trend along the rows reduces the accuracy.
 
 There are three ways to sum a block, with the same algebra:
 
@@ -224,9 +224,9 @@ def is_worth_compiling(rows: int, width: int) -> bool:
 
 
 def gather_columns(moments: ClassMoments, block: Block) -> None:
-    """Compute means and scatters of a block whose columns are separate arrays.
+    """Compute the class means and scatters of a block whose columns are separate arrays.
 
-    They are stored in `moments`, which must already hold the class weights.
+    The results are stored in `moments`, which must already hold the class weights.
     """
     origin, present = moments.anchor.origin, moments.weight > 0
     weight = np.where(present, moments.weight, 1.0)[:, None]
@@ -247,7 +247,7 @@ def gather_columns(moments: ClassMoments, block: Block) -> None:
 def _guess(block: Block, classes: int, origin: Floats) -> Floats:
     """Return approximate class means as offsets, (K, d).
 
-    They are computed from rows spread over the block.
+    The means are computed from rows spread over the block.
     """
     rows = np.arange(0, len(block), max(len(block) // (_COLUMNAR_GUESS * classes), 1))
     offsets = np.asarray(block.features[rows], dtype=np.float64) - origin
@@ -384,7 +384,7 @@ class _PooledAccumulator:
     def _guess(self) -> Floats:
         """Return approximate class means as offsets, (K, d).
 
-        They are computed from rows spread over the block.
+        The means are computed from rows spread over the block.
         """
         K, d = self.moments.mean.shape
         sums, weight = np.zeros((K, d)), np.zeros(K)
@@ -417,10 +417,11 @@ class _PooledAccumulator:
         return centres_used, sums, squares
 
     def _rows(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
-        """Return the centres used, and the rows of the tile centred at those of their classes.
+        """Return the centres used, and the rows of the tile, each centred at the centre of its
+        class.
 
-        Each centre is rounded like the rows, so that subtracting it is exact. The centres returned
-        are the rounded ones.
+        Each centre is first rounded like the rows, so that subtracting it is exact. The rounded
+        centres are returned.
         """
         anchor, buffer = self.moments.anchor, self.buffer[: len(tile)]
         columns = _columns(tile)
@@ -437,7 +438,9 @@ class _PooledAccumulator:
         )
 
     def _excess(self, shift: Floats) -> Floats:
-        """Return by how much squares and products grow if taken at `shift` from the means."""
+        """Return the increase of squares and products if rows are centred at `shift` from their
+        means.
+        """
         weight = self.moments.weight[:, None]
         if self.moments.detail == "diagonal":
             return weight * shift**2
@@ -466,7 +469,7 @@ def tile_rows(width: int, classes: int, rows: int) -> int:
 
 
 def _spread_rows(block: Block, classes: int) -> Block:
-    """Return evenly spread rows of a block, plus the first row of every class that they miss."""
+    """Return evenly spread rows of a block, plus the first row of each class not among them."""
     step = len(block) // max(_GUESS, 4 * classes)
     if step < 2:
         return block
@@ -495,8 +498,8 @@ def _sums(indicator: sparse.csc_array, rows: Floats) -> Floats:
 
     Long narrow tiles are summed pairwise to limit rounding errors.
 
-    Narrow tables often have few distinct values, and sequential summation would round all of them
-    in the same direction.
+    Narrow tables often have few distinct values; sequential summation would round each addition of
+    such a value in the same direction.
     """
     K, n = indicator.shape
     if n <= SLICE or rows.shape[1] > NARROW or K > _FEW:
@@ -508,9 +511,10 @@ def _sums(indicator: sparse.csc_array, rows: Floats) -> Floats:
 
 
 def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
-    """Return three arrays (K,) by class: rows of positive weight, sum of weights, sum of squares.
+    """Return three arrays (K,): by class, the rows of positive weight, the weights and their
+    squares.
 
-    The last is the sum of the squared weights.
+    The first array counts rows; the other two are sums.
     """
     if block.weight is None:
         count = np.bincount(block.codes, minlength=classes)
@@ -525,7 +529,7 @@ def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Fl
 def _indicator(tile: Block, classes: int) -> sparse.csc_array:
     """Return a sparse matrix (K, n) whose product with a matrix sums its rows by class.
 
-    Column i holds the weight of row i in the line of the class of that row.
+    Column i holds the weight of row i, in the matrix row of its class.
     """
     weight = np.ones(len(tile)) if tile.weight is None else tile.weight
     indices, starts = tile.codes.astype(np.int32), np.arange(len(tile) + 1, dtype=np.int32)

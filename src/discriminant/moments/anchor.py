@@ -5,11 +5,11 @@
 All sums and all fitted models use these offsets instead of the values. With the origin near the
 rows, `x - origin` is exact in floating point (Sterbenz), so a mean of 1e8 costs no digits. The unit
 of a column is 1 unless its range is above 2^200 or below 2^-200 (1e+-60), where fourth powers would
-overflow or underflow. In that case the unit is another power of two, so that the division is exact
-as well. A large range is reduced to 2^200 rather than to one, so that small values in such a column
-keep their digits. The unit is estimated from a few rows. Where the sums show that other rows exceed
-it, `ColumnMagnitudesReading` finds the largest distance of any row from the origin, and the rows
-are read again in the unit that `rescale_to` derives from this distance.
+overflow or underflow. For such a range the unit is another power of two, so that the division is
+exact as well. A large range is reduced to 2^200 rather than to one, so that small values in such a
+column keep their digits. The unit is estimated from a few rows. Where the sums show that other rows
+exceed it, `ColumnMagnitudesReading` finds the largest distance of any row from the origin, and the
+rows are read again in the unit that `rescale_to` derives from this distance.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Anchor:
     def from_sample(cls, sample: npt.NDArray[Any], *, at_zero: bool = False) -> Anchor:
         """Return the anchor for a sample of rows.
 
-        Its origin is the median of each column. With `at_zero` the origin is zero, which keeps
-        sparse rows sparse.
+        The origin is the median of each column. With `at_zero` the origin is zero, so that sparse
+        rows stay sparse.
         """
         sample = sample.astype(np.float64)
         sample[~np.isfinite(sample)] = 0.0
@@ -110,7 +110,7 @@ class Anchor:
     def shift_to(self, other: Anchor) -> Floats:
         """Return the shift that turns offsets from our origin into offsets from `other.origin`.
 
-        It is in the units of `other`, and is to be added.
+        The shift is in the units of `other`; add it to the offsets.
         """
         return (self.origin - other.origin) / other.unit
 
@@ -141,7 +141,7 @@ class Anchored(Protocol):
     def zero_columns(self) -> npt.NDArray[np.bool_]:
         """Return a boolean array (d,): True for columns that are zero in every row.
 
-        Any unit fits such a column.
+        The unit of such a column may be changed freely.
         """
         ...
 
@@ -154,10 +154,10 @@ def align_anchors(
 ) -> tuple[A, A]:
     """Return both summaries with the same anchor.
 
-    If one summary is empty, this is the anchor of the other one.
+    If one summary is empty, the common anchor is the anchor of the other summary.
 
-    Otherwise it has our origin and, for each column, the larger of the two units. If a column is
-    zero in every row of one summary, the unit of the other summary is used.
+    Otherwise the common anchor has our origin and, for each column, the larger of the two units. If
+    a column is zero in every row of one summary, the unit of the other summary is used.
     """
     anchor, other = ours.anchor, theirs.anchor
     if empty:

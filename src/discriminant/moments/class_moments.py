@@ -34,10 +34,10 @@ and `m = n - w` the remaining weight:
     mean'    = mean + w/m (mean - their mean)
     scatter' = scatter - their scatter - w n/m (mean - their mean)(mean - their mean)'
 
-Both are differences, so digits can be lost. `lost` is a bound of the error in each variance that
-all removals have caused. A removal that leaves too few correct digits raises an error. So does a
-removal that leaves a scatter that is not positive semidefinite, because then the removed rows were
-not among the rows summed.
+Both formulas subtract, so digits can be lost. `lost` is a bound of the error that all removals have
+caused in each variance. A removal that leaves too few correct digits raises an error. An error is
+also raised if the remaining scatter is not positive semidefinite, because then the removed rows
+were not among the rows summed.
 
 `moments.accumulate` computes moments from rows.
 """
@@ -189,7 +189,7 @@ _ROUNDING = 1e-9  # differences below this multiple of a weight count as roundin
 def subtract(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> ClassMoments:
     """Return the moments `ours` without the rows of `theirs`.
 
-    Both must have the same classes and the same anchor.
+    Both moments must have the same classes and the same anchor.
     """
     _check_removal(ours, theirs)
     rows = ours.rows - theirs.rows
@@ -239,7 +239,8 @@ def _check_digits(moments: ClassMoments, digits: float) -> None:
 def _check_semidefinite(moments: ClassMoments) -> None:
     """Raise an error if a scatter matrix is not positive semidefinite.
 
-    No rows have such a scatter; the removed rows were not among the rows summed.
+    The scatter of actual rows is always positive semidefinite; otherwise the removed rows were not
+    among the rows summed.
     """
     if moments.detail == "diagonal":
         return
@@ -274,11 +275,10 @@ def _clear_constant(
 ) -> ClassMoments:
     """Set variances to zero where the remaining values are certainly constant.
 
-    This concerns variances that are zero within the error caused by the removal.
+    Only variances that are zero within the error caused by the removal are considered.
 
-    It is certain for integers of weight one: unless they are constant, their scatter is at least
-    1/2. A column counts as integer if its origin and its remaining means are integers up to
-    rounding.
+    Integers of weight one are certainly constant if their scatter is below 1/2. A column is treated
+    as integer if its origin and its remaining means are integers up to rounding.
     """
     diagonal = moments.diagonal(moments.scatter)
     constant = (moments.lost > 0) & (diagonal <= 2 * moments.lost) & (moments.lost < 1 / 16)
@@ -341,9 +341,9 @@ _SMALL = 1e-40  # if values above this differ at all, their variance is above _F
 class ClassMoments(Summable):
     """Weight, mean and scatter of K classes in d features.
 
-    `discriminant.moments` computes them. Moments of disjoint sets of rows can be added with `+`,
-    and rows can be removed with `-`. Every estimator that has `fit_moments` can be fitted from them
-    without reading rows.
+    `discriminant.moments` computes class moments. Moments of disjoint sets of rows can be added
+    with `+`, and rows can be removed with `-`. Every estimator that has `fit_moments` can be fitted
+    from moments, without reading rows.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ class ClassMoments(Summable):
         )
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments of the rows of both.
+        """Return the moments of the rows of both operands.
 
         The result has the union of the classes. Columns are matched by name.
         """
@@ -475,7 +475,9 @@ class ClassMoments(Summable):
         )
 
     def __sub__(self, other: ClassMoments) -> ClassMoments:
-        """Return these moments without the rows of `other`, which must be among the rows here."""
+        """Return these moments without the rows of `other`, which must be included in these
+        moments.
+        """
         return self.remove(other)
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
@@ -488,7 +490,8 @@ class ClassMoments(Summable):
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
         """Multiply the weight of each class by a factor.
 
-        Use this for class weights. It is also the expectation of resampling the classes.
+        Use this for class weights. The result is also the expected value of the moments after
+        resampling the classes.
         """
         factor = class_factors(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
@@ -579,7 +582,7 @@ class ClassMoments(Summable):
     def within(self) -> Floats:
         """Return the within-class scatter `S_w`, (d, d), in data units.
 
-        It is the sum of the class scatters.
+        This matrix is the sum of the class scatters.
         """
         self._need_products("The within-class scatter")
         return self._in_data_units(self.pooled)
@@ -587,14 +590,14 @@ class ClassMoments(Summable):
     def between(self) -> Floats:
         """Return the between-class scatter `S_b`, (d, d), in data units.
 
-        It is the sum over classes of `weight_k (mean_k - mean)(mean_k - mean)'`.
+        This matrix is the sum over classes of `weight_k (mean_k - mean)(mean_k - mean)'`.
         """
         return self._in_data_units(self.spread_of_means())
 
     def total(self) -> Floats:
         """Return the total scatter `S_t = S_w + S_b`, (d, d), in data units.
 
-        It is the scatter of all rows about their common mean.
+        This matrix is the scatter of all rows about their common mean.
         """
         self._need_products("The total scatter")
         return self._in_data_units(self.pooled + self.spread_of_means())
@@ -612,7 +615,8 @@ class ClassMoments(Summable):
     def badly_scaled(self) -> npt.NDArray[np.bool_]:
         """Return a boolean array (d,): True where the sums are too large or small for the unit.
 
-        A column without variance is well scaled, unless its mean shows that its values are tiny.
+        A column with zero variance is well scaled, unless its mean is so small that squares of its
+        values would underflow.
         """
         squares = np.atleast_2d(self.diagonal(self.scatter))
         if squares.size and squares.min() >= _FAINT and squares.max() <= _HUGE:
@@ -681,7 +685,8 @@ class ClassMoments(Summable):
     def drift(self, weight: Floats, step: Floats) -> Floats:
         """Return `weight * step step'` in the shape of the scatter.
 
-        With detail 'pooled' this is the sum over the classes, otherwise one array for each class.
+        With detail 'pooled' the result is the sum over the classes, otherwise one array for each
+        class.
         """
         if self.detail == "diagonal":
             return weight[:, None] * step**2

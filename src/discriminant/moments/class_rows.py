@@ -90,7 +90,7 @@ class ClassRows(Summable):
         return cls(np.asarray(labels), tuple(features), anchor, none, np.zeros(0), np.zeros((0, d)))
 
     def __add__(self, other: ClassRows) -> ClassRows:
-        """Return the rows of both, over the union of the classes."""
+        """Return the rows of both operands, over the union of the classes."""
         ours, theirs = _align(self, other)
         return replace(
             ours,
@@ -260,7 +260,7 @@ class RowsReading:
 
 
 def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
-    """Return both with the same classes, in the same order, and the same anchor."""
+    """Return both summaries with the same classes, in the same order, and the same anchor."""
     if ours.features != theirs.features:
         raise MomentsMismatchError.of_features(ours.features, theirs.features)
     if ours.detail != theirs.detail:
@@ -276,7 +276,7 @@ def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
 def _tolerance(ours: ClassRows, theirs: ClassRows) -> Floats:
     """Return the tolerance, (d,), within which offsets of equal rows may differ.
 
-    It is 0 if both anchors are equal.
+    The tolerance is 0 if both anchors are equal.
     """
     if ours.anchor.same_as(theirs.anchor):
         return np.zeros(len(ours.features))

@@ -12,7 +12,7 @@ rows that have posteriors. The sum of two tallies has the union of their classes
 
     counts_k = number of rows of positive weight whose largest score is that of class k
 
-Of several equal largest scores the first counts, as in a prediction.
+If several scores are the largest, the first of these classes is counted, as in a prediction.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Tally(Summable):
     def among(self, labels: Labels, others: Iterable[Hashable] = ()) -> Self:
         """Return the same tally over a larger set of classes and actions.
 
-        It must include all classes and actions of this tally.
+        The larger set must include all classes and actions of this tally.
         """
         wider = type(self).empty(labels, others=others, bins=self.scored.top.shape[1])
         if wider.actions == self.actions:

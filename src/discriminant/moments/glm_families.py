@@ -25,8 +25,9 @@ With some links, the means have a boundary at which a row is fitted without loss
 The optimum may lie on such a boundary. `BarrierLoss` therefore adds `-strength log a` for each of
 these rows, where `a > 0` is its distance from the boundary. The optimum is then in the interior. As
 `strength` decreases, it converges to the constrained optimum, and `strength / a` to the Lagrange
-multipliers (Boyd & Vandenberghe 2004, 11.2). The observed curvature is used, which is positive
-here; the expected curvature is infinite at the boundary, so steps that use it would stop too early.
+multipliers (Boyd & Vandenberghe 2004, 11.2). The optimiser uses the observed curvature, which is
+positive for these families. The expected curvature is infinite at the boundary, so steps that use
+it would stop too early.
 
 `SaturatedLikelihood` is the log likelihood if every mean equals its response. Then
 
@@ -166,7 +167,7 @@ class Pearson(ResponseLoss):
     def _sums(
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
-        """Return the loss. Its derivatives are not needed and set to zero."""
+        """Return the loss. The derivatives are set to zero, since they are not needed."""
         _, slope, curvature = self.deviance.rows(score, response)
         with np.errstate(all="ignore"):
             squares = np.where(curvature > 0, slope**2 / curvature, 0.0)

@@ -8,8 +8,8 @@ For M models, where each row is scored by the models that were fitted without it
 
                  right_mm - right_mn = weight of the rows that only m classifies correctly
 
-McNemar's test compares this weight with that of the rows that only n classifies correctly. No row
-is stored.
+McNemar's test compares this weight with the weight of the rows that only n classifies correctly. No
+row is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scorer(Protocol):
     """A fitted model that scores the rows of a block. It must be picklable.
 
     A model without posteriors may have a method `scores(features)` that returns (n, K) scores; rows
-    are then ranked by these.
+    are then ranked by these scores.
     """
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
@@ -170,7 +170,7 @@ class HeldOutReading:
 def _score(logs: Floats, k: int) -> Floats:
     """Return the ranking score of class `k` for each row, (n,).
 
-    It is the log odds if there are two classes, otherwise the log posterior.
+    The score is the log odds if there are two classes, otherwise the log posterior.
     """
     if logs.shape[1] > 2:
         return logs[:, k]

@@ -3,11 +3,11 @@
 Modules of compiled loops are imported only when a loop is about to run, since Numba is slow to
 load. A loop is compiled on first use and cached on disk, so loops are few, small and flat.
 
-`class_products` receives the memory address of each column. It sorts a tile of rows by class and
-centres them at the reference of their class, in a panel that stays in the cache. Each line of the
-panel is a column of the table. The products of these lines are then summed class by class, 4 x 3 of
-them at a time in registers. The last line contains ones, or the square roots of the weights, so
-that products with this line are sums.
+`class_products` receives the memory address of each column. `class_products` sorts a tile of rows
+by class and stores them, centred at the reference of their class, in an array that stays in the
+cache (the panel). Each line of the panel is a column of the table. The products of these lines are
+then summed class by class, in blocks of 4 x 3 products that are held in registers. The last line
+contains ones, or the square roots of the weights, so that products with this line are sums.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def class_products(
 
     Only the lower triangle is filled.
 
-    `addresses` (d,) are those of columns of n numbers. `codes` is (n,) and `centres` (K, d). `root`
-    (n,) has the square roots of the weights, or is empty if all weights are 1. `panel` is (4 m + 2,
-    T); its line d contains ones and the lines after it zeros. `order` (T,) and `ends` (K + 1,) are
-    buffers. `products` is (K, 4 m, 4 m + 2), where 4 m > d.
+    `addresses` (d,) are the addresses of the columns, each with n numbers. `codes` is (n,) and
+    `centres` (K, d). `root` (n,) has the square roots of the weights, or is empty if all weights
+    are 1. `panel` is (4 m + 2, T); its line d contains ones and the lines after it zeros. `order`
+    (T,) and `ends` (K + 1,) are buffers. `products` is (K, 4 m, 4 m + 2), where 4 m > d.
     """
     (K, d), n, tile = centres.shape, len(codes), panel.shape[1]
     for lo in range(0, n, tile):
@@ -101,7 +101,7 @@ def centre_values(values: Any, rows: Any, centre: Any, out: Any) -> None:
 def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
     """Add the inner product of `panel[i, lo:hi]` and `panel[j, lo:hi]` to `out[i, j]` for j <= i.
 
-    Some entries with j > i are computed as well, because blocks of 4 x 3 are.
+    Some entries with j > i are computed as well, because products are computed in blocks of 4 x 3.
     """
     for i in range(0, len(out), 4):
         a0, a1 = panel[i, lo:hi], panel[i + 1, lo:hi]

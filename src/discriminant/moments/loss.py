@@ -18,7 +18,7 @@ responses `v`, coefficients `w` and intercept `b`:
 
     r = v - b - u w          sums = sum over rows of  weight * [1, u]' r
 
-These sums are zero for an exact least-squares fit. Solving the normal equations with the actual
+Residual sums are zero for an exact least-squares fit. Solving the normal equations with the actual
 sums on the right-hand side gives the correction (iterative refinement). With `exact`, every product
 and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth 4.2.2).
 The corrected fit is then accurate to the last digits of float64, even if the columns are nearly
@@ -29,8 +29,8 @@ collinear (Björck 1996, section 2.9).
     z = [u, 1] A        u offsets of the features, A a frame (d+1, q)
 
 If columns are nearly collinear, sums of their products lose twice as many digits as the columns
-themselves do. Sums of products of `z` do not double the loss: they are those of rows that differ
-from the given rows only by rounding.
+themselves do. Sums of products of `z` lose only as many digits as the columns: they are the exact
+sums of rows that differ from the given rows only by rounding.
 
 `WeightedProductsReading` sums weighted products of rows `u`, which are offsets followed by the
 constant 1. Weights and right-hand sides are looked up by the position of the row in the table. Only
@@ -102,7 +102,7 @@ class ResidualSums(Summable):
     def zero_columns(self) -> npt.NDArray[np.bool_]:
         """Return a boolean array (d + m,): True where a column may be zero in every row.
 
-        Any unit fits such a column.
+        The unit of such a column may be changed freely.
         """
         nonzero = (self.high != 0) | (self.low != 0)
         zero_sums = np.append(~nonzero[1:].any(axis=1), ~nonzero.any(axis=0))
@@ -354,7 +354,7 @@ class _LossAccumulator:
     def _curvature(self, rows: Features, derivatives: ScoreDerivatives) -> Floats:
         """Return the curvature: a block (d+1, d+1) for each pair of scores.
 
-        For the floor it is a single block.
+        The curvature of the floor is a single block.
         """
         assert derivatives.curvature is not None
         rows = dense(rows)

@@ -9,8 +9,8 @@ margin counts as zero if it is within rounding error of zero,
 
     |m_c| <= slack * ( sum_j (|u_j| + offset_range_j) (|w_yj| + |w_cj|) + |b_y| + |b_c| )
 
-where `slack` is `(8 + d) eps`, a bound of the rounding error of two inner products. For
-coefficients that are less accurate than that, a larger `slack` is given.
+where `slack` is `(8 + d) eps`, a bound of the rounding error of two inner products. If the
+coefficients themselves are less accurate, the caller passes a larger `slack`.
 
 `Margins` also stores, for each class, the `keep` rows with the smallest margins, each distinct row
 once. Ties are broken by a hash of the row. If many rows are tied (at zero coefficients all of them
@@ -21,9 +21,9 @@ followed by the constant 1 for the intercept. Its margin is
 
     two classes   sign z.w                  K classes   z.w_t - z.w_r     r the best other class
 
-and the row is misclassified unless its margin is positive. A misclassified row changes the update
-by `w += sign z` for two classes, or by `w_t += z` and `w_r -= z` for K classes. The criterion `J_p`
-is the sum of the negated margins of the misclassified rows.
+and the row is misclassified unless its margin is positive. A misclassified row adds to the update
+`w += sign z` for two classes, or by `w_t += z` and `w_r -= z` for K classes. The criterion `J_p` is
+the sum of the negated margins of the misclassified rows.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class MarginReading:
     def _smallest(self, margin: Floats, codes: Places, tile: Block) -> Places:
         """Return indices of candidate rows.
 
-        They include, for each class, the `keep` rows that are to be stored.
+        The candidates include, for each class, the `keep` rows that are to be stored.
         """
         indices = []
         for k in range(len(self.intercept)):

@@ -77,7 +77,7 @@ class ProbabilityScores(Summable):
     def reindex(self, places: npt.NDArray[np.intp], classes: int) -> ProbabilityScores:
         """Return the same scores over a larger set of classes.
 
-        Class k here has index `places[k]` there.
+        Class k of these scores has the index `places[k]` in the larger set.
         """
         wider = ProbabilityScores.empty(classes, bins=self.top.shape[1])
         wider.weight[:, places], wider.bins[:, places] = self.weight, self.bins
@@ -101,8 +101,8 @@ def bin_edges(bins: int) -> Floats:
     """Return the B - 1 inner edges j/B of the bins, raised by a relative `TIE`.
 
     Round probabilities, such as a vote share of 0.05, often lie on an edge and belong to the bin
-    below it. Taking their logarithm may change the last digit, and the raised edge keeps them in
-    that bin.
+    below it. Computing such a probability from its logarithm may change the last digit; because the
+    edge is raised, the probability still belongs to the lower bin.
     """
     return np.asarray(np.arange(1, bins) / bins * (1.0 + TIE))
 
@@ -143,7 +143,7 @@ def _add_calibration(
 def max_and_argmax(p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
     """Return the largest value of each column of `p`, (K, n), and its index.
 
-    For few classes this is some ten times as fast as `argmax` along the first axis.
+    For few classes this function is about ten times as fast as `argmax` along the first axis.
 
     >>> max_and_argmax(np.array([[0.3, 0.5], [0.7, 0.5]]))
     (array([0.7, 0.5]), array([1, 0]))

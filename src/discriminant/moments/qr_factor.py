@@ -21,8 +21,8 @@ visiting the zeros:
     weight = sum w      total = sum w x      squares = sum w (x - centre)^2
 
 The zeros of a column are not stored; together they contribute their weight times `centre^2`. The
-first pass sums about zero, which gives the means, and the second pass about these means, so that no
-value is squared far from its mean.
+first pass computes sums about zero, which give the means; the second pass computes sums about these
+means, so that no value is squared far from its mean.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class ScatterFactor(Summable):
     def reindex(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
         """Return the factor of the same rows with more columns; the added columns are zero.
 
-        Column j here has index `places[j]` there; `places` must be sorted.
+        Column j of this factor has the index `places[j]` in the result; `places` must be sorted.
         """
         p = len(columns)
         root, origin, unit = np.zeros((len(self.root), 1 + p)), np.zeros(p), np.ones(p)

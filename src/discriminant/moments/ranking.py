@@ -15,7 +15,7 @@ order and grouping, gives exactly the result of one pass over all rows.
 
 The error of this approximation is known. At the lower edge of a bin the counts at and above that
 threshold are exact, so every corner of the computed curve lies on the true curve. Within a bin the
-order of the rows is unknown. They count as ties, and the error of the AUC is at most
+order of the rows is unknown. Rows in one bin count as ties, and the error of the AUC is at most
 
     1/2 sum_b (share of positives in b) (share of negatives in b)
 
@@ -244,7 +244,7 @@ def keys_of(scores: npt.NDArray[Any]) -> Keys:
 
 
 def scores_of(keys: Keys) -> Floats:
-    """Return the scores of integer keys. Keys below that of -inf are treated as -inf."""
+    """Return the scores of integer keys. Keys below the key of -inf are treated as -inf."""
     keys = np.maximum(keys, _MIN_KEY)
     return np.asarray(np.where(keys & _SIGN, keys ^ _SIGN, ~keys)).view(np.float64)
 
@@ -258,7 +258,7 @@ def _drop_bits(keys: Keys, dropped: int) -> Keys:
 def _bits_to_drop(keys: Keys, bins: int) -> int:
     """Return how many trailing bits of the sorted keys to drop.
 
-    It is the smallest number that leaves at most `bins` distinct keys.
+    The result is the smallest number of bits that leaves at most `bins` distinct keys.
     """
     differing = keys[1:] ^ keys[:-1]  # keys stay distinct while one of these bits is stored
     for dropped in range(64):

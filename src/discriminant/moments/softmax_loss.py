@@ -4,7 +4,8 @@
     binary    l(s) = -log P(y | s),  P(1 | s) = mu(s)
 
 A link for two classes is described by both log probabilities and both hazards, `mu'/mu` and `mu'/(1
-- mu)`. Each of them is accurate in its own tail; nothing is computed as `1 - mu`. The curvature is
+- mu)`. Each of these four quantities is accurate in its own tail; none is computed from `1 - mu`.
+  The curvature is
 the expected one, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For the logit it
 equals the observed curvature.
 

@@ -54,7 +54,7 @@ S = TypeVar("S", bound=Summary)
 
 
 class Summable:
-    """Base class of summaries. It defines `0 + summary`, so that `sum(summaries)` works."""
+    """Base class of summaries. `0 + summary` is defined, so that `sum(summaries)` works."""
 
     __slots__ = ()
 

@@ -5,9 +5,9 @@ their hashes, and nothing else:
 
     default-src 'none'; style-src 'sha256-...'; script-src 'sha256-...'; img-src data:
 
-So the browser would not run a script injected through a name. Names are escaped in any case: by the
-templates (autoescape; a missing fact is an error), by `svg.elements.element`, and in the JSON for
-the script, where every `<` is written as \\u003c.
+With this policy, the browser does not run a script injected through a name. Names are escaped in
+any case: by the templates (autoescape; a missing fact is an error), by `svg.elements.element`, and
+in the JSON for the script, where every `<` is written as \\u003c.
 """
 
 from __future__ import annotations

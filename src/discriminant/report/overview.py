@@ -126,7 +126,7 @@ def _rare_class(rare: dict[str, Any]) -> str:
 
 
 def selected(facts: Facts) -> ModelFacts:
-    """Return the selected model; if none is selected, the first."""
+    """Return the selected model, or the first model if no model is selected."""
     models = facts["comparison"]["models"]
     return next((model for model in models if model["chosen"]), models[0])
 

@@ -5,7 +5,8 @@
     look(path)           contents of a file, without constructing the model
 
 The format is safetensors with a manifest in JSON, described in docs/file_format.md. A file contains
-no code, and loading it imports nothing that it names: `store.kinds` lists what a file may contain.
+no code, and loading a file imports no module named in the file: `store.kinds` lists what a file may
+contain.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ def load(
         modified in place; `save` never does that. Default: True for label trees, which may be
         larger than memory, otherwise False.
     max_bytes : int, optional
-        Largest size of a file in bytes; larger files are rejected. Use it for files from untrusted
-        sources.
+        Largest size of a file in bytes; larger files are rejected. Set a limit for files from
+        untrusted sources.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def load(
 def look(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Describe a file: format version, package, kind, options, and the arrays with their shapes.
 
-    It is fast, because the digest is not verified.
+    This function is fast, because it does not verify the digest.
     """
     with open_regular(path) as file:
         header, _ = _read_header(file, path, None)

@@ -17,9 +17,9 @@ Shared objects are written once and are shared again after loading. The memory o
 preserved, because the last bit of a product can depend on it. Any other type raises an error that
 gives the path of the value within the model.
 
-Objects are decoded in the order of the list, and may refer only to objects before them. So there
-are no cycles and no unbounded nesting. Parts that are not valid for their class (`store.kinds`) are
-rejected, so that constructors get only values of the declared types.
+Objects are decoded in the order of the list, and may refer only to objects before them. Therefore
+cycles and unbounded nesting are impossible. Parts that are not valid for their class
+(`store.kinds`) are rejected, so that constructors get only values of the declared types.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class UnknownKindError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """Decoder of a manifest. It keeps the objects that are already decoded."""
+    """Decoder of a manifest. The decoder stores the objects that are already decoded."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
     texts: list[tuple[str, ...]] = field(default_factory=list)
@@ -280,7 +280,7 @@ _NOT_STORED = ("progress", "checkpoint")  # options that matter only during a fi
 
 @dataclass(slots=True, eq=False)
 class Encoder:
-    """Encoder of an object. It keeps the objects that are already encoded."""
+    """Encoder of an object. The encoder stores the objects that are already encoded."""
 
     # arrays, as they are written to the file
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)

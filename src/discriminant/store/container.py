@@ -14,15 +14,15 @@ that every change is detected. Everything is checked when a file is read:
     header     lengths, offsets, types and names are checked against the size of the file
     digest     of every byte, while the arrays are read or mapped
 
-Objects are constructed only after these checks. No array is larger than the file, and none is read
-twice.
+Objects are constructed only after these checks. No array is larger than the file, and no array is
+read twice.
 
 Files are written atomically, by one writer at a time (`table.files.atomic`). Disk space is
 allocated before the first byte is written, so that the error for a full disk gives the space
 needed. A writer of the file `name` locks a small file beside it, `.name.lock`. A second writer of
 that name raises an error that identifies the first. The operating system releases the lock when the
 writer's process ends. Files left by a killed writer, `.name.tmp` and `.name.lock`, are reused and
-removed by the next one.
+removed by the next writer.
 """
 
 from __future__ import annotations

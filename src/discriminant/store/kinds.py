@@ -12,10 +12,10 @@ another module. There are four sorts of kinds:
 Estimators and values are listed in `discriminant.catalog` with their modules. A module is imported
 only when a file contains one of its classes.
 
-The parts of an object are the fields of a value, or the fitted attributes of an estimator. They are
-validated twice: before an object is constructed from a file, so that no number in a file can make a
-constructor use unbounded memory or time; and before an object is saved, so that every saved file
-can be loaded. The checks are:
+The parts of an object are the fields of a value, or the fitted attributes of an estimator. The
+parts are validated twice: before an object is constructed from a file, so that no number in a file
+can make a constructor use unbounded memory or time; and before an object is saved, so that every
+saved file can be loaded. The checks are:
 
     types              as the class declares them
     between the parts  `invalid_reason(parts)` of the class, a static method, if it has one

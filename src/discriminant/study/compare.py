@@ -186,7 +186,8 @@ class ComparisonRun:
     ) -> tuple[tuple[ModelResult, ...], Floats]:
         """Return the results of models that could be fitted, and weights of pairs of models.
 
-        The (M, M) weights are those of the rows that both models predict correctly.
+        Entry (i, j) of the (M, M) weights is the weight of the rows that models i and j both
+        predict correctly.
 
         In memory, the measures of one model are computed while the next model is scored.
         """

@@ -165,8 +165,8 @@ def classes_in_every_training_set(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool
 
     `rows` are the numbers of rows of each fold and class, (F, K).
 
-    If that holds for fewer than two classes, the result is True for all classes, since otherwise
-    nothing could be measured.
+    If fewer than two classes have rows in every training set, the result is True for all classes,
+    since otherwise nothing could be measured.
 
     >>> classes_in_every_training_set(np.array([[3, 4, 1], [2, 5, 0]])).tolist()
     [True, True, False]
@@ -452,7 +452,7 @@ class Comparison(PrintedResult):
 def _simplest(candidates: list[ModelResult], best: ModelResult, by: str) -> ModelResult:
     """Return the simplest model within one standard error of the best.
 
-    Of equally simple models it is the better one.
+    Of equally simple models the better one is returned.
     """
     limit = _loss(best, by) + best.standard_error[by]
     near = [result for result in candidates if _loss(result, by) <= limit]

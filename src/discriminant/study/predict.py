@@ -1,11 +1,11 @@
 """Predict from file to file or from a database, and for Dask and Spark frames.
 
 `predict_file` reads, predicts and writes a few thousand rows at a time, so memory does not grow
-with the number of rows. Rows of a database are streamed out of it. The new file replaces an
-existing one only when it is complete; whatever stops the work leaves the old file unchanged.
+with the number of rows. Rows of a database are read as a stream. The new file replaces an existing
+one only when it is complete; whatever stops the work leaves the old file unchanged.
 
-`predict_frame` adds the same columns to a Dask or Spark frame. They are computed on the workers,
-when the frame is computed. The added columns are
+`predict_frame` adds the same columns to a Dask or Spark frame. The columns are computed on the
+workers, when the frame is computed. The added columns are
 
     predicted      the predicted class; for a regressor, the predicted number
     decision       the decision of a model with costs or a reject option
@@ -99,9 +99,9 @@ def predict_file(
         File to write: Parquet if the name ends in .parquet, Arrow IPC for .arrow or .feather, else
         CSV. An existing file is replaced only when the new one is complete.
     prefix : str
-        Prefix for the names of the added columns. These are predicted, decision (for a model with
-        costs or a reject option), and p(label) for each class; for a label tree label_1, score_1,
-        ... instead.
+        Prefix for the names of the added columns. The added columns are `predicted`, `decision`
+        (for a model with costs or a reject option), and `p(label)` for each class; for a label tree
+        `label_1`, `score_1`, ... instead.
     probabilities : bool
         Whether to add p(label), or the best labels of a label tree.
     safe : bool
@@ -189,7 +189,7 @@ def _added_names(model: Any, prefix: str, *, posteriors: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseRows:
-    """Rows of a table, a view or a query of a database, streamed in order like those of files."""
+    """Rows of a table, view or query of a database, streamed in order like the rows of files."""
 
     source: SqlSource
     files: tuple[DatasetFile, ...] = ()
@@ -288,7 +288,9 @@ class _FilePredictor:
             part.identity.check()
 
     def _columns_to_read(self, source: Dataset | DatabaseRows) -> tuple[list[str], tuple[str, ...]]:
-        """Return the columns the model reads, and the others, which a CSV copies as text."""
+        """Return the columns that the model reads, and all other columns, which are copied as text
+        to a CSV.
+        """
         if not self._copies_text(source):
             return list(source.names), ()
         used = {column.name for column in self.encoding.used}

@@ -2,9 +2,9 @@
 
 A CSV is safe to open in a spreadsheet. A text that begins with = + - @ (also full-width), a tab, a
 line end or a NUL may be run as a formula, so it is prefixed with ', also in the header; numbers are
-not changed. Cells of a CSV are copied as they are written in the source. The added columns use the
-delimiter of the source, and a decimal comma if the source has one. Cells of other files are
-written as Python prints them. Parquet and Arrow IPC keep the types of the columns.
+not changed. Cells of a CSV are copied unchanged from the source. The added columns use the
+delimiter of the source, and a decimal comma if the source has one. Cells of other files are written
+as Python prints them. Parquet and Arrow IPC keep the types of the columns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TableWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Close all files and discard the one that was being written."""
+        """Close all files and discard the file that was being written."""
         ...
 
 

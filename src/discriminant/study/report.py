@@ -274,9 +274,9 @@ def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
 
 
 def _row_numbering(study: ReportedStudy, table: Table) -> str:
-    """Return a description of the numbered rows if they are not those of the file.
+    """Return a description of the numbered rows if they differ from the rows of the file.
 
-    They may be the rows kept after some were dropped, or a sample.
+    The numbered rows may be the remaining rows after some were dropped, or a sample.
     """
     if study.opened.rows_read == len(table):
         return ""
@@ -286,7 +286,7 @@ def _row_numbering(study: ReportedStudy, table: Table) -> str:
 def _line_finder(study: ReportedStudy, table: Table) -> Lines | None:
     """Return a function from row numbers to line numbers of the file.
 
-    None unless the source is a CSV that is not too long.
+    Return None unless the source is a CSV that is not too long.
     """
     opened = study.opened
     format, file_rows = opened.format, opened.kept_rows

@@ -114,7 +114,7 @@ class Study:
 
     @property
     def opened(self) -> EncodedTable:
-        """The rows in memory, the encoding of their columns, and notes on both."""
+        """The rows in memory, the encoding of their columns, and notes on rows and columns."""
         return self.study_source.opened
 
     @property
@@ -138,7 +138,7 @@ class Study:
             candidates.
         most : int
             Largest number of rows of each training set to which models that need rows are fitted.
-            If they are fitted to a sample, a note in the result states this. Models based on
+            If such models are fitted to a sample, a note in the result states this. Models based on
             moments are always fitted to all rows.
 
         Returns
@@ -211,7 +211,8 @@ class Study:
         return self._fit(StudyModel.of(type(model).__name__, model))
 
     def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
-        """Return the selected model with costs and a reject option. A report then shows these.
+        """Return the selected model with costs and a reject option. A report then shows the costs
+        and the reject option.
 
         Parameters
         ----------
@@ -256,7 +257,7 @@ class Study:
     ) -> Facts:
         """Write the report as one HTML page; write the selected model too if `save` names a file.
 
-        Returns the facts of the report. Both paths are checked before any work.
+        Returns the facts of the report. The output paths are checked before any work.
         """
         return write_report(self, Path(path), save=save, title=title, command=command)
 

@@ -1,9 +1,9 @@
 """Basis expansions of features: polynomials about an origin, and Gaussian kernels.
 
 Let `u = (x - origin) / unit`. The columns of a polynomial basis are all `u_j`, then all `u_i u_j`
-with `i <= j`, and so on. For two features and degree 2 they are `u1, u2, u1^2, u1 u2, u2^2`
-(lecture 3). Together with an intercept they span the same functions as the powers of `x`, but they
-are more accurate: at a mean of 1e8 the columns `x` and `x^2` are numerically collinear.
+with `i <= j`, and so on. For two features and degree 2 the columns are `u1, u2, u1^2, u1 u2, u2^2`
+(lecture 3). Together with an intercept the columns span the same functions as the powers of `x`,
+but they are more accurate: at a mean of 1e8 the columns `x` and `x^2` are numerically collinear.
 `interactions="only"` leaves out powers and keeps products of different features;
 `interactions=False` leaves out these products.
 
@@ -285,8 +285,8 @@ def count_terms(width: int, degree: int, interactions: Interactions) -> int:
 def readable_origin(mean: Floats, spread: Floats) -> Floats:
     """Return the mean, rounded to the leading decimal place of the spread so that it is readable.
 
-    The result differs from the mean by at most half the spread. For a constant column it is the
-    constant itself.
+    The result differs from the mean by at most half the spread. For a constant column the result is
+    the constant itself.
 
     >>> readable_origin(np.array([5.843, 35_210.0, 0.02]), np.array([0.83, 21_000.0, 1.0])).tolist()
     [5.8, 40000.0, 0.0]

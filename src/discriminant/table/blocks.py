@@ -98,7 +98,7 @@ class Block:
 
 
 def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-    """Return row and column of each cell that is not finite, and a mask of the missing ones."""
+    """Return row and column of each cell that is not finite, and a mask of the missing cells."""
     if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data.astype(np.float64, copy=False)))
@@ -112,7 +112,7 @@ def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]
 def dense(features: Features) -> npt.NDArray[Any]:
     """Return the features of a block as a dense array.
 
-    Use it for blocks only, not for a whole table.
+    Use this function for blocks only, not for a whole table.
     """
     if isinstance(features, np.ndarray):  # tested first, because it is fast and nearly always true
         return features
@@ -168,7 +168,9 @@ def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def holds_throughout(
     values: npt.NDArray[Any], condition: Callable[[Any], Any], *, chunk: int = 1 << 22
 ) -> bool:
-    """Whether a condition holds for every value. It is tested chunk by chunk to limit memory."""
+    """Whether a condition holds for every value. The condition is tested chunk by chunk to limit
+    memory.
+    """
     chunks = (values[first : first + chunk] for first in range(0, len(values), chunk))
     return all(bool(np.all(condition(part))) for part in chunks)
 

@@ -3,8 +3,8 @@
     number, boolean, date   values are numbers, NaN where missing (a date is days since 1970)
     text                    values are codes into `levels`, -1 where missing
 
-Numbers keep their type and are not copied unless necessary. Texts are encoded once, here; later
-steps work only on the distinct texts, which are the levels.
+Numbers keep their type and are not copied unless necessary. This module encodes texts once; later
+steps work only on the distinct texts, called levels.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Frame:
         return self.start + self._number(row)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Frame:
-        """Return the given rows. They keep the row numbers of the source."""
+        """Return the given rows. The rows keep the row numbers of the source."""
         numbers = rows if self.row_numbers is None else self.row_numbers[rows]
         columns = tuple(cells.take(rows) for cells in self.columns)
         return replace(self, columns=columns, rows=len(rows), row_numbers=numbers)
@@ -186,8 +186,8 @@ def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cell
 
     Each Arrow column is released as soon as it is converted, to save memory.
 
-    A dictionary column declares the order of its levels. The exception are the columns in `coded`:
-    texts that the reader encoded as a dictionary only to save memory.
+    A dictionary column declares the order of its levels. Columns in `coded` declare no order: the
+    reader encoded their texts as a dictionary only to save memory.
     """
     fields, columns = list(table.schema), list(table.columns)
     del table
@@ -329,7 +329,7 @@ def to_frame(
     Returns
     -------
     Frame
-        The selected columns; `excluded` has the names of the others.
+        The selected columns; `excluded` has the names of all other columns.
     """
     import narwhals as nw
 
@@ -351,7 +351,8 @@ def checked_column_names(source: Any) -> list[Any]:
 
     Raise an error if there are no columns, if names are duplicated, or if they are a mixture.
 
-    A mixture consists of texts and other types of names; scikit-learn does not accept it either.
+    A mixture consists of texts and other types of names; scikit-learn does not accept such a
+    mixture either.
     """
     columns = getattr(source, "column_names", None) or source.columns
     names = columns.tolist() if hasattr(columns, "tolist") else list(columns)
@@ -417,7 +418,7 @@ def _series_cells(name: str, series: Any) -> Cells:
 def _integers(name: str, values: Sequence[Any]) -> Cells:
     """Return the cells of Python integers.
 
-    They are numbers if all fit into 64 bits, otherwise texts of digits.
+    The cells are numbers if all integers fit into 64 bits, otherwise texts of digits.
     """
     import pyarrow as pa
 

@@ -176,7 +176,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
     Returns
     -------
     Frame
-        The selected columns; `excluded` names the others.
+        The selected columns; `excluded` has the names of all other columns.
     """
 
     def select(names: Sequence[str]) -> list[str]:
@@ -194,7 +194,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
 def long_integers_as_categories(frame: Frame, options: ReadOptions) -> ReadOptions:
     """Return the options with columns of long integers added to `categories`.
 
-    This concerns columns in which different integers become equal in float64.
+    Such columns have different integers that become equal in float64.
 
     As float64 numbers, integers above 2^53 are rounded. If two different integers of a column
     become equal, they are probably identifiers or codes, and are compared by their digits.
@@ -444,7 +444,7 @@ def _ordered(profile: ColumnProfile, options: ReadOptions) -> Column:
 def _with_fill(column: Column, profile: ColumnProfile, options: ReadOptions) -> Column:
     """Return the column with the means that fill missing cells.
 
-    If the policy requires it, the column also gets an indicator of missing cells.
+    If the policy is 'indicator', the column also gets an indicator of missing cells.
     """
     if options.missing not in ("mean", "indicator") and column.kind != "ordered":
         return column

@@ -1,4 +1,4 @@
-"""Encoding of columns as features: it is fixed at the fit and stored with the model.
+"""Encoding of columns as features; the encoding is fixed at the fit and stored with the model.
 
     number, date     x itself; a date is days since 1970-01-01. Texts are parsed in the format of
                      the fit (`table.text_values`); dates also as 2023-10-27
@@ -26,9 +26,9 @@ Tables of two sites may differ in which values occur:
     nothing missing                            the indicator of missing is 0 in every row there
     another order of categories                levels are sorted, as pandas.concat drops the order
 
-In these cases the common encoding is known exactly, and so is the constant value of each new
-feature in the table that lacked it. Any other difference (kinds, reference levels, orders) makes
-the features incomparable and is an error.
+In these cases the common encoding is known exactly. If a table lacked a feature, the constant value
+of the feature in that table is known as well. Any other difference (kinds, reference levels,
+orders) makes the features incomparable and is an error.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Column:
 
 
 def levels_in_declared_order(levels: Collection[str], order: Sequence[str]) -> tuple[str, ...]:
-    """Return the levels that occur, in the declared order, or alphabetically if there is none.
+    """Return the levels that occur, in the declared order, or alphabetically if no order is
+    declared.
 
     Levels without rows are left out, as R's lm and glm do.
 
@@ -206,10 +207,11 @@ class Encoding:
         source : Frame or data frame
             Rows that have all used columns.
         fitting : bool, default=False
-            Whether these are the rows of a fit. If so, an unknown level raises `LevelNotInPlan`.
+            Whether these are the rows of a fit. During a fit, an unknown level raises
+            `LevelNotInPlan`.
         check_finite : bool, default=True
-            Whether to search for missing and infinite numbers. False is for callers that detect
-            them later, in sums that are not finite.
+            Whether to search for missing and infinite numbers. Pass False if missing cells are
+            detected later, in sums that are not finite.
 
         Returns
         -------
@@ -408,7 +410,7 @@ class _RowEncoder:
     ) -> list[npt.NDArray[Any]]:
         """Return the features with missing cells filled.
 
-        If the column has an indicator of missing cells, it is appended.
+        If the column has an indicator of missing cells, the indicator is appended.
         """
         if missing is not None and missing.any():
             self._record_missing(column, missing)
@@ -514,7 +516,7 @@ def _vary_constant(ours: Column, theirs: Column) -> Column:
 def _merge_missing(ours: Column, theirs: Column) -> Column:
     """Return our column with the missing cells of both tables counted.
 
-    It has an indicator of missing cells if either column has one.
+    The result has an indicator of missing cells if either column has one.
     """
     merged = replace(ours, missing=ours.missing + theirs.missing)
     if theirs.indicator and not ours.indicator:

@@ -116,7 +116,7 @@ class FoldLookup:
     folds: Places  # (n,)
 
     def __add__(self, other: FoldLookup) -> FoldLookup:
-        """Return the folds of the rows of both."""
+        """Return the folds of the rows of both operands."""
         return FoldLookup(
             np.concatenate([self.keys, other.keys]), np.concatenate([self.folds, other.folds])
         )

@@ -42,7 +42,7 @@ from discriminant.table.files.csv_dialect import FALSE, TRUE
 def classes_of_columns(given: Any, *, labels: Sequence[Any], classes: Any, what: str) -> Any:
     """Return the class of each column, or None if the columns have no usable names.
 
-    With None, the columns are in the order of the classes.
+    None means that the columns are in the order of the classes.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def classes_of_columns(given: Any, *, labels: Sequence[Any], classes: Any, what:
     labels : sequence
         Labels that occur in the rows.
     classes : sequence or None
-        Classes of the columns if the caller states them. Column names take precedence if they are
-        the same classes in another order; if they have nothing in common with `classes`, they are
-        ignored.
+        Classes of the columns if the caller states them. Column names take precedence over
+        `classes` if they are the same labels in another order; names that have nothing in common
+        with `classes` are ignored.
     what : str
         Name of `given` in messages.
 
@@ -96,8 +96,8 @@ def _column_labels(given: Any, labels: Sequence[Any]) -> list[Any] | None:
 def match_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
     """Return the label that each column name means: the name is the label or its text.
 
-    If names do not match the labels, they are returned unchanged. If they only number the columns,
-    None is returned.
+    If names do not match the labels, they are returned unchanged. If the names only number the
+    columns, None is returned.
     """
     for by_name in ({label: label for label in labels}, {str(label): label for label in labels}):
         if set(names) == set(by_name):
@@ -291,7 +291,7 @@ def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
 def _encode_numbers(y: npt.NDArray[Any], kinds: set[type]) -> tuple[Labels, Codes]:
     """Encode numbers in a type that represents all of them exactly.
 
-    If there is none, they are encoded as Python objects.
+    If no such type exists, the numbers are encoded as Python objects.
     """
     if not all(issubclass(kind, (int, np.integer)) for kind in kinds):
         floats = y.astype(np.float64)
@@ -340,7 +340,7 @@ def lookalike_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def closest_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the name in `names` that was most likely meant, or None if none is similar.
+    """Return the name in `names` that was most likely meant, or None if no name is similar.
 
     >>> closest_name("Default", ["id", "default"])
     'default'

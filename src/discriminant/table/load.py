@@ -2,7 +2,7 @@
 
     source -> cells of each column -> encoding of each column -> Table
 
-Columns stay separate arrays, as they were read; no matrix is formed here. `engines.engine.rows`
+Columns stay separate arrays, as they were read; this module forms no matrix. `engines.engine.rows`
 opens sources that are not read into memory at once.
 """
 
@@ -52,7 +52,7 @@ class EncodedTable:
     table : Table
         Features, class codes and weights of the rows.
     encoding : Encoding
-        How each column became features. It encodes new rows in the same way.
+        How each column became features. The encoding is applied to new rows in the same way.
     notes : tuple of str
         Notes on the format, dropped rows, excluded columns and filled cells.
     format : FileFormat or None
@@ -142,9 +142,9 @@ def open_source(
     encoding, delimiter, decimal : str, optional
         Text encoding, field delimiter and decimal sign of a CSV; detected by default.
     thousands : str, optional
-        Sign between groups of three digits, such as ',' in 1,234. By default it is recognised where
-        it is unambiguous. A column that has only texts such as 1,234 is not parsed, because 1,234
-        may mean 1.234.
+        Sign between groups of three digits, such as ',' in 1,234. By default the sign is recognised
+        where it is unambiguous. A column that has only texts such as 1,234 is not parsed, because
+        1,234 may mean 1.234.
 
     Returns
     -------
@@ -192,7 +192,8 @@ def read_frame(
 
     A column that was text at the fit is read as text, whatever its values are now. If a `target` is
     given, labels are read exactly as they are written. `style` may state encoding, delimiter,
-    decimal and thousands of a CSV, which are then not detected. Nor is a known `format`.
+    decimal and thousands of a CSV, which are then not detected. A known `format` is not detected
+    again.
     """
     style = style or {}
     options = ReadOptions(

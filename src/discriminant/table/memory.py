@@ -1,8 +1,8 @@
 """Table in memory: an array, sparse matrix or data frame that is checked and read in blocks.
 
 A `Table` stores the data without a copy: slices are views, and the columns of a data frame are
-stacked into a matrix only for one block at a time. Cells are not checked here. A NaN propagates
-into the sums, and only then `Table.raise_bad_cell` locates its cell.
+stacked into a matrix only for one block at a time. Cells are not checked when a table is created. A
+NaN propagates into the sums, and only then `Table.raise_bad_cell` locates its cell.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Table:
     def raise_bad_cell(self) -> None:
         """Raise the error for the first cell that is not finite.
 
-        It states the number of missing cells.
+        The message states the number of missing cells.
         """
         rows, columns = 0, np.zeros(self.width, dtype=bool)
         for block in self.blocks(_SEARCH_ROWS):
@@ -163,7 +163,7 @@ def as_table(
     weight : array-like of shape (N,), optional
         Non-negative sample weights.
     labels : array of shape (K,), optional
-        Classes, if they are already known. Any other label is then an error.
+        Classes, if they are already known. If the classes are given, any other label is an error.
     responses : array of shape (N, m), optional
         Numeric responses of a regression.
     name : str, default='This model'

@@ -1,13 +1,13 @@
 """Partitioned tables: rows in files, on workers or in a database, read part by part.
 
 A `PartitionedSource` knows its columns and its parts, and runs work on the parts with threads,
-Dask, Spark or a database. Work is a pure function of a part, and its results can be added. So it
-does not matter which worker runs it, in what order, or whether a part is repeated because a worker
-was lost.
+Dask, Spark or a database. Work is a pure function of a part, and its results can be added. So the
+result does not depend on which worker runs the work, in what order, or whether a part is repeated
+because a worker was lost.
 
-A `ReadPlan` turns the cells of a part into a `Block`. It is fixed before rows are read, so that
-every worker does the same. A class or level that is not in the plan raises `LevelNotInPlan`; the
-caller then makes a plan that includes it and reads again.
+A `ReadPlan` turns the cells of a part into a `Block`. The plan is fixed before rows are read, so
+that every worker does the same. A class or level that is not in the plan raises `LevelNotInPlan`;
+the caller then makes a plan that includes it and reads again.
 
 A plan may have transforms, which are applied to each block one after the other:
 
@@ -17,8 +17,8 @@ A plan may have transforms, which are applied to each block one after the other:
     Recode                            renumber the classes
     Expand                            expand the features in a basis
 
-A transform is a pure function of a block. It can be pickled, because it is sent to the workers with
-the plan.
+A transform is a pure function of a block. A transform can be pickled, because it is sent to the
+workers with the plan.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TablePart(Protocol):
 class Work(Protocol[B]):
     """A pure function of a part, which is sent to the worker that reads the part.
 
-    Its results can be added.
+    The results of the function can be added.
     """
 
     @property
@@ -152,7 +152,7 @@ class TextSource(Protocol):
 def with_read_options(
     source: PartitionedSource, options: ReadOptions, fitted: Encoding | None = None
 ) -> PartitionedSource:
-    """Return the source with columns read as the options say, or as they were at the fit."""
+    """Return the source with columns read according to the options, or as they were in the fit."""
     return source.with_options(options, fitted) if isinstance(source, TextSource) else source
 
 
@@ -176,7 +176,7 @@ class PartialSum(Generic[A]):
         return cls(None, rows, error)
 
     def __add__(self, other: PartialSum[A]) -> PartialSum[A]:
-        """Return the sum over the rows of both."""
+        """Return the sum over the rows of both operands."""
         rows = self.rows + other.rows
         if self.error is not None or other.error is not None:
             return PartialSum(None, rows, self.error or other.error)
@@ -221,9 +221,9 @@ class ReadPlan:
     def block(self, frame: Frame, *, columnar: bool = False) -> Block:
         """Return the rows of a frame as a block, without the rows that are dropped.
 
-        With `columnar`, and if there are no transforms, columns may stay separate arrays. Their
-        numbers are then not checked; a missing number is detected later, as a sum that is not
-        finite.
+        With `columnar`, and if there are no transforms, columns may stay separate arrays. The
+        numbers in such columns are not checked; a missing number is detected later, as a sum that
+        is not finite.
         """
         block = self._encode(frame, columnar and not self.transforms)
         for transform in self.transforms:

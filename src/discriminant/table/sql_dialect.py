@@ -81,7 +81,7 @@ class SqlDialect:
     def subtract(self, term: str, value: float) -> str:
         """Return SQL for a term minus a number.
 
-        The difference is exact if both are nearly equal.
+        The difference is exact if both numbers are nearly equal.
         """
         if self.name != "sqlite":
             return f"({term} - {self.number(value)})"
@@ -173,7 +173,7 @@ class SqlDialect:
     def as_boolean(self, term: str) -> str:
         """Return SQL that converts a truth value to 0 or 1.
 
-        PostgreSQL can cast it only to an integer.
+        PostgreSQL can cast a truth value only to an integer.
         """
         return self.as_double(f"CAST({term} AS INTEGER)" if self.name == "postgres" else term)
 

@@ -1,14 +1,16 @@
-"""Survey of a partitioned table: statistics of columns over all rows, from which it is read.
+"""Survey of a partitioned table: statistics of columns over all rows, from which the plan for
+reading the table is made.
 
-For most columns a sample of rows is enough to see that they are numbers. Only columns for which the
-sample is not enough are surveyed, before the table is read:
+For most columns a sample of rows is enough to decide that the column is numeric. Only columns for
+which the sample is not enough are surveyed, before the table is read:
 
     categories               all of their levels, and how frequent they are
     constant in the sample   whether they are constant in all rows
     possible row numbers     whether they number all rows
     means that fill gaps     means over all rows
 
-So the plan is the same as if all rows were in memory. Surveys of two sets of rows can be added.
+With a survey, the plan is the same as if all rows were in memory. Surveys of two sets of rows can
+be added.
 """
 
 from __future__ import annotations
@@ -107,7 +109,9 @@ def survey_columns(source: PartitionedSource, options: ReadOptions, names: Seque
 
 
 def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> tuple[str, ...]:
-    """Return the columns that need a survey, together with target and weight, or none."""
+    """Return the columns that need a survey, together with target and weight; empty if no column
+    does.
+    """
     roles = (options.target, options.weight)
     names = [c.name for c in sample.columns if c.name not in roles and _is_undecided(c, options)]
     if not names and len(labels) > 1:
@@ -175,7 +179,7 @@ class ColumnSurvey:
         )
 
     def __add__(self, other: ColumnSurvey) -> ColumnSurvey:
-        """Return the survey of the rows of both; the rows of `other` come after these."""
+        """Return the survey of the rows of both operands; the rows of `other` come last."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         weight = self.weight + other.weight
@@ -231,7 +235,7 @@ class ColumnSurvey:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Levels in their declared order; if none is declared, the levels that occur."""
+        """Levels in their declared order, or the levels that occur if no order is declared."""
         return self.order or tuple(self.tally)
 
     @property
@@ -270,7 +274,7 @@ class Survey:
     labels: Labels
 
     def __add__(self, other: Survey) -> Survey:
-        """Return the survey of the rows of both."""
+        """Return the survey of the rows of both operands."""
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
         return Survey(columns, union_labels(self.labels, other.labels))
 
@@ -319,7 +323,7 @@ class SurveyWork:
 class LevelSet:
     """Distinct texts of a column.
 
-    If there are more than `most`, only the alphabetically first `most + 1` are stored.
+    If there are more than `most` texts, only the alphabetically first `most + 1` texts are stored.
     """
 
     texts: frozenset[str]

@@ -8,9 +8,9 @@ give different values:
     dates            2023-10-27   2023/10/27   27.10.2023   27/10/2023 or 10/27/2023, - as well
 
     $1,234           grouped: no currency has three decimals that are never two
-    1,234            ambiguous: 1.234 or 1234. So is 01/02/2023: January or February. Such texts are
-                     parsed only if another text of the column decides; if none does,
-                     `explain_unparsed` gives the reason. If the user states the sign between
+    1,234 ambiguous: 1.234 or 1234. The date 01/02/2023 is ambiguous too: January or February.
+    Ambiguous texts are parsed only if another text of the column decides which format is used;
+    otherwise `explain_unparsed` gives the reason. If the user states the sign between
                      `thousands`, only that sign groups digits
     1,234,567        grouped: a number has only one decimal comma
 
@@ -107,8 +107,7 @@ def parse_texts(texts: Collection[str], *, thousands: str | None = None) -> Pars
 
     Returns
     -------
-    ParsedTexts or None
-        None if no format fits, or if several fit with different values.
+    ParsedTexts or None None if no format fits, or if several formats fit with different values.
 
     Examples
     --------
@@ -147,7 +146,7 @@ def number_signs(format: str) -> tuple[str, str, str]:
 def text_parser(format: str) -> Callable[[str], float | None]:
     """Return a function that parses texts in a format.
 
-    It returns None for a text that is not in this format.
+    The function returns None for a text that is not in this format.
 
     The empty format means ISO dates.
     """
@@ -185,7 +184,7 @@ def explain_unparsed(counts: Mapping[str, int]) -> UnparsedReason | None:
 def _parse_all(
     kind: Literal["number", "date"], format: str, texts: Collection[str]
 ) -> ParsedTexts | None:
-    """Parse texts in one format. If it does not fit all texts, return None."""
+    """Parse texts in one format. If the format does not fit all texts, return None."""
     parse, values = text_parser(format), {}
     for text in texts:
         value = parse(text)

@@ -376,7 +376,7 @@ def grow(hierarchy):
 
 HIERARCHIES = [
     (46, "a cycle", grow([("a", "m"), ("b", "m"), ("c", "n"), ("m", "n"), ("n", "m")]), HierarchyError, r"cycle: .*'m'.*remove one of these links"),
-    (46, "an orphan", grow([["a", "b"]]), HierarchyError, r"1 label\(s\) are not in the hierarchy: 'c'.*Add them to it"),
+    (46, "an orphan", grow([["a", "b"]]), HierarchyError, r"1 label\(s\) are not in the hierarchy: 'c'.*Add the labels to the hierarchy"),
     (46, "two tops", grow([("a", "m"), ("b", "m"), ("c", "n")]), HierarchyError, r"2 roots: 'm', 'n'.*Put one node above them"),
     (46, "a leaf twice", grow([["a", "b"], ["b", "c"]]), HierarchyError, r"Label 'b' occurs 2 times in the hierarchy: tree\[0\]\[1\], tree\[1\]\[0\]. Keep one"),
     (46, "a leaf that is no label", grow([["a", "b"], ["c", "d"]]), HierarchyError, r"not labels: 'd'; the first is at tree\[1\]\[1\]"),

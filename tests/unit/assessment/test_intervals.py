@@ -385,8 +385,8 @@ def test_parts_drawn_with_replacement_say_how_much_sites_differ():
 @pytest.mark.parametrize(
     ("measure", "options", "words"),
     [
-        ("mcc", {"method": "wilson"}, "'bootstrap': mcc is no share of rows"),
-        ("log_loss", {"method": "exact"}, "'score': log_loss is no share"),
+        ("mcc", {"method": "wilson"}, "'bootstrap': mcc is not a share of rows"),
+        ("log_loss", {"method": "exact"}, "'score': log_loss is not a share"),
         ("error", {"method": "wald"}, r"'wilson', 'exact' \(Clopper-Pearson\) or 'bootstrap'"),
         ("errors", {}, "one of error, accuracy"),
         ("error", {"level": 95}, "level=95.*between 0 and 1"),

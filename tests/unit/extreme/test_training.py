@@ -596,7 +596,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_kept_stays(tmp_path):
     none, child = np.zeros(0, np.int32), np.zeros(0, np.uint16)
     part = ChunkPart(none, none, child, np.zeros(0, np.float32), np.zeros(2, np.float32))
     told = pytest.raises(
-        CheckpointError, match=f"{place} .*: No space left.* stay there, and the same"
+        CheckpointError, match=f"{place} .*: No space left.* stay in the folder, and the same"
     )
     with told, closing(DiskStore(place, kind, {})) as spool:
         spool.finished_parts(1)

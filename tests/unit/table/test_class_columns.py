@@ -79,7 +79,9 @@ def test_columns_of_other_names_are_refused(asked):
 
 
 def test_a_curve_of_many_columns_asks_for_one_class():
-    with pytest.raises(ScoreError, match=r"'setosa', .*column of scores.*positive=, its label"):
+    with pytest.raises(
+        ScoreError, match=r"'setosa', .*column of scores.*positive=, the label of that class"
+    ):
         roc(Y, P)
 
 

@@ -303,12 +303,12 @@ def hotelling(
     Parameters
     ----------
     moments : ClassMoments or rows
-        Moments of detail 'pooled' or finer; of detail 'class' if two of several classes are to be
-        selected. Or rows X.
+        Moments of detail 'pooled' or finer (of detail 'class', to compare two of several classes);
+        or rows X.
     other : ClassMoments or array, optional
-        Moments of a second table with the same columns, for instance of a later month. Or, to
-        compare two classes of one table, their two labels. Or, if `moments` are rows, the labels of
-        the rows, (N,).
+        Moments of a second table with the same columns, such as those of a later month. To compare
+        two classes of one table, pass their two labels here. If `moments` are rows, pass the
+        labels of the rows, (N,).
     labels : sequence, optional
         Without `other`: the two classes to compare; None if there are only two. With `other`: the
         classes whose rows are compared between the two tables; None for all classes.

@@ -21,8 +21,8 @@ q = K - 1 and v = n - K degrees of freedom and s = min(d, q):
     Roy               max l                R df2 / df1 on max(d, q), v - max(d, q) + q;
                                            this F is an upper bound, so p is a lower bound
 
-These are the approximations of R's summary.manova. Without positive degrees of freedom F and p are
-NaN.
+R's summary.manova uses the same approximations. If there are no positive degrees of freedom, F and
+p are NaN.
 
 Scatter within and between classes is standardised, so that no test depends on the units of columns:
 
@@ -246,13 +246,16 @@ def standardise(moments: ClassMoments, what: str) -> StandardisedScatter:
 
 
 def moments_of(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> ClassMoments:
-    """Return moments of this detail or finer: the given ones, or those of given rows and labels."""
+    """Return moments of this detail or finer.
+
+    If `given` are rows, their moments are computed, with the labels `y`.
+    """
     if not isinstance(given, (ClassMoments, ClassRows)):
         if y is None:
             raise MomentsMismatchError.neither(what, type(given).__name__, detail)
         given = read_moments(as_table(given, y, name=what), detail=detail)
     elif y is not None:
-        raise OptionError.of("y", "given", "left out beside moments, which have their classes")
+        raise OptionError.of("y", "given", "omitted with moments, which include their classes")
     if isinstance(given, ClassMoments) and given.has(detail):
         return given
     own_detail = given.detail if isinstance(given, ClassMoments) else "rows"

@@ -31,7 +31,7 @@ _TOLERANCE = 1e-11  # tolerance of r, relative to the quantile
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peak:
-    """Minimum of an objective: the mean loss, with or without Jeffreys' penalty."""
+    """Minimum of an objective, which is the mean loss with or without Jeffreys' penalty."""
 
     objective: Objective  # mean loss
     theta: Floats  # (q, m) parameters at the minimum
@@ -93,9 +93,9 @@ def profile(
     level: float = 0.95,
     progress: Callable[[int, int], object] | None = None,
 ) -> Floats:
-    """Return the profile-likelihood interval of each of p estimates, (p, 2); ends may be infinite.
+    """Return the profile-likelihood intervals of the p estimates, (p, 2); ends may be infinite.
 
-    `progress` is called after each end of an interval, with the number of ends computed so far and
+    After each end of an interval, `progress` is called with the number of ends computed so far and
     the number of all ends.
     """
     quantile = float(norm.isf(0.5 * (1.0 - level)))
@@ -140,9 +140,9 @@ def _constrained_fit(
 ) -> Point:
     """Return the minimum with the linear combinations `directions` (k, q m) of theta held fixed.
 
-    They are fixed at their values at the peak plus `offset`.
+    Each combination is fixed at its value at the minimum plus `offset`.
 
-    `start` is a theta to start from, with the offset of that theta.
+    `start` is a pair: the theta to start from and the offset of that theta.
     """
     theta, start_offset = (peak.theta, np.zeros(len(directions))) if start is None else start
     solved = peak.inverse_curvature(directions)
@@ -159,7 +159,8 @@ def _constrained_fit(
 class _EndSearch:
     """Search for one end of an interval.
 
-    `inside` is an offset too near to the estimate, `outside` one too far from it.
+    The end lies between two offsets: `inside` is too near to the estimate, `outside` too far from
+    it.
     """
 
     def __init__(self, peak: Peak, inference: Inference, place: int) -> None:
@@ -195,7 +196,10 @@ class _EndSearch:
         return offset if np.isfinite(outside) else float(outside)
 
     def _next(self, offset: float, step: float, inside: float, limit: float) -> float:
-        """Take a Newton step if it stays within the bounds; else bisect or double."""
+        """Return the next offset: by a Newton step if it stays within the bounds.
+
+        Otherwise the interval is bisected or, if it has no outer bound yet, the offset is doubled.
+        """
         trial = offset - step
         low, high = sorted((inside, limit))
         if np.isfinite(step) and low < trial < high and abs(trial) <= 4 * abs(offset):

@@ -19,8 +19,8 @@ minus the summed loss. The null model has only the class frequencies:
     log L = -sum w l        log L_0 = sum_k W_k log(W_k / W)
 
 With two classes, Tjur's coefficient is the mean probability of the second class over the rows of
-that class, minus its mean over the other rows. One pass computes both sums: the first in place of
-the loss, the second in place of the slope of the intercept.
+that class, minus its mean over the other rows. One pass computes both sums: the first is returned
+as the loss, the second as the slope of the intercept.
 
 `ClassFit` is the state that a logistic model stores for inference, without rows.
 """
@@ -127,9 +127,10 @@ class Inference:
 
     @property
     def statistic(self) -> Floats:
-        """Test statistics, (p,): estimate over standard error.
+        """Test statistics, (p,).
 
-        They are z statistics, or t statistics if the dispersion is estimated.
+        Estimates are divided by standard errors: z statistics, or t if the dispersion is
+        estimated.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.estimate / self.std_error
@@ -141,7 +142,7 @@ class Inference:
 
     @property
     def p(self) -> Floats:
-        """Two-sided p-values, (p,), accurate also where they are very small."""
+        """Two-sided p-values, (p,), accurate even if they are very small."""
         size = np.abs(self.statistic)
         if self.likelihood.free:
             return np.asarray(2.0 * student.sf(size, max(self.likelihood.df_residual, 0) or np.nan))
@@ -256,10 +257,10 @@ def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
 def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (d,): True where the feature's coefficient is identified.
 
-    It is not identified if the feature is collinear with others.
+    The coefficient of a feature that is collinear with others is not identified.
 
-    No coordinate belongs to a linear dependence of the columns. If columns are standardised
-    (`scale`), the dependence is orthogonal to all coordinates, so a coefficient is identified if
+    Coordinates exclude every direction in which the standardised columns (`scale`) are linearly
+    dependent. Such a direction is orthogonal to all coordinates, so a coefficient is identified if
     its axis lies in their span.
     """
     basis = scale[:, None] * coordinates.frame[:-1, coordinates.free :]
@@ -283,7 +284,7 @@ def _root(curvature: Floats, directions: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassFit:
-    """What inference needs from a fitted classifier, without its rows."""
+    """State of a fitted classifier that inference needs; it contains no rows."""
 
     theta: Floats  # (q, m) estimates
     slope: LossSums  # loss at theta without penalty, with its derivatives
@@ -339,7 +340,8 @@ class ClassFit:
     def _null_log_likelihood(self) -> float:
         """Return the log likelihood of the null model.
 
-        It predicts the class frequencies; without an intercept, all scores are zero.
+        The null model predicts the class frequencies; without an intercept, all its scores are
+        zero.
         """
         if self.coordinates.free:
             return float(xlogy(self.weight, self.weight / self.weight.sum()).sum())
@@ -353,7 +355,7 @@ class ClassFit:
 class SecondClass:
     """Loss whose sums are the probabilities of the second class.
 
-    They are summed separately over the rows of the second class and over the other rows.
+    There is one sum over the rows of the second class, and one over all other rows.
     """
 
     link: LinkName
@@ -364,7 +366,10 @@ class SecondClass:
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return the sum over rows of the second class as loss, over the others as slope."""
+        """Return two sums of probabilities: over rows of the second class, and over other rows.
+
+        The first is returned as the loss, the second as the slope.
+        """
         probability = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
         if tile.weight is not None:
             probability = probability * tile.weight
@@ -391,13 +396,13 @@ def tjur(
 
 _MAX_STEP = 2e-9  # a longer last step would change digits of the standard errors
 _MAX_PRODUCTS = 5e9  # a curvature that takes more products is not computed for inference only
-_MAX_NUMBERS = 5e6  # numbers in a table up to which it is read once more for inference
+_MAX_NUMBERS = 5e6  # larger tables are not read again for inference
 
 
 def inference_state(
     fit: LogisticFit, read: Pass, moments: ClassMoments, link: LinkName
 ) -> ClassFit | None:
-    """Return what inference needs, or None if there are too many estimates."""
+    """Return the state that inference needs, or None if there are too many estimates."""
     coordinates, theta = fit.coordinates, fit.descent.theta
     if not isinstance(coordinates, Coordinates):
         return None

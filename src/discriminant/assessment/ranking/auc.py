@@ -23,9 +23,9 @@ Clarke-Pearson 1988). With P the positive and Q the negative rows:
     A   = mean of V over P = mean of V over Q
 
 Sorting gives the placements of all rows in N log N operations, as in Sun and Xu (2014). The
-influence f of a row on A is V - A, divided by the weight of P for a positive row and by that of Q
-for a negative one. If AUCs are averaged over classes or pairs, their influences are averaged in the
-same way. If the rows of class j, of weight W_j, are independent,
+influence f of a row on A is V - A, divided by the weight of P for a positive row and by the weight
+of Q for a negative row. If AUCs are averaged over classes or pairs, their influences are averaged
+in the same way. If the rows of class j, of weight W_j, are independent,
 
     Var = sum_j W_j / (W_j - 1)  sum_{i in j} w_i (f_i - mean_j f)^2
 
@@ -83,7 +83,7 @@ class Influences:
 
 
 def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
-    """Return the AUC of the positive rows (`own`) against the others, and DeLong's variance.
+    """Return the AUC of the positive rows (`own`) against all other rows, and DeLong's variance.
 
     All rows have weight one.
 
@@ -101,7 +101,7 @@ def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
 def auc_influences(
     scores: npt.NDArray[Any], own: Mask, weight: Floats | None
 ) -> tuple[float, Floats]:
-    """Return the AUC of the positive rows (`own`) against the others, and all rows' influences.
+    """Return the AUC of the positive rows (`own`) against all other rows, and all rows' influences.
 
     >>> value, influence = auc_influences(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
     >>> value, (3 * influence[:3] + value).tolist()  # the placements of the first three
@@ -123,12 +123,12 @@ def auc_influences(
 def _placements(positive: npt.NDArray[Any], negative: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the placements of m sorted positive and n sorted negative scores.
 
-    For a positive score it is the share of negative scores below it; for a negative score, the
-    share of positive scores above it.
+    The placement of a positive score is the share of negative scores below it; the placement of a
+    negative score is the share of positive scores above it.
 
-    The negative scores below each positive score are counted by binary search. The positive scores
-    below the j-th negative score are those with at most j negative scores below or equal, so a
-    cumulative sum of these counts gives their number.
+    The negative scores below each positive score are counted by binary search. A positive score
+    lies below the j-th negative score if at most j negative scores are less than or equal to it,
+    so a cumulative sum of the counts gives the number of such scores.
     """
     m, n = len(positive), len(negative)
     below = np.searchsorted(negative, positive)
@@ -177,7 +177,7 @@ def _cumulative(values: npt.NDArray[Any]) -> Floats:
 
 
 def _ties(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
-    """Return, for each sorted key, where the run of keys equal to it starts and ends."""
+    """Return, for each sorted key, the start and end of the run of keys equal to it."""
     new = np.append(True, keys[1:] != keys[:-1])
     if new.all():
         return slice(0, len(keys)), slice(1, len(keys) + 1)
@@ -249,7 +249,7 @@ def _pair_terms(rows: RankedRows, class_weight: Floats) -> Iterator[Term]:
 
 
 def _micro(rows: RankedRows) -> Influences:
-    """Return the micro-averaged AUC: that of all N K scores as one list.
+    """Return the micro-averaged AUC, which ranks all N K scores as one list.
 
     The variance takes into account that the K scores of a row are dependent.
     """
@@ -558,7 +558,7 @@ def _with_interval(
     *,
     constant: bool,
 ) -> AUC:
-    """Return the AUC with its interval; without one if `level` is None.
+    """Return the AUC with its interval, or without an interval if `level` is None.
 
     `weights` are the total weights of the positive and of the negative rows.
     """

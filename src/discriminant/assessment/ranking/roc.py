@@ -86,7 +86,7 @@ def ranking(
         Higher for rows that are more likely positive; float32 suffices.
     positive : label, optional
         Positive label; all others are negative. None: the second of two labels in sorted order.
-        Pass it if a part may lack a class.
+        Pass `positive` if some parts may lack one of the classes.
     sample_weight : array of shape (n,), optional
         Number of rows that each row stands for.
     bins : int
@@ -178,15 +178,14 @@ def reject_beside_ranking(**options: Any) -> None:
     """
     for name, value in options.items():
         if value is not None:
-            allowed = "left out: a Ranking is of one class and has its rows, scores and weights"
+            allowed = "omitted: a Ranking is of one class and includes its scores and weights"
             raise OptionError.of(name, "given", allowed)
 
 
 def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[Any, int]:
     """Return the positive label and its code.
 
-    If no row has this label, the code is -1 where `absent` allows that; otherwise an error is
-    raised.
+    If no row has this label, the code is -1 if `absent` is True; otherwise an error is raised.
     """
     names = labels.tolist()
     if positive is None:
@@ -429,7 +428,7 @@ def precision_recall(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> PrecisionRecall:
-    """Compute the precision-recall curve of one class; the arguments are those of `roc`.
+    """Compute the precision-recall curve of one class; arguments are as in `roc`.
 
     Examples
     --------
@@ -495,7 +494,7 @@ def average_precision(
 
 
 def area_error(steps: ScoreCounts) -> float:
-    """Return a bound on the error of the area: the order of rows within a bin is unknown."""
+    """Return a bound on the error of the area, since the order of rows within a bin is unknown."""
     if steps.exact:
         return 0.0
     pairs = float(steps.positive.sum()) * float(steps.negative.sum())
@@ -520,7 +519,10 @@ def _average_precision(
 
 
 def _precision_error(tp: Floats, fp: Floats, value: float) -> float:
-    """Return a bound on the error of the average precision: its distance from the farther limit."""
+    """Return a bound on the error of the average precision.
+
+    The bound is the distance from the value to the farther of its lower and upper limits.
+    """
     p, above, false = np.diff(tp, prepend=0.0), np.append(0.0, tp[:-1]), np.append(0.0, fp[:-1])
     upper = p * _quotient(tp, tp + false)
     start = above + fp  # if all negative rows of the bin come first

@@ -286,7 +286,9 @@ def _test_train_ratio(repetitions: Sequence[HeldOutPredictions]) -> float:
 def _only_one_correct(
     first: Sequence[HeldOutPredictions], second: Sequence[HeldOutPredictions]
 ) -> tuple[float, float]:
-    """Return the weight of rows that only one model misclassifies: the second, then the first."""
+    """Return two weights: of the rows that only the first model classifies correctly, and of
+    those that only the second does.
+    """
     total = np.zeros(2)
     for a, b in zip(first, second, strict=True):
         weight = np.ones(len(a.codes)) if a.weight is None else a.weight

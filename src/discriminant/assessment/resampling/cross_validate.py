@@ -1,13 +1,13 @@
 """Cross-validation, leave-one-out and the RDA grid: `cross_validate`, `leave_one_out`, `rda_grid`.
 
 A model based on moments is fitted to the other folds by adding their moments: whatever the number
-of folds, the rows are read once for the moments and once to be scored. Leaving one row out changes
-the moments by a matrix of rank one, so the score of that row has a closed form
-(`resampling.leave_one_out`). Any other classifier is fitted again for every fold. The results equal
-those of refitting.
+of folds, the rows are read twice, once for the moments and once for the scores. Leaving one row
+out changes the moments by a matrix of rank one, so the score of that row has a closed form
+(`resampling.leave_one_out`). Any other classifier is fitted again for every fold. The results are
+the same as with refitting.
 
 A partitioned table is read twice: once for the moments of the folds, once to score all rows. With
-the same folds the results agree with those of a table in memory. The loop over the folds is
+the same folds the results agree with the results for a table in memory. The loop over the folds is
 `resampling.held_out.score_folds`.
 """
 
@@ -107,7 +107,8 @@ def cross_validate(
         Number of folds (default 10), stratified by class and shuffled by `seed`; or the fold of
         each row; or a scikit-learn splitter that holds out every row once.
     groups : array of shape (N,), optional
-        Rows of one group are held out together: one group at a time, or in `folds` folds.
+        Rows of one group are held out together. Each group is a fold unless `folds` is a number,
+        over which the groups are then distributed.
     seed : int, default=0
         Seed of the shuffle.
 
@@ -121,10 +122,10 @@ def cross_validate(
     For a partitioned table (`discriminant.rows`, without y) the result is a
     `HeldOutTally` with the attributes error, log_loss, auc, tally and tallies. Rows are read twice.
     The rows of such a table have no order, so the fold of a row is a hash of its values and `seed`:
-    classes are divided at random, and equal rows are assigned to the folds in turn. `folds` may be
-    the name of a column; each of its values is then one fold. `groups` may be the name of a column
-    whose equal values stay together. A model that needs more than moments (Logistic) reads all rows
-    once for each step of each fold.
+    classes are divided at random, not stratified, and equal rows are assigned to the folds in
+    turn. `folds` may be the name of a column; each of its values is then one fold. `groups` may be
+    the name of a column whose equal values stay together. A model that needs more than moments
+    (Logistic) reads all rows once for each step of each fold.
 
     Examples
     --------
@@ -172,11 +173,11 @@ def leave_one_out(
     sample_weight: Any = None,
     prior: Literal["refit", "fixed"] = "refit",
 ) -> HeldOutPredictions:
-    """Predict every row by a model fitted to all the others.
+    """Predict every row by a model fitted to all other rows.
 
-    The result equals that of N fits. LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk
-    to a multiple of the identity, and NearestMean have a closed form; other moment-based models are
-    fitted to the moments minus the row; any other classifier is fitted N times.
+    The result is the same as with N fits. LDA, QDA and RDA without shrinkage, diagonal LDA, LDA
+    shrunk to a multiple of the identity, and NearestMean have a closed form; other moment-based
+    models are fitted to the moments minus the row; any other classifier is fitted N times.
 
     Parameters
     ----------

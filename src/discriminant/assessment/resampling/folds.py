@@ -117,7 +117,7 @@ def stratified_folds(codes: Codes, folds: int, seed: Any) -> FoldNumbers:
 
 def rows_by_fold(fold: FoldNumbers) -> list[RowNumbers]:
     """Return the row numbers of each fold, in order."""
-    small = fold.max(initial=0) < 1 << 16  # radix sort, which is ten times as fast
+    small = fold.max(initial=0) < 1 << 16  # NumPy then sorts by radix, ten times as fast
     order = np.argsort(fold.astype(np.uint16) if small else fold, kind="stable")
     return np.split(order, np.cumsum(np.bincount(fold))[:-1])
 
@@ -181,7 +181,11 @@ def _consecutive(values: npt.NDArray[Any], name: str) -> FoldNumbers:
     """Return the index of each value in the sorted distinct values."""
     distinct, fold = np.unique(values, return_inverse=True)
     if len(distinct) < 2:
-        raise OptionError.of(name, distinct.tolist(), "of two or more kinds: one is held out")
+        raise OptionError.of(
+            name,
+            distinct.tolist(),
+            "two or more distinct values: the rows of each are held out in turn",
+        )
     return fold
 
 
@@ -402,7 +406,7 @@ class PartitionedFolds:
         empty = ClassMoments.empty(schema.labels, schema.features, detail=detail, anchor=anchor)
         parts = tuple(empty if part is None else part for part in sums)
         if sum(bool(part.rows.any()) for part in parts) < 2:
-            raise OptionError.of("folds", folds, "such that two folds or more have rows")
+            raise OptionError.of("folds", folds, "a choice for which at least two folds have rows")
         trains = tuple(sums_without_each(parts))
         whole = trains[0] + parts[0]
         warn_classes_in_one_fold(np.array([part.rows for part in parts]), schema.labels)
@@ -499,7 +503,7 @@ def _check_column(name: str, rows: PartitionedTable, option: str) -> None:
 def _assign_folds(
     rows: PartitionedTable, folds: Any, groups: Any, seed: int
 ) -> tuple[PartitionedTable, int, Places]:
-    """Return rows with a plan that assigns folds, the number of folds, and the sample's folds."""
+    """Return rows whose plan assigns folds, the number of folds, and the folds of the sample."""
     column = folds if isinstance(folds, str) else groups
     if column is None:
         n_folds = _check_n_folds(folds, rows)
@@ -516,7 +520,7 @@ def _assign_folds(
 def _sample_folds(rows: PartitionedTable, assign: RowHashFolds) -> Places:
     """Return the fold of each row of the sample.
 
-    If the sample has all rows, these are the folds that were assigned in the source.
+    If the sample contains all rows, these are the folds assigned by the source.
     """
     block = rows.sample.block(0, len(rows.sample))
     fold = None
@@ -560,7 +564,7 @@ def _sample_with_column(
 def _check_n_folds(folds: Any, rows: PartitionedTable) -> int:
     n_folds = _DEFAULT_FOLDS if folds is None else folds
     if isinstance(n_folds, bool) or not isinstance(n_folds, int | np.integer):
-        allowed = "how many, or a column: rows in parts have no order that numbers could follow"
+        allowed = "a number of folds or a column: the rows of a partitioned table have no order"
         raise OptionError.of("folds", type(n_folds).__name__, allowed)
     if not 2 <= n_folds <= min(len(rows), _MAX_FOLDS):
         raise OptionError.of("folds", n_folds, f"from 2 to {min(len(rows), _MAX_FOLDS)}")
@@ -589,7 +593,7 @@ def prior_option(estimator: Any) -> tuple[str, Any] | None:
 def fit_rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
     """Fit a rule to the moments of all but some rows.
 
-    If these moments have too few correct digits, the other rows are read.
+    If these moments have too few correct digits, the rule is fitted to the remaining rows.
     """
     if not estimator.needs_rows_for(moments):
         return cast(Rule, estimator.rule_from(moments))

@@ -8,9 +8,9 @@ every row are stored. A partitioned table is read once more for all models toget
 are returned: a confusion table for each fold, rankings, and the weight of the rows that two models
 both classify correctly. With the same folds the results agree.
 
-If a model has a method `decide`, its decisions are measured, which need not be the most probable
-class; otherwise its predictions are. A class that is missing from a training set cannot be
-predicted there: its log posterior is -inf.
+If a model has a method `decide`, its decisions are measured, even if they are not the most
+probable classes; otherwise its predictions are measured. A class that is missing from a training
+set cannot be predicted there: its log posterior is -inf.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class FoldModel:
     ranks: Callable[[Any], bool] = lambda fitted: False
 
     def without(self, fold: int) -> Any:
-        """Return the unfitted estimator for one fold."""
+        """Return the unfitted estimator of one fold."""
         return self.by_fold[fold] if self.by_fold else self.estimator
 
 
@@ -230,7 +230,7 @@ def _score_in_memory(
 
 
 def fit_without_fold(folded: FoldedTable, estimator: Any, fold: int) -> RuleScorer:
-    """Fit a moment-based model without a fold, by algebra on the moments of the others."""
+    """Fit a moment-based model to the added moments of all folds but one."""
     train = folded.training_moments(fold, estimator.detail)
     present = train.rows > 0
     model = restrict_prior(estimator, present, folded.labels)
@@ -475,7 +475,7 @@ class HeldOutTally:
     def of(cls, labels: Labels, sums: ModelSums, *, probabilistic: bool = True) -> HeldOutTally:
         """Return the result from the sums of one model.
 
-        If it is not probabilistic, there is no log loss.
+        A model that is not probabilistic has no log loss.
         """
         tallies = [Assessment.of_tally(tally) for tally in sums.tallies]
         if not probabilistic:
@@ -518,9 +518,9 @@ class HeldOutTally:
 
 
 def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) -> AUC | None:
-    """Return the AUC of two classes with its interval; of more classes, the mean AUC.
+    """Return the AUC of two classes with its interval, or the mean AUC of more classes.
 
-    The mean is over classes, each against the rest.
+    For the mean, each class is ranked against all others.
     """
     if not rankings:
         return None
@@ -543,7 +543,10 @@ def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) 
 
 
 def fold_model(estimator: Any) -> Callable[[], FoldModel]:
-    """Return a function for `score_folds`; the model uses moments if it is based on them."""
+    """Return the function that `score_folds` calls to get the model.
+
+    The model is fitted to moments if it is moment-based.
+    """
     return lambda: FoldModel(estimator, is_moment_based(estimator))
 
 
@@ -571,14 +574,14 @@ def check_supports_partitions(model: Any, rows: PartitionedTable) -> None:
     """Raise, before any work is done, if a model cannot be fitted to a partitioned table."""
     name = type(model).__name__
     if hasattr(model, "encode"):
-        allowed = f"the classifier inside of {name}: rows in parts are encoded already"
+        allowed = f"the classifier inside {name}: a partitioned table is already encoded"
         raise OptionError.of("estimator", name, allowed)
     if not supports_partitions(model, rows):
         raise NeedsMemoryError.of(name, rows.source.name, len(rows), len(rows.sample))
 
 
 def supports_partitions(model: Any, rows: PartitionedTable) -> bool:
-    """Return whether a model can be fitted to a partitioned table, judged by its class."""
+    """Return whether a model can be fitted to this partitioned table."""
     stores_rows = is_moment_based(model) and getattr(model, "detail", None) == "rows"
     return rows.sample_is_complete or (_is_ours(model) and not stores_rows)
 

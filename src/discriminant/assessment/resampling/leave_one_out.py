@@ -98,7 +98,8 @@ class LeaveOneOutTerms:
         }[family.denominator]
         all_degrees = class_degrees(moments, family.denominator)
         total = pooled_degrees(moments, family.denominator) - all_degrees[codes] + degrees
-        # Without positive degrees there is no covariance: NaN, so that the refit raises.
+        # Without positive degrees of freedom there is no covariance: NaN leads to a refit, which
+        # raises.
         total = np.where(total > 0, total, np.nan)
         if family.weighting == "covariance" and not family.linear:
             degrees = np.where(degrees > 0, degrees, np.nan)
@@ -178,7 +179,10 @@ def by_downdating(estimator: Any, table: Table, moments: Any, rows: Iterable[Any
 
 
 def _remove_row(moments: Any, row: Table, table: Table, i: int) -> Any:
-    """Return the moments without row i; if they have too few digits, from the other rows."""
+    """Return the moments without row i.
+
+    If subtraction would lose too many digits, the moments are computed from the other rows.
+    """
     if row.weight is not None and not row.weight[0]:
         return moments
     row_moments = read_classes(row, moments.detail, anchor=moments.anchor)
@@ -212,14 +216,14 @@ def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> 
             moments.labels[k],
             int(moments.rows[k]),
             3,
-            "a covariance of its own with one row left out",
+            "a covariance of its own after one row is left out",
         )
 
 
 def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, table: Table) -> Floats:
     """Return the priors without each row, (N, K).
 
-    They depend only on the class and the weight of the row.
+    The priors depend only on the class and the weight of the row.
     """
     weights, index = np.ones(1), np.zeros(len(table), dtype=np.intp)
     if table.weight is not None:
@@ -241,7 +245,7 @@ def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, tabl
 def _whitened(without: LeaveOneOutTerms) -> Floats | None:
     """Return the scores of LDA, from a basis that whitens the pooled covariance of all rows."""
     moments = without.moments
-    degrees = float(moments.weight.sum())  # any value will do: it cancels
+    degrees = float(moments.weight.sum())  # any value would do, since it cancels
     metric = _clean_metric(moments, moments.pooled / degrees)
     if metric is None:
         return None
@@ -288,9 +292,11 @@ def _shrunk_to_identity(
 
 
 def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop: Floats) -> Floats:
-    """Return minus half the squared distances for the covariance `diag(scale) - drop y y'`, (N, K).
+    """Return -1/2 times the squared Mahalanobis distances to the class means, (N, K).
 
-    If `basis` is None, the basis is that of the features.
+    The covariance is `diag(scale) - drop y y'`.
+
+    If `basis` is None, the features themselves are the basis.
     """
     mean = without.moments.mean if basis is None else without.moments.mean @ basis
     rows = without.offsets if basis is None else without.offsets @ basis
@@ -387,7 +393,7 @@ def _joint_bases(moments: ClassMoments, family: GaussianFamily) -> list[JointBas
 
 
 def _clean_metric(moments: ClassMoments, covariance: Floats) -> Metric | None:
-    """Return the metric of a covariance; None unless it has full rank and is well-conditioned."""
+    """Return the metric of a covariance, or None if it is singular or ill-conditioned."""
     if (np.diagonal(covariance) <= _noise(moments)).any():
         return None
     metric, deficiency = factorise(covariance)
@@ -405,7 +411,7 @@ def _nan_if_small(left: Floats) -> Floats:
 
 
 def _collapse(values: Floats) -> Floats:
-    """Return the values; if all are equal, only the first, so that its log is taken once."""
+    """Return the values, or only the first if all are equal, so that one log is enough."""
     return values[:1] if len(values) and (values == values[0]).all() else values
 
 

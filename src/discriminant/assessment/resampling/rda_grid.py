@@ -8,8 +8,8 @@ classes share,
 
     e = (1 - pooling) l_k + pooling     distance^2 = sum_i v_i^2 / e_i     log|S_k| = sum_i log e_i
 
-One eigenproblem for each fold, class and shrinkage serves all P values of pooling. Each of these
-then costs d instead of d^2 operations a row: the distances for all of them are one product, v^2
+One eigenproblem for each fold, class and shrinkage serves all P values of pooling. Each value then
+costs d instead of d^2 operations for a row: the distances for all values are one product, v^2
 times a (d, P) table of 1/e.
 
 Candidates are fitted one by one by `models.gaussian` if e is ill-conditioned, if a covariance is
@@ -104,7 +104,7 @@ class Grid:
     def best(self) -> tuple[int, int, int]:
         """Return the indices of the least log loss.
 
-        Of equal losses, the one with the most pooling is chosen, then the most shrinkage.
+        Ties go to the candidate with the most pooling, then to the one with the most shrinkage.
         """
         least = float(self.log_loss.min())
         ties = np.argwhere(self.log_loss <= least + 1e-12 * (1.0 + abs(least)))
@@ -135,7 +135,7 @@ def score_grid(
 
     For a table in memory `folds` are (N,) fold numbers; for a partitioned table `folds`, `groups`
     and `seed` are as in `cross_validate`. Rows whose class is missing from their training set are
-    not counted, since they do not distinguish the candidates.
+    not counted: every candidate misclassifies them.
     """
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
     detail: Detail = "fourth" if auto else "class"
@@ -195,7 +195,7 @@ class HeldOutRows:
 
     @classmethod
     def of(cls, table: Table | Block, rows: npt.NDArray[np.intp], train: Moments) -> HeldOutRows:
-        """Return the rows with these numbers, without those of classes absent from training."""
+        """Return the rows with these numbers, without rows of classes absent from training."""
         known = train.rows > 0
         codes = table.codes[rows].astype(np.intp)
         rows, codes = rows[known[codes]], (np.cumsum(known) - 1)[codes[known[codes]]]
@@ -262,7 +262,10 @@ class FittedCandidates:
 
     @classmethod
     def of(cls, train: Moments, candidates: Candidates) -> FittedCandidates:
-        """Solve an eigenproblem for each class and shrinkage, or else fit each candidate."""
+        """Solve an eigenproblem for each class and shrinkage.
+
+        Candidates for which this is not possible are fitted one by one.
+        """
         amounts, pooling = _amounts(train, candidates), candidates.pooling
         by_basis, e = np.zeros((len(amounts), len(pooling)), dtype=np.bool_), np.zeros(0)
         bases = None
@@ -317,7 +320,7 @@ def _fit_rules(
 class _Bases:
     """Bases, for every shrinkage and class, in which two covariances are diagonal.
 
-    These are the covariance of the class and the shrunk pooled covariance.
+    The two are the covariance of the class and the shrunk pooled covariance.
     """
 
     basis: Floats  # (S, K, d, d)
@@ -366,9 +369,9 @@ def log_priors(train: Moments, candidates: Candidates) -> list[Floats]:
 
 
 def sum_losses(joint: Floats, held: HeldOutRows) -> Floats:
-    """Return two sums over rows: -log posterior of the true class, and misclassified weight.
+    """Sum the losses over rows: -log posterior of the true class, and misclassified weight.
 
-    Their shape is (2, S, P).
+    The result has the shape (2, S, P).
 
     `joint` (S, K, n, P) are the scores with priors; they are overwritten.
     """
@@ -389,7 +392,8 @@ def _sum_of_logs(total: Floats, weight: Floats, upper: int) -> Floats:
 
     `total` lies between 1 and `upper`.
 
-    If all weights are 1, one log is taken for the product over as many rows as cannot overflow.
+    If all weights are 1, totals are multiplied over as many rows as possible without overflow, and
+    one log is taken of each product.
     """
     if not (weight == 1.0).all():
         return np.asarray(np.matmul(weight, np.log(total)))
@@ -405,7 +409,7 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
 
 
 def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
-    """Return a prior restricted to the present classes, those of `train`; None remains None."""
+    """Return a prior restricted to the classes of `train`; None remains None."""
     if prior is None or present.all():
         return prior
     if isinstance(prior, Mapping):
@@ -423,7 +427,7 @@ def check_training(train: Any, candidates: Candidates) -> None:
     degrees = class_degrees(train, candidates.family.denominator)
     for k in np.flatnonzero((train.rows > 0) & ((degrees <= 0) | (train.rows < 2))):
         raise TooFewRowsError.of_class(
-            train.labels[k], int(train.rows[k]), 2, "each training part of a cross-validation"
+            train.labels[k], int(train.rows[k]), 2, "each training set of a cross-validation"
         )
 
 
@@ -467,7 +471,7 @@ class FoldFit:
         return cls(train, priors, FittedCandidates.of(drop_empty_classes(train), candidates))
 
     def losses(self, block: Block) -> GridSums:
-        """Sum the losses over a block of rows of the fold."""
+        """Sum the losses over those rows of the fold that are in one block."""
         held = HeldOutRows.of(block, np.arange(len(block)), self.train)
         S, P = self.fitted.by_basis.shape
         sums = np.zeros((2, S, P, len(self.priors)))
@@ -482,7 +486,7 @@ class FoldFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridReading:
-    """Function of a block that scores its rows by every candidate fitted without their fold."""
+    """Score each row by every candidate that was fitted without the row's fold."""
 
     fits: tuple[FoldFit, ...]  # F fits, one for each fold
 

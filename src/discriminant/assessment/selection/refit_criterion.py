@@ -1,7 +1,7 @@
 """Criteria of a feature search, the held-out error or log loss; `RefitCriterion` refits models.
 
-A `Criterion` stores the features selected so far. It evaluates all models with one feature more or
-less at once. The criteria in `selection.sweep` never fit a model. `RefitCriterion` fits every
+A `Criterion` stores the features selected so far. All models with one feature more or less are
+evaluated at once. The criteria in `selection.sweep` never fit a model. `RefitCriterion` fits every
 candidate, so it works for any classifier: a moment-based classifier is fitted to blocks of the
 moment matrices of each training set, any other classifier to the rows of the selected columns.
 
@@ -53,7 +53,7 @@ class CriterionValues:
 
     @classmethod
     def of_rows(cls, losses: Floats, weight: Floats, fold: FoldNumbers) -> CriterionValues:
-        """Return the value for one model from the loss of each row; all weights are positive."""
+        """Return the mean loss of one model over its rows, all of positive weight."""
         sums, total = np.zeros((2, int(fold.max()) + 1))
         np.add.at(sums, fold, losses * weight)
         np.add.at(total, fold, weight)
@@ -66,7 +66,7 @@ class Criterion(Protocol):
     chosen: Mask  # (d,) True where the feature is selected
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """Return the criterion of each model that results from adding or removing one feature.
+        """Return the criterion of each model with one feature added or removed.
 
         `places` are the indices of these features.
         """
@@ -143,7 +143,10 @@ class RefitCriterion:
         return CriterionValues.of_rows(losses[rows], weight[rows], self.fold[rows])
 
     def _held_out(self, columns: Places) -> Predictions:
-        """Return the held-out predictions with these columns; with none, those of the priors."""
+        """Return the held-out predictions of the model with these columns.
+
+        Without columns, the model predicts from its priors.
+        """
         if not len(columns):
             logs = self.log_prior[self.fold]
             return Predictions(logs, logs.argmax(axis=1))
@@ -159,8 +162,8 @@ class RefitCriterion:
 def fold_log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     """Return the log priors in each training set, (F, K); -inf for a class that is missing there.
 
-    They are the priors of the estimator, or else the class frequencies. Without any feature, they
-    are all that is known about a held-out row.
+    The priors are the estimator's, or the class frequencies if it has none. A model without
+    features predicts every held-out row from its priors.
     """
     weight = np.ones(len(table)) if table.weight is None else table.weight
     shape = int(fold.max()) + 1, len(table.schema.labels)

@@ -70,7 +70,7 @@ _TIE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchState:
-    """One model on the path of a search: its features and its criteria."""
+    """A model on the path of a search: its features and its criteria."""
 
     place: int | None  # index of the feature added or removed; None at the start
     chosen: Mask  # (d,) True where the feature is in the model
@@ -325,7 +325,7 @@ def _fastest_criterion(
         return RefitCriterion(estimator, table, fold, constant)
     if int(fold.max()) + 1 < len(table):
         return FoldSweep(estimator, table, fold, constant, tolerance=tolerance)
-    # 4 times, since leaving a row out moves the means
+    # the bound is multiplied by 4, since leaving a row out moves the means
     clear = variance > 4 * rounding_variance(moments.mean)
     if family.linear and family.shrinkage == 0.0 and (clear | constant).all():
         return LeaveOneOutSweep(estimator, table, fold, constant, tolerance=tolerance)
@@ -340,14 +340,15 @@ def _choose(
     sizes = np.array([state.size for state in path])
     if n_features != "auto":
         places = np.flatnonzero(sizes == n_features)
-        return int(places[values[places].argmin()]), f"as many features as asked: {n_features}"
+        reason = f"the requested number of features, {n_features}"
+        return int(places[values[places].argmin()]), reason
     losses = np.array([state.log_loss for state in path])
     best = int(np.lexsort((losses, sizes, values))[0])
     if choice == "best":
         return best, f"the least {criterion.replace('_', ' ')} of the path"
     near = np.flatnonzero(values <= values[best] + path[best].se(criterion))
     place = int(near[np.lexsort((values[near], sizes[near]))[0]])
-    return place, f"the smallest within a standard error of step {best}"
+    return place, f"the smallest model within one standard error of step {best}"
 
 
 def _assign_folds(folds: Any, table: Table, groups: Any, seed: Any, X: Any) -> FoldNumbers:

@@ -6,7 +6,7 @@ above `stay`; otherwise the unselected feature with the largest F enters if its 
 cannot enter if the selected features leave less than `tolerance` of its within-class variance
 unexplained.
 
-The p-values are those of single tests. Among many features some fall below the limits by chance, so
+The p-values refer to single tests. Among many features some fall below the limits by chance, so
 validate the selection on other rows. Selection by held-out error is in `selection.select`.
 
 Sweeping gives the partial F of all features at once. S are the m selected features, W is the
@@ -21,7 +21,8 @@ of the means:
              with c_j a column of A_S W_S^-1 and o_j on the diagonal of W_S^-1
 
     ratio_j = lambda with j / lambda without       partial R2 = 1 - ratio_j
-    F_j     = (1 / ratio_j - 1)(v - m') / q  on q = K - 1 and v - m', v = n - K, m' chosen but for j
+    F_j = (1 / ratio_j - 1)(v - m') / q on q = K - 1 and v - m', v = n - K, m' selected features
+    other than j
 
 Sweeping W and A on a feature updates all of these, in d^2 operations a step:
 
@@ -253,7 +254,10 @@ class Stepwise(PrintedResult):
         )
         lines += ["", self.reason, f"Selected: {', '.join(self.selected) or 'none'}"]
         if self.dependent:
-            lines.append(f"Left out, since they follow from these: {', '.join(self.dependent)}")
+            lines.append(
+                f"Excluded, since they are collinear with the selected "
+                f"features: {', '.join(self.dependent)}"
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -334,7 +338,7 @@ def stepwise(
 def _run(
     search: Search, *, enter: float, stay: float, method: Method
 ) -> tuple[list[SelectionStep], str]:
-    """Take steps until none is possible; return the steps and the reason for the end."""
+    """Take steps until none is possible; return the steps and the reason for stopping."""
     steps: list[SelectionStep] = []
     max_steps = 2 * len(search.chosen)
     while len(steps) < max_steps:
@@ -344,7 +348,9 @@ def _run(
         if place is None:
             return steps, _end_reason(search, method)
         if steps and steps[-1].removed == search.standard.features[place]:
-            again = f"'{steps[-1].removed}', just removed, would enter again: enter > stay."
+            again = (
+                f"'{steps[-1].removed}' was removed and would enter again, because enter > stay."
+            )
             return steps, again
         steps.append(search.step(place, len(steps) + 1))
     return steps, f"Stopped after {max_steps} steps, twice as many as there are features."
@@ -352,9 +358,9 @@ def _run(
 
 def _end_reason(search: Search, method: Method) -> str:
     if method == "backward":
-        return "Every feature that is left meets the significance to stay."
+        return "Every feature in the model meets the significance to stay."
     if search.chosen.all():
-        return "All features are in."
+        return "All features are in the model."
     if search.standard.degrees - int(search.chosen.sum()) <= 0:
         return f"{search.standard.rows:g} rows allow for no more features."
     return "No other feature meets the significance to enter."

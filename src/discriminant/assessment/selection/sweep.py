@@ -9,15 +9,15 @@ scores of the fold's rows for class k. Adding or removing feature j changes s_k 
 
 (with one covariance, terms common to all classes are dropped), so all candidates of a step cost
 N d K operations. This holds for every Gaussian family in which the covariance of a subset of the
-features is a block of the full covariance. It does not hold if the covariance is shrunk toward a
-mean of variances, or by an estimated amount.
+features is a block of the full covariance. The formulas do not hold for shrinkage toward a mean of
+variances, or by an estimated amount.
 
 Losses depend only on differences to the score of the true class:
 
     t_k = score_k - score_true       wrong: some t_k > 0       log loss: log(1 + sum_k exp t_k)
 
-If scores are equal, the first class is predicted. Since sum log z = log prod z, one log is taken
-for the product over as many rows as cannot overflow.
+If scores are equal, the first class is predicted. Since sum log z = log prod z, values are
+multiplied over as many rows as possible without overflow, and one log is taken of each product.
 
 Rows and means are swept along with a covariance. With S the selected features, C a covariance, x a
 row and m a mean, about any origin, sweeping on a feature p gives
@@ -136,7 +136,7 @@ def log_loss_sums(margins: Iterable[Floats], code: int, weight: Floats | None) -
 def _row_maximum(margins: list[Floats]) -> Floats:
     """Return the largest `t_k` over all classes, (m, n).
 
-    It is at least 0, the value for the true class.
+    The maximum is at least 0, because `t_k` of the true class is 0.
     """
     top = np.maximum(margins[0], 0.0)
     for t in margins[1:]:
@@ -147,7 +147,7 @@ def _row_maximum(margins: list[Floats]) -> Floats:
 def _log_product(values: Floats, largest: float) -> Floats:
     """Return the sums over n of the logs of (m, n) numbers, (m,).
 
-    Each log lies between 0 and `largest`.
+    No log is negative or exceeds `largest`.
     """
     factors = 1
     while values.shape[1] > 1 and (2 * factors + 1) * largest < _MAX_LOG:
@@ -182,7 +182,7 @@ class SweptRows:
     def sweep_all(self, features: tuple[str, ...], rows: float, classes: int) -> float:
         """Sweep on all features at once and return the log determinant.
 
-        Raises if the covariance is singular, with the names of the collinear features.
+        Raises an error that names the collinear features if the covariance is singular.
         """
         d = len(self.variance)
         if rows - classes < d:
@@ -309,8 +309,8 @@ class SweptFold:
     def explained(self, tolerance: float) -> Mask:
         """Return a mask (d,) of features that the selected ones explain within classes.
 
-        With a covariance for each class, it is enough that they explain a feature within
-        one class.
+        With a covariance for each class, a feature counts as explained if the selected features
+        explain it within any one class.
         """
         return np.asarray(np.any([swept.explained(tolerance) for swept in self.swept], axis=0))
 
@@ -340,7 +340,7 @@ class SweptFold:
                 yield code, slice(lo, hi)
 
     def _margins(self, places: Places, span: slice, code: int) -> Iterator[Floats]:
-        """Yield the score of each other class minus that of the true class, (m, n)."""
+        """Yield the score of each other class minus the score of the true class, (m, n)."""
         scores = self.scores[:, span]
         others = [k for k in range(len(scores)) if k != code]
         if len(self.swept) > 1:
@@ -369,9 +369,9 @@ class SweptFold:
 
 
 def sweep_rows(train: ClassMoments, offsets: Floats, family: GaussianFamily) -> list[SweptRows]:
-    """Return rows, not swept yet, with one covariance and all class means.
+    """Return unswept rows with their covariance and class means.
 
-    If each class has a covariance of its own, return one such object for each class.
+    The list has one element, or one for each class if each class has its own covariance.
 
     Columns are centred and divided by their standard deviation within classes; a column that is
     constant in this training set is zero.
@@ -403,7 +403,7 @@ def _standardise(covariance: Floats, variance: Floats, per_sd: Floats) -> Floats
     return within
 
 
-_MIN_LEFT = 1e-6  # least share of the scatter along a row that must come from the other rows
+_MIN_LEFT = 1e-6  # least share of the scatter along a row that the other rows must contribute
 
 
 class LeaveOneOutSweep:

@@ -196,7 +196,7 @@ class SqlSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Note that says whether rows are summed here or in the database."""
+        """Note that says whether rows are summed in this process or in the database."""
         where = "summed inside it, no row leaves" if self.pushdown else "rows streamed out of it"
         return (f"{self.database.title}, {where}.",)
 
@@ -262,7 +262,9 @@ class SqlSource:
                 yield part.table()
 
     def _aggregates(self, connection: Any) -> AggregateQuery:
-        """Return the query to aggregate. If rows without a label are dropped, it excludes them."""
+        """Return the query to aggregate, without the rows whose label is missing if these are
+        dropped.
+        """
         query, options = self.query, self.options
         if options is not None and options.missing == "drop" and options.target:
             term = self.database.identifier(options.target)
@@ -313,8 +315,8 @@ class _EmptyBatch(Batch):
 def _column_types(connection: Any, database: SqlDialect, query: str) -> list[tuple[str, str]]:
     """Return the name of each column, and the name of its type in the database.
 
-    This also checks, before the query is run, that it is a single SELECT: nothing else is valid in
-    parentheses, and several statements are rejected.
+    Before the query is run, an error is raised unless it is a single SELECT: nothing else is valid
+    in parentheses, and several statements are rejected.
     """
     cursor = tuple_cursor(connection, database)
     if database.name == "duckdb":

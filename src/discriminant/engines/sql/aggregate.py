@@ -1,12 +1,13 @@
-"""Aggregates inside a database: class moments and column surveys in SQL; no row leaves it.
+"""Aggregates inside a database: class moments and column surveys in SQL; no row leaves the
+database.
 
 Columns are encoded in SQL according to the plan: a category becomes an indicator for each of its
 levels, and missing cells are filled, or their rows dropped. Texts are compared byte by byte,
 whatever the collation of a column.
 
-The encoding is planned from aggregates. For a numeric column these are its mean, its standard
-deviation and whether it is constant. For a category these are its levels and their counts; if it
-has too many levels to become features, only the number of levels is read.
+The encoding is planned from aggregates. For a numeric column the aggregates are its mean, its
+standard deviation and whether it is constant. For a category the aggregates are its levels and
+their counts; if it has too many levels to become features, only the number of levels is read.
 
 Class moments take two statements, grouped by class:
 
@@ -88,7 +89,7 @@ class AggregateQuery:
         return int(self.totals(["COUNT(*)"])[0])
 
     def count_all(self) -> int:
-        """Return the number of rows, including those without a label."""
+        """Return the number of rows, including rows without a label."""
         source = f"({self.full_query or self.query}) AS rows"
         return int(self.totals(["COUNT(*)"], source)[0])
 
@@ -279,7 +280,7 @@ def representative_rows(
 ) -> Frame:
     """Return rows that represent the table, for planning, without reading actual rows.
 
-    They are the class means, and the overall mean plus and minus a standard deviation.
+    The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
     A category has the same level in all of these rows. A column of row numbers has missing values,
     so that it will be surveyed.
@@ -534,7 +535,7 @@ def _survey_category(
 
 
 def _level_text(level: Any, kind: CellKind) -> str:
-    """Return a level as it is written in rows. 1.0 and 1 are the same level."""
+    """Return a level in the spelling of the rows. 1.0 and 1 are the same level."""
     if kind == "text":
         return str(level)
     number = float(level)
@@ -672,7 +673,7 @@ class _MomentsQuery:
     def _deviation(self, j: int) -> str:
         """Return the SQL term for the deviation z.
 
-        It is exact if x is near the centre of its class.
+        The deviation is exact if x is near the centre of its class.
         """
         z = f"(f{j} - c{j} - e{j})"
         if self.unit[j] != 1.0:

@@ -209,7 +209,7 @@ def short_message(error: BaseException) -> str:
 
 
 def driver_errors(database: SqlDialect) -> tuple[type[BaseException], ...]:
-    """Return the exceptions that a driver raises, including those of Arrow for DuckDB."""
+    """Return the exceptions that a driver raises; for DuckDB, Arrow's exceptions are included."""
     if database.name == "sqlite":
         import sqlite3
 
@@ -275,7 +275,9 @@ def _query_only(connection: Any, database: SqlDialect) -> Iterator[None]:
 
 
 def _start_transaction(connection: Any, database: SqlDialect) -> bool:
-    """Start a transaction in SQLite or DuckDB. Return False if the user has already started one."""
+    """Start a transaction in SQLite or DuckDB. Return False if the user has already started a
+    transaction.
+    """
     if database.name == "sqlite":
         in_transaction = connection.in_transaction
     else:  # outside a transaction, each statement has its own transaction id
@@ -426,7 +428,8 @@ def stream_rows(
 ) -> BatchStream:
     """Yield the rows of a query in batches.
 
-    If the generator is not exhausted, it must be closed. Until then the connection is busy.
+    If the generator is not exhausted, it must be closed. The connection is busy until the generator
+    is exhausted or closed.
     """
     if database.name == "duckdb":
         return _stream_duckdb(connection, query)

@@ -34,8 +34,8 @@ from discriminant.table.blocks import Floats
 class Fisher(DiscriminantProjection):
     """Fisher's discriminant: project rows on the directions that separate the classes best.
 
-    It classifies the projected rows (`predict`) or returns them (`transform`). With all directions
-    and threshold 'gaussian' it is LDA; with fewer directions, reduced-rank LDA.
+    `predict` classifies the projected rows, and `transform` returns them. With all directions and
+    threshold 'gaussian' the classifier is LDA; with fewer directions, reduced-rank LDA.
 
     Parameters
     ----------
@@ -44,13 +44,14 @@ class Fisher(DiscriminantProjection):
         differ.
     prior : array of shape (K,), dict by label or None, default None
         Class priors. None: the class shares of the rows. As in MASS, priors weight the class means
-        in S_b and in `centre_`, and shift the boundary. They do not affect S_w.
+        in S_b and in `centre_`, and shift the boundary. Priors do not affect S_w.
     criterion : {'ratio_trace', 'trace_ratio'}, default 'ratio_trace'
         'ratio_trace': maximise tr((W' S_w W)^-1 (W' S_b W)). The solution is in closed form and
         does not depend on the units of the columns. 'trace_ratio': maximise
-        tr(W' S_b W) / tr(W' S_w W) over orthonormal W. Textbooks often state this criterion but
-        solve the other. It is solved by iteration, depends on the units and needs a d x d matrix.
-        For a single direction, so always with two classes, both criteria agree.
+        tr(W' S_b W) / tr(W' S_w W) over orthonormal W. Textbooks often state the trace ratio but
+        maximise the ratio trace. The trace ratio is maximised by iteration, depends on the units
+        and needs a d x d matrix. For a single direction, and so for two classes, both criteria
+        agree.
     method : {'fisher', 'mean_difference'}, default 'fisher'
         'fisher': directions that maximise `criterion`. 'mean_difference': directions in which the
         class means are farthest apart, ignoring the within-class covariance. `criterion` then has
@@ -178,7 +179,7 @@ class Fisher(DiscriminantProjection):
 
     @property
     def prior_(self) -> Floats:
-        """Class priors (K,). They are equal unless `threshold` is 'gaussian'."""
+        """Class priors (K,). Priors are equal unless `threshold` is 'gaussian'."""
         prior = super().prior_
         gaussian = self._asked.threshold == "gaussian"
         return prior if gaussian else np.full(len(prior), 1.0 / len(prior))

@@ -125,7 +125,7 @@ class DiscriminantProjection(
     def canonical_correlations_(self) -> Floats:
         """Correlation of each direction with the classes (r,).
 
-        It is sqrt(e / (1 + e)), where e is the eigenvalue.
+        The correlation is sqrt(e / (1 + e)), where e is the eigenvalue of the direction.
         """
         eigenvalues = self.eigenvalues_
         return np.asarray(np.sqrt(eigenvalues / (1.0 + eigenvalues)))
@@ -214,7 +214,8 @@ class GaussianClassifier(MomentClassifier):
     def shrinkage_(self) -> Any:
         """Shrinkage used: a number, or an array (K,) if it differs between classes.
 
-        It exceeds the option `shrinkage` if there were too few rows for so little shrinkage.
+        The value exceeds the option `shrinkage` if the rows were too few for the shrinkage
+        requested.
         """
         return self._cached("shrinkage", self._compute_shrinkage)
 
@@ -287,7 +288,7 @@ class GaussianClassifier(MomentClassifier):
     def marginal_scores(self, X: Floats) -> Floats:
         """Return scores (n, K) of rows with missing features (NaN), which are integrated out.
 
-        The model must store moments. It stores rows instead if there are more features than rows.
+        The model must store moments. A model with more features than rows stores rows instead.
         """
         return scores_with_missing(
             X, moments=self._present_moments, family=self._asked.family, prior=self.prior_
@@ -319,7 +320,7 @@ class GaussianClassifier(MomentClassifier):
         return rows, rule.labels[codes]
 
     def _density(self) -> QuadraticRule:
-        """Return the model as Gaussian densities. A model with linear scores is converted."""
+        """Return the rule that evaluates the class densities; a linear rule is converted to it."""
         rule = self.rule_
         if isinstance(rule, QuadraticRule):
             return rule

@@ -35,8 +35,9 @@ class RDA(GaussianClassifier):
     Parameters
     ----------
     pooling : float or 'cv', default 0.5
-        Weight of the pooled covariance C, from 0 to 1; the class covariance C_k has the rest. 'cv':
-        the value among 0, 0.1, ... 1 with the smallest held-out log loss; among ties the largest.
+        Weight of the pooled covariance C, from 0 to 1; the class covariance C_k has the weight 1 -
+        pooling. 'cv': the value among 0, 0.1, ... 1 with the smallest held-out log loss; among ties
+        the largest.
     shrinkage : float, 'auto', 'oas' or 'cv', default 0.0
         Shrinkage toward `target`, as in `LDA`. 'cv': chosen by cross-validation as for `pooling`;
         if both are 'cv', they are chosen jointly.
@@ -171,7 +172,8 @@ class RDA(GaussianClassifier):
 
     @classmethod
     def from_lecture(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:
-        """Use those of lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma) diag C].
+        """Use the parameters of lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma)
+        diag C].
 
         Without `gamma`, S_k = alpha C_k + (1 - alpha) C.
         """
@@ -189,7 +191,9 @@ class RDA(GaussianClassifier):
 
     @classmethod
     def from_esl(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:
-        """Use those of ESL 4.13, 4.14: alpha C_k + (1 - alpha) [gamma C + (1 - gamma) s^2 I]."""
+        """Use the parameters of ESL (4.13) and (4.14): alpha C_k + (1 - alpha) [gamma C + (1 -
+        gamma) s^2 I].
+        """
         return cls(pooling=1 - alpha, shrinkage=1 - gamma, target="scaled_identity", **options)
 
     @classmethod

@@ -3,9 +3,9 @@
     g(E y) = x'w + b + offset        g: link, y: from an exponential family
 
 The estimators validate responses, offsets and options, and choose the coordinates in which a table
-is fitted. Most tables are fitted with the products of their features. If there are more features
-than rows, they are fitted in the directions that the rows span; if there are very many sparse
-features, with scaled columns. The iterations are in `models.linear.glm`.
+is fitted. Most tables are fitted with the products of their features. Tables with more features
+than rows are fitted in the directions that the rows span; tables with very many sparse features are
+fitted with scaled columns. The iterations are in `models.linear.glm`.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class GLMState(NamedTuple):
 
 
 class _GLMTableFit(NamedTuple):
-    """Fit of a table in the coordinates in which it was computed."""
+    """Fit of a table, with the coordinates (features or directions) in which it was computed."""
 
     fit: GLMFit
     anchor: Anchor  # origin and unit of each feature, or of each direction
@@ -271,7 +271,8 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
     def _fit_table(self, table: Table, deviance: Deviance) -> _GLMTableFit:
         """Fit by scaled columns or by products of features.
 
-        If scaled columns do not converge, fit again in the directions that the rows span.
+        If the fit by scaled columns does not converge, fit again in the directions that the rows
+        span.
         """
         if not (self.ridge and is_large_sparse(table)):
             return self._fit_whitened(table, deviance)
@@ -454,7 +455,9 @@ def _response_table(X: Any, response: Floats, weight: Any, offset: Any, **option
 
 
 def _reject_boundary(table: Table, family: str) -> None:
-    """Raise if all responses are at one end of the range of the mean: scores are infinite."""
+    """Raise an error if all responses are at one end of the range of the mean, so that scores are
+    infinite.
+    """
     assert table.responses is not None
     responses = table.responses[:, 0]
     if table.weight is not None:
@@ -559,7 +562,8 @@ class GLM(GeneralisedLinearModel):
     loss_path_ : array
         Loss after each step.
     rank_ : int
-        Number of parameters that could be estimated. Linearly dependent columns reduce it.
+        Number of parameters that could be estimated. The number is reduced by linearly dependent
+        columns.
     link_ : str
         Link function.
 
@@ -623,15 +627,15 @@ class GLM(GeneralisedLinearModel):
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Floats:
-        """Return predicted means (n,); the arguments are those of `predict_linear`."""
+        """Return predicted means (n,); arguments are as in `predict_linear`."""
         self._check_is_fitted()
         return self._kept.deviance.mean(self.predict_linear(X, offset))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return D2, the explained share of deviance: 1 for a perfect fit, 0 for a constant mean.
 
-        For the gaussian family it is R2. With an offset, the null model is a constant plus the
-        offset. The arguments are those of `fit`.
+        For the gaussian family D2 equals R2. With an offset, the null model is a constant plus the
+        offset. Arguments are as in `fit`.
         """
         self._check_is_fitted()
         deviance = self._kept.deviance
@@ -720,7 +724,7 @@ class LogLinear(GeneralisedLinearModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to rows X and positive responses y.
 
-        The arguments are those of `GLM.fit`.
+        Arguments are as in `GLM.fit`.
         """
         _median_factor(self.predicted)
         logs = self._log_response(y)

@@ -1,6 +1,6 @@
 """Classification by least squares: regression on class codes, with a check for masked classes.
 
-The regression is in `models.linear.least_squares`. It is computed from moments. Only if columns are
+The regression is in `models.linear.least_squares` and is computed from moments. Only if columns are
 nearly collinear are the rows read again, for their triangular factor, whose condition number is not
 squared.
 """
@@ -59,9 +59,10 @@ _ENOUGH_DIGITS = 8.0  # number of correct digits that a fit from moments must ha
 
 
 class LeastSquares(LinearMomentClassifier):
-    """Classification by least squares: regress class codes on the features, predict the largest.
+    """Classification by least squares: regress class codes on the features, and predict the class
+    with the largest fitted value.
 
-    The model is fast and simple. With two classes, the direction of `coef_` is that of Fisher's
+    The model is fast and simple. With two classes, `coef_` has the direction of Fisher's
     discriminant. With three or more classes, a class may be masked by others, so that it is never
     predicted: a warning names the classes that are predicted for no training row (`masked_`). LDA
     does not have this problem.
@@ -96,10 +97,11 @@ class LeastSquares(LinearMomentClassifier):
     masked_ : array or None
         Labels that are predicted for no training row; None after `fit_moments` or `partial_fit`.
     masked_everywhere_ : array or None
-        Labels that do not have the largest fitted value anywhere in the feature space. They are
-        also in `masked_`. Often there are none: with K - 1 or more features in general position,
-        every class has a region where it is predicted, possibly far from all rows. The attribute is
-        computed on first access, by one linear programme per class; None if `degree` is 2 or 3.
+        Labels that do not have the largest fitted value anywhere in the feature space. These labels
+        are also in `masked_`. Often no class is masked everywhere: with K - 1 or more features in
+        general position, every class has a region where it is predicted, possibly far from all
+        rows. The attribute is computed on first access, by one linear programme per class; None if
+        `degree` is 2 or 3.
 
     See Also
     --------
@@ -109,11 +111,11 @@ class LeastSquares(LinearMomentClassifier):
     Notes
     -----
     With two classes, `decision_function`, `coef_` and `intercept_` are the difference of the two
-    fitted values. This is 2 f - 1 if f is the regression on 0 and 1, and 2 f if f is the regression
-    on -1 and 1. `fitted_values` and `beta_` are those of the regression itself. Fitted values are
-    not probabilities: `predict_proba` sets negative values to zero and divides by the sum.
-    Therefore `predict` does not accept `prior`, `Decision` and `Fusion` reject this model unless it
-    is calibrated, and it has no log loss.
+    fitted values. The difference is 2 f - 1 if f is the regression on the codes 0 and 1, and 2 f if
+    f is the regression on -1 and 1. `fitted_values` and `beta_` are those of the regression itself.
+    Fitted values are not probabilities: `predict_proba` sets negative values to zero and divides by
+    the sum. Therefore `predict` does not accept `prior`, `Decision` and `Fusion` reject this model
+    unless it is calibrated, and it has no log loss.
 
     Examples
     --------
@@ -188,9 +190,9 @@ class LeastSquares(LinearMomentClassifier):
         return super().rule_
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
-        """Return log memberships (N, K): those of row i are by the fit to all rows but i.
+        """Return the log memberships (N, K) of each row by the fit to all other rows.
 
-        They are computed from leverages, without refitting.
+        Memberships are computed from leverages, without refitting.
         """
         return least_squares_left_out_scores(
             self.rule_from(moments), moments, table, ridge=self.ridge
@@ -271,8 +273,8 @@ class LeastSquares(LinearMomentClassifier):
     def beta_(self) -> Floats:
         """Coefficients of `fitted_values`, intercept first: (d + 1,), or (d + 1, K) if K > 2.
 
-        If `degree` is above 1, they belong to the terms `moments_.features`, relative to their
-        origin.
+        If `degree` is above 1, the coefficients belong to the terms `moments_.features`, relative
+        to the origin of these terms.
         """
         slope, intercept = self._linear_rule().slopes()
         beta = np.vstack([intercept, slope.T])
@@ -282,7 +284,7 @@ class LeastSquares(LinearMomentClassifier):
     def threshold_(self) -> float | None:
         """Threshold on `fitted_values` with two classes; None with more.
 
-        It is 0.5 for the codes 0 and 1, and 0 otherwise.
+        The threshold is 0.5 for the codes 0 and 1, and 0 otherwise.
         """
         if len(self.rule_.labels) > 2:
             return None
@@ -296,7 +298,7 @@ class LeastSquares(LinearMomentClassifier):
     # --- inside -----------------------------------------------------------------------------------
 
     def _response(self) -> int:
-        """Return the class whose code is positive: its fitted value is that of the regression."""
+        """Return the class whose code is positive; `fitted_values` belong to this class."""
         return 0 if self._asked.coding == "fisher" else 1
 
     def _find_masked_everywhere(self) -> Labels | None:
@@ -446,7 +448,8 @@ def _find_masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     """Return the classes that are predicted for no row of positive weight; warn if there are any.
 
     Usually, predicting two rows of each class is enough to show that no class is masked. Otherwise
-    the rows of the class itself are predicted, and only if that is not enough, all rows.
+    all rows of the class are predicted, and only if none of them is predicted as the class, all
+    rows.
     """
     line = rule.line
     reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)

@@ -156,10 +156,10 @@ class LinearRegression(RegressorMixin, RowEstimator):
         Parameters
         ----------
         moments : ClassMoments
-            Moments of features and responses. If they are by class, the classes are merged.
+            Moments of features and responses. Moments of several classes are merged.
         responses : int or None, default None
             Number of responses. None: the number of columns named 'response 0' and so on, as `fit`
-            names them, or 1 if there are none. It is required if the moments are by class.
+            names them, or 1 if there are none. The number is required if the moments are by class.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit, which is updated when it is next used.
 
-        The arguments are those of `fit`.
+        Arguments are as in `fit`.
         """
         table, flat = self._open_table(X, y, sample_weight, more=True)
         self._check_has_moments()
@@ -200,7 +200,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows from the fit, as if they had never been included.
 
-        The arguments are those of `fit`.
+        Arguments are as in `fit`.
         """
         self._check_is_fitted()
         self._check_has_moments()
@@ -256,7 +256,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def _open_table(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
         """Validate rows and responses and return them as a table.
 
-        With `more`, columns are matched by name with those of the rows fitted before.
+        With `more`, columns are matched by name with the columns of the rows fitted before.
         """
         self._check_options()
         responses = validate_responses(y, type(self).__name__)
@@ -353,7 +353,8 @@ class LinearRegression(RegressorMixin, RowEstimator):
 
 
 def _named_responses(columns: tuple[str, ...]) -> int:
-    """Return the number of columns at the end that are named as `fit` names responses; at least 1.
+    """Return the number of last columns named 'response 0' and so on, as `fit` names responses; at
+    least 1.
 
     >>> _named_responses(("response time", "response 0", "response 1"))
     2

@@ -140,7 +140,8 @@ class LikelihoodInference:
         method : {'wald', 'profile'}, default 'wald'
             'wald': the estimate plus and minus a normal quantile times the standard error.
             'profile': the values that a likelihood ratio test does not reject, with all other
-            coefficients re-estimated for each value. This refits the model many times.
+            coefficients re-estimated for each value. Computing the intervals refits the model many
+            times.
         X, y, sample_weight, offset
             The rows of the fit, needed for 'profile' because a model does not store them.
         progress : callable, default None
@@ -212,27 +213,27 @@ class Logistic(LikelihoodInference, LinearClassifier):
         mean of -log P(class|x)  +  ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)
 
     The intercepts are not penalised. For separated classes no finite maximum of the likelihood
-    exists; they are detected and reported (`separation_`).
+    exists; separation is detected and reported (`separation_`).
 
     Parameters
     ----------
     link : {'logit', 'probit', 'cloglog', 'cauchit'}, default 'logit'
         Link function. All but 'logit' require two classes.
     ridge : float, default 0.0
-        Strength of the penalty. With 0 the fit is by maximum likelihood.
+        Strength of the penalty. With ridge=0 the model is fitted by maximum likelihood.
     l1_ratio : float, default 0.0
         Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); values in between are
-        the elastic net. If it is above 0, some coefficients may be exactly zero.
+        the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
     standardize : bool, default True
-        True: penalise the coefficients of standardised columns. False: those of the columns as they
-        are.
+        True: penalise the coefficients of standardised columns. False: penalise the coefficients of
+        the columns in their own units.
     intercept : bool, default True
         Whether to fit intercepts.
     class_weight : None, 'balanced' or dict by label, default None
         Cost of misclassifying a row of each class. The fit weights the rows by these costs, and
         `predict` minimises the expected cost. The intercepts are corrected after the fit (King &
-        Zeng 2001), so that probabilities are those of the unweighted rows; the predicted class is
-        then not always the most probable one. With intercept=False, probabilities are those of the
+        Zeng 2001), so that probabilities refer to the unweighted rows; the predicted class is then
+        not always the most probable class. With intercept=False, probabilities refer to the
         weighted rows.
     prior : array of shape (K,), dict by label or None, default None
         Class priors for prediction. None: the class shares of the rows.
@@ -240,7 +241,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         'jeffreys': Firth's penalty. The estimates are finite even for separated classes, and less
         biased if there are few rows.
     solver : {'auto', 'newton', 'lbfgs', 'gradient'}, default 'auto'
-        Optimiser. All of them reach the same solution.
+        Optimiser. All optimisers reach the same solution.
     max_iter : int, default 1000
         Maximum number of passes over the rows.
     progress : callable or None, default None
@@ -249,13 +250,14 @@ class Logistic(LikelihoodInference, LinearClassifier):
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
-        Coefficients in the user's units. With two classes they are those of the log odds of
-        `classes_[1]` (for the logit link); with more classes they sum to zero over the classes.
+        Coefficients in the user's units. With two classes, they are the coefficients of the log
+        odds of `classes_[1]` (for the logit link); with more classes, coefficients sum to zero over
+        the classes.
     prior_ : array of shape (K,)
         Class priors that the posteriors assume: `prior`, or the class shares of the rows.
     separation_ : {'none', 'quasi', 'complete'} or None
-        Whether the classes are separated. None if it was not tested, because a penalty keeps the
-        coefficients finite.
+        Whether the classes are separated. None if separation was not tested, because a penalty
+        keeps the coefficients finite.
     separation_found_ : Separation or None
         Which columns separate which classes, if any do.
     converged_ : bool
@@ -384,7 +386,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
     def _prior_correction(self, share: Floats, labels: Labels) -> Floats:
         """Return terms (K,) to add to log posteriors, and set `prior_`.
 
-        They undo the effect of class weights and replace the class shares by `prior`.
+        The terms undo the effect of class weights and replace the class shares by `prior`.
         """
         self.prior_ = share
         if self.prior is None:
@@ -411,7 +413,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
     def prior_lift_(self) -> Floats:
         """Terms (K,) that are added to log posteriors for priors and class weights.
 
-        With the logit link, `rule_` already includes them.
+        With the logit link, `rule_` already includes these terms.
         """
         self._check_is_fitted()
         return self._tilt
@@ -419,7 +421,8 @@ class Logistic(LikelihoodInference, LinearClassifier):
     # --- prediction -----------------------------------------------------------------------------
 
     def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row; with `class_weight`, that of least cost.
+        """Predict the most probable class of each row; with `class_weight`, the class of least
+        expected cost.
 
         Parameters
         ----------
@@ -441,14 +444,14 @@ class Logistic(LikelihoodInference, LinearClassifier):
     def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
         """Return log posteriors (n, K), accurate for very small probabilities too.
 
-        The arguments are those of `predict`.
+        Arguments are as in `predict`.
         """
         return log_posterior(self._log_scores(X, prior))
 
     def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
         """Return posterior probabilities (n, K).
 
-        The arguments are those of `predict`.
+        Arguments are as in `predict`.
         """
         if prior is None and self._fast:
             return self._map_scores(self.rule_.scores, posterior, X)
@@ -689,7 +692,7 @@ def _test_separation(
 ) -> Separation:
     """Test whether classes are separated.
 
-    This solves a linear programme, unless the classes provably overlap.
+    The test solves a linear programme, unless the classes provably overlap.
     """
     if fit.overlap:
         return Separation("none", None, (), (), 0)

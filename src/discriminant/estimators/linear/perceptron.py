@@ -38,12 +38,12 @@ class Perceptron(LinearClassifier):
     """Rosenblatt's perceptron for two or more classes.
 
     Rows are visited one by one. A row that is misclassified, or on the boundary, is added to the
-    weights of its class and subtracted from those of the predicted class. If a linear boundary
-    classifies every row correctly, the updates end after at most R^2 / gamma^2 of them (`bound_`).
-    Otherwise they never end, and the model keeps the best rule that occurred (the pocket), with a
-    warning that gives the number of misclassified rows. It is a `NotSeparatedWarning` if no
-    separating boundary exists. It is a `NotConvergedWarning` if one exists or if that is unknown;
-    more passes may then find it.
+    weights of its class and subtracted from the weights of the predicted class. If a linear
+    boundary classifies every row correctly, the updates end after at most R^2 / gamma^2 of them
+    (`bound_`). Otherwise the updates never end, and the model keeps the best rule that occurred
+    (the pocket), with a warning that gives the number of misclassified rows. The warning is a
+    `NotSeparatedWarning` if no separating boundary exists. The warning is a `NotConvergedWarning`
+    if a separating boundary exists, or if this is unknown; more passes may then find it.
 
     The model has no probabilities and accepts no sample weights.
 
@@ -55,14 +55,16 @@ class Perceptron(LinearClassifier):
     keep : {'pocket', 'last', 'average'}, default 'pocket'
         Rule to keep with update='row'. 'pocket': the rule with the fewest mistakes that occurred.
         'last': the final weights. 'average': the mean of the weights over all rows visited, which
-        often predicts new rows better. With update='batch', the best step is always kept.
+        often predicts new rows better. With update='batch', the weights of the best step are always
+        returned.
     max_passes : int or None, default None
-        Maximum number of passes over the rows. None: 1000. For large tables it is as many passes as
-        read two million rows in total, and more as long as passes improve the rule.
+        Maximum number of passes over the rows. None: 1000. For large tables, None means passes
+        until two million rows have been read in total, and further passes as long as they improve
+        the rule.
     standardize : bool, default True
         True: centre and scale the columns, so that units do not matter. Sparse columns are not
-        centred, and are divided by their largest absolute value. False: use the numbers as they
-        are, as in textbooks.
+        centred, and are divided by their largest absolute value. False: use the values unchanged,
+        as in textbooks.
     intercept : bool, default True
         Whether to fit an intercept; without one, the boundary passes through the origin.
     shuffle : bool, default False
@@ -71,7 +73,8 @@ class Perceptron(LinearClassifier):
         Seed for `shuffle`.
     prove : bool, default True
         Whether to solve a linear programme, for small tables, if no separating boundary was found.
-        It decides whether one exists, and may take longer than the passes.
+        The programme decides whether a separating boundary exists, and may take longer than the
+        passes.
 
     Attributes
     ----------
@@ -88,9 +91,9 @@ class Perceptron(LinearClassifier):
     margin_, radius_, bound_ : float
         `margin_` is gamma, the smallest difference between the score of a row's class and the best
         other score, divided by the norm of the weights. `radius_` is R, the largest norm of a row.
-        `bound_` is R^2 / gamma^2; it is infinite if a row is misclassified. All refer to the
-        coordinates of the iteration, with a constant column of ones for the intercept, and for more
-        than two classes to Kesler's construction.
+        `bound_` is R^2 / gamma^2; it is infinite if a row is misclassified. These three values
+        refer to the coordinates of the iteration, with a constant column of ones for the intercept,
+        and for more than two classes to Kesler's construction.
     path_ : array of shape (passes,)
         Number of updates in each pass; with 'batch', number of misclassified rows before each step.
 

@@ -1,8 +1,8 @@
 """Linear support vector machine (SVM) for two classes, or for each class against the rest.
 
-The solvers are in `models.linear.svm`. Two of them work on sums of products of the rows: Newton
-steps for the squared hinge, and an interior-point method for the hinge. The third is coordinate
-descent on the dual problem.
+The solvers are in `models.linear.svm`. Two of the three solvers work on sums of products of the
+rows: Newton steps for the squared hinge, and an interior-point method for the hinge. The third is
+coordinate descent on the dual problem.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class SVM(LinearClassifier):
     loss : {'squared_hinge', 'hinge'}, default 'squared_hinge'
         Loss of a row.
     ridge : float or None, default None
-        Penalty. It corresponds to C = 1 / (ridge x sum of weights) in scikit-learn and liblinear.
-        None: 1 / sum of weights, which is C = 1.
+        Penalty. `ridge` corresponds to C = 1 / (ridge x sum of weights) in scikit-learn and
+        liblinear. None: 1 / sum of weights, which is C = 1.
     standardize : bool, default False
         True: penalise the coefficients of standardised columns, so that units do not matter. Sparse
         columns are divided by their largest absolute value instead.

@@ -3,8 +3,9 @@
 Rows are reweighted, resampled and synthesised within the training set of each fold only. The
 held-out predictions of each strategy are assessed by two groups of measures. AUC, average
 precision, log loss, Brier score and calibration measure the probabilities; F1, balanced error and
-cost measure the decisions. So a strategy that only moves the threshold does not change the first
-group, and one that distorts the probabilities is worse in log loss, Brier score and calibration.
+cost measure the decisions. A strategy that only moves the threshold changes none of the ranking
+measures; a strategy that distorts the probabilities has a higher log loss, Brier score and
+calibration error.
 """
 
 from __future__ import annotations
@@ -160,7 +161,8 @@ def compare_imbalance(
     positive : label, optional
         Class for which F1, AUC, average precision and calibration are computed. None: with two
         classes the rarer one; with more classes they are averaged over the classes. AUC then
-        compares each class with all others, and calibration is that of the most probable class.
+        compares each class with all others, and the calibration error is computed for the most
+        probable class.
     cost : dict, array of shape (K, K) or data frame, optional
         Cost of each decision for each true class, as in `Decision`; actions must be classes. The
         moved threshold then minimises the expected cost. None: an error costs 1, and the moved
@@ -370,7 +372,7 @@ def _move_threshold(
 def _training_costs(count: Codes, labels: Labels, cost: Any) -> Costs:
     """Return the costs given by `cost`.
 
-    If it is None, return costs whose thresholds are the training class shares.
+    If `cost` is None, return costs whose thresholds are the training class shares.
     """
     if cost is not None:
         return Costs.of(cost, labels)

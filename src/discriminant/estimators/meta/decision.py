@@ -86,7 +86,7 @@ def log_posterior_of(model: Any, X: Any) -> Floats:
 
 
 def declared_prior(model: Any, labels: Labels) -> Floats | None:
-    """Return the class priors (K,) that a fitted classifier declares; None if it declares none."""
+    """Return the class priors (K,) that a fitted classifier declares, or None."""
     model = final_estimator(model)
     if hasattr(model, "class_log_prior_"):  # attribute of scikit-learn's naive Bayes for counts
         counted = np.exp(np.asarray(model.class_log_prior_, dtype=np.float64))
@@ -99,7 +99,9 @@ def declared_prior(model: Any, labels: Labels) -> Floats | None:
 
 
 def assumed_prior(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
-    """Return the class priors (K,) that the posteriors assume: those declared, or class shares."""
+    """Return the class priors (K,) that the posteriors assume: the declared priors, or class
+    shares.
+    """
     declared = declared_prior(model, labels)
     return training_shares(model, y, sample_weight, labels) if declared is None else declared
 
@@ -164,17 +166,17 @@ class Decision(ClassifierWrapper):
     Parameters
     ----------
     estimator : classifier
-        Classifier with `predict_proba` or `predict_log_proba`. It is cloned and fitted. To use a
-        fitted classifier unchanged, wrap it in scikit-learn's `FrozenEstimator` or use
-        `Decision.of_fitted`. If its outputs are not probabilities (LeastSquares), all options
-        except `outlier` raise an error unless `calibrate` is set.
+        Classifier with `predict_proba` or `predict_log_proba`. The classifier is cloned before it
+        is fitted. To use a fitted classifier unchanged, wrap it in scikit-learn's `FrozenEstimator`
+        or use `Decision.of_fitted`. If its outputs are not probabilities (LeastSquares), all
+        options except `outlier` raise an error unless `calibrate` is set.
     cost : dict, array of shape (K, K), data frame or None, default None
         Cost of each action for each true class: {action: {class: cost}}, a square array in the
         order of the classes, or a data frame. Actions need not be classes. None: every error costs
         1.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for the decisions. None: those of the fit. The change of priors is exact if
-        p(x|class) is the same in the new population.
+        Class priors for the decisions. None: use the priors of the fit. The change of priors is
+        exact if p(x|class) is the same in the new population.
     reject : float, dict or None, default None
         Cost of rejecting a row: with 0 every row is rejected, with infinity none. Or a dict
         {"threshold": t}: reject a row if the posterior of its most probable class is below t.
@@ -409,7 +411,7 @@ class Decision(ClassifierWrapper):
         return moments
 
     def _moments(self) -> ClassMoments:
-        """Return the moments that `fit` read, or those of the wrapped classifier."""
+        """Return the moments that `fit` read, or the moments of the wrapped classifier."""
         for moments in (self.moments_, getattr(self.estimator_, "moments_", None)):
             if isinstance(moments, ClassMoments) and moments.has("pooled"):
                 return moments
@@ -457,7 +459,7 @@ class Decision(ClassifierWrapper):
             raise PosteriorError.not_probabilities(name, what)
 
     def _check_posterior(self) -> None:
-        """Raise for every option that needs probabilities, if the classifier has none."""
+        """Raise an error if an option needs probabilities and the classifier has none."""
         for option in ("cost", "threshold", "prior", "reject"):
             if getattr(self, option) is not None:
                 self._need_posterior(f"Decision({option}=...)")

@@ -141,7 +141,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     ----------
     estimator : classifier or regressor
         Estimator that is cloned and fitted. With a regressor such as LinearRegression or GLM, y
-        contains numbers, `score` is that of the regressor, and there is no `classes_`.
+        contains numbers, `score` is the regressor's score, and there is no `classes_`.
     ordered : dict or None, default None
         {column: categories from lowest to highest}.
     categories : sequence of str, default ()
@@ -266,8 +266,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         """Learn the encoding of each column and fit a clone of the estimator.
 
         A partitioned table (`discriminant.rows`), which is passed without y, already has an
-        encoding: the options given to `rows` replace those of this estimator. Its target is always
-        a class, so a regressor must be fitted to X and y instead.
+        encoding: the options given to `rows` replace the options of this estimator. The target of a
+        partitioned table is always a class, so a regressor must be fitted to X and y instead.
         """
         model, options = clone(self.estimator), self._read_options()
         regression = is_regressor(model)

@@ -42,8 +42,8 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
 
     The formula holds if the groups of columns are independent within each class, as a blood test
-    and an X-ray may be. The classifiers may be of different kinds. One whose outputs are not
-    probabilities (LeastSquares, SVM) is rejected unless it is calibrated.
+    and an X-ray may be. The classifiers may be of different kinds. A classifier whose outputs are
+    not probabilities (LeastSquares, SVM) raises an error unless it is calibrated.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options; with `deep`, also those of each classifier, as `name__option`."""
+        """Return the options; with `deep`, also options of each classifier, as `name__option`."""
         return cast(dict[str, Any], self._get_params("_named_models", deep=deep))
 
     def set_params(self, **options: Any) -> Self:

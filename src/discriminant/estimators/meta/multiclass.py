@@ -237,8 +237,9 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     Parameters
     ----------
     estimator : classifier or regressor
-        Two-class estimator. If it is fitted from moments (LDA, QDA, RDA, LeastSquares, Fisher ...),
-        the rows are read only once; any other is cloned and fitted once per two-class problem.
+        Two-class estimator. If the estimator is fitted from moments (LDA, QDA, RDA, LeastSquares,
+        Fisher ...), the rows are read only once; any other estimator is cloned and fitted once per
+        two-class problem.
     n_jobs : int or None, default None
         Number of parallel fits, as in joblib. Not used for an estimator that is fitted from
         moments.
@@ -252,7 +253,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     code_ : array of shape (K, M)
         Sign of each class in each two-class problem: -1, 1, or 0 if the class is left out.
     estimators_ : list of length M
-        The fitted two-class estimators. If fitted from moments, they are created on first access.
+        The fitted two-class estimators. Estimators that are fitted from moments are created on
+        first access.
     distance_ : float
         Smallest distance between the code words of two classes.
     corrects_ : int
@@ -384,7 +386,9 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return np.asarray(self.classes_[self._all_scores(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """Return class scores (n, K); with two classes, those of the two-class classifier (n,)."""
+        """Return class scores (n, K); with two classes, the scores (n,) of the two-class
+        classifier.
+        """
         return second_minus_first(self._all_scores(X))
 
     @available_if(_has_probabilities)
@@ -396,7 +400,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
-        """Return probabilities (n, K), coupled from those of the two-class problems.
+        """Return class probabilities (n, K), combined from the probabilities of the two-class
+        problems.
 
         The coupling is described in `models.multiclass.binary_rules`.
         """
@@ -409,8 +414,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def ambiguous(self, X: Any) -> Ambiguity:
         """Count the classes that claim each row, and the rows claimed by no class or several.
 
-        With one-vs-rest, a class claims a row if its score is positive. Otherwise it does so if the
-        signs of the two-class scores agree with its code word.
+        With one-vs-rest, a class claims a row if its score is positive. With other codes, a class
+        claims a row if the signs of the two-class scores agree with its code word.
         """
         return measure_ambiguity(
             self.binary_scores(X), self._code.signs, rest=is_rest(self._code.signs)
@@ -552,7 +557,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         self._base = clone(self.estimator)
 
     def _over_rows(self, score: Callable[[Any], Floats], X: Any) -> Floats:
-        """Score rows. Rules score them block by block; other estimators get all rows unchanged."""
+        """Score rows: rules score them block by block; other estimators get all rows at once."""
         self._check_is_fitted()
         if isinstance(self._members, FittedBinaryEstimators):
             return score(X)
@@ -561,7 +566,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def _all_scores(self, X: Any) -> Floats:
         """Return class scores (n, K).
 
-        With two classes they are -1/2 and 1/2 times the score of the only two-class classifier.
+        With two classes the class scores are -1/2 and 1/2 times the score of the only two-class
+        classifier.
         """
 
         def score(rows: Features) -> Floats:
@@ -592,7 +598,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 def _is_plain_lda(base: Any, moments: Any) -> bool:
     """Return whether all two-class rules can be fitted together.
 
-    This requires LDA with a shrinkage that is a number.
+    Fitting them together requires LDA with a shrinkage that is a number.
     """
     if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
         return False
@@ -631,7 +637,8 @@ class OneVsRest(Decomposition):
 
 
 class OneVsOne(Decomposition):
-    """One-vs-one: a two-class classifier per pair of classes, and a vote with ties broken.
+    """One-vs-one: one two-class classifier per pair of classes; the class with the most votes is
+    predicted, and ties are broken.
 
     There are K (K - 1) / 2 pairs; the later class of a pair is the positive one. Ties are broken by
     the confidence of the classifiers: `decision_function` returns the votes, up to a constant, plus
@@ -678,11 +685,11 @@ class OutputCodes(Decomposition):
         divisions that a linear rule can separate, computed from moments; or a matrix of -1, 0 (left
         out) and 1, with the classes in sorted order.
     columns : int or None, default None
-        Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K, or 15 log2 K
-        for 'sparse', but not more than there are different divisions.
+        Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K problems, or 15
+        log2 K for 'sparse', but at most the number of different divisions.
     decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'
-        Distance between code words and scores (`models.multiclass.decode`). It can be changed after
-        the fit.
+        Distance between code words and scores (`models.multiclass.decode`). This option can be
+        changed after the fit.
     random_state : int or RandomState, default 0
         Seed of the random codes.
 

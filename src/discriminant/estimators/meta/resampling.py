@@ -1,8 +1,8 @@
 """Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-A fit gives rare classes more weight, or more rows. Decisions use the fitted classifier as it is,
-while probabilities are corrected to the class shares p of the original rows. With q the class
-shares of the rows as fitted,
+A fit gives rare classes more weight, or more rows. `predict` returns the predictions of the fitted
+classifier without a correction, while probabilities are corrected to the class shares p of the
+original rows. With q the class shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
@@ -92,7 +92,7 @@ from discriminant.table.memory import Table, as_table, check_weight
 def has_posterior(self: Any) -> bool:
     """Return whether the classifier has posteriors.
 
-    Raise `AttributeError` if they need a correction but are not true probabilities.
+    Raise `AttributeError` if its posteriors need a correction but are not true probabilities.
     """
     model = getattr(self, "estimator_", self.estimator)
     if self.keep_probabilities and (name := not_probabilistic(model)) is not None:
@@ -111,14 +111,15 @@ class RebalancingClassifier(ClassifierWrapper):
     Parameters
     ----------
     keep_probabilities : bool, default True
-        True: probabilities are corrected to the original class shares. False: they are those of the
-        rebalanced fit. The option can be changed after the fit; `predict` does not depend on it.
+        True: probabilities are corrected to the original class shares. False: `predict_proba`
+        returns the probabilities of the rebalanced fit. The option can be changed after the fit;
+        `predict` does not depend on it.
 
     Attributes
     ----------
     class_shares_, fitted_prior_ : arrays of shape (K,)
-        Class priors of the original rows, and of the rebalanced fit. Both are the same if the
-        classifier has a `prior` option that is set.
+        Class priors of the original rows, and of the rebalanced fit. The two priors are the same if
+        the classifier has an option `prior` and it is set.
     """
 
     _fitted_attribute = "classes_"
@@ -145,7 +146,8 @@ class RebalancingClassifier(ClassifierWrapper):
     def predict_log_proba(self, X: Any) -> Floats:
         """Return log posteriors (n, K).
 
-        They are for the original class shares if `keep_probabilities`, else for those of the fit.
+        With `keep_probabilities`, posteriors refer to the original class shares, otherwise to those
+        of the fit.
         """
         self._check_is_fitted()
         log_posteriors = self._fitted_log_posterior(X)
@@ -158,7 +160,8 @@ class RebalancingClassifier(ClassifierWrapper):
     def predict_proba(self, X: Any) -> Floats:
         """Return posteriors (n, K).
 
-        They are for the original class shares if `keep_probabilities`, else for those of the fit.
+        With `keep_probabilities`, posteriors refer to the original class shares, otherwise to those
+        of the fit.
         """
         return map_rows(np.exp, self.predict_log_proba(X))
 
@@ -240,7 +243,8 @@ def check_positive_int(name: str, value: Any) -> None:
 def posterior_or_vote(model: Any, X: Any) -> Floats:
     """Return posteriors (n, K).
 
-    If the classifier has none, the entry of the predicted class is 1 and all others are 0.
+    If the classifier has no probabilities, the entry of the predicted class is 1 and all others are
+    0.
     """
     if has_probabilities(model):
         return np.asarray(np.exp(log_posterior_of(model, X)))
@@ -251,7 +255,8 @@ def posterior_or_vote(model: Any, X: Any) -> Floats:
 def class_ranking(model: Any, X: Any) -> Floats:
     """Return `decision_function` as scores (n, K), with two classes -score and score.
 
-    If it returns a score for each pair of classes (one-vs-one), they are summed for each class.
+    If `decision_function` returns a score for each pair of classes (one-vs-one), the scores are
+    summed for each class.
     """
     scores = np.asarray(model.decision_function(X), dtype=np.float64)
     if scores.ndim == 1 or scores.shape[1] == 1:
@@ -298,15 +303,15 @@ class EasyEnsemble(RebalancingClassifier):
     Parameters
     ----------
     estimator : classifier
-        Classifier that is cloned and fitted to each undersample. One that is fitted from moments
-        (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares) reads the rows only once for all
-        undersamples. If it has no probabilities, the clones vote, and `decision_function` breaks
-        ties.
+        Classifier that is cloned and fitted to each undersample. A classifier that is fitted from
+        moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares) reads the rows only once for all
+        undersamples. If the classifier has no probabilities, the clones vote, and
+        `decision_function` breaks ties.
     subsets : int or 'divide', default 10
-        Number of undersamples. They are drawn independently, so that some rows may be in none.
-        'divide': the rows of each frequent class are shuffled and divided into disjoint parts of
-        the size of the rarest class, so that every row is used. The sizes of the parts may differ
-        by one row; `fitted_prior_` is the mean over the parts.
+        Number of undersamples. Undersamples are drawn independently, so some rows may not be used
+        at all. 'divide': the rows of each frequent class are shuffled and divided into disjoint
+        parts of the size of the rarest class, so that every row is used. The sizes of the parts may
+        differ by one row; `fitted_prior_` is the mean over the parts.
     strategy : str, float or dict, default 'auto'
         Number of rows of each class in an undersample; see `Resampled`.
     random_state : int or RandomState, default 0
@@ -398,7 +403,8 @@ class EasyEnsemble(RebalancingClassifier):
     def predict_proba(self, X: Any) -> Floats:
         """Return posteriors (n, K).
 
-        They are for the original class shares if `keep_probabilities`, else for those of the fit.
+        With `keep_probabilities`, posteriors refer to the original class shares, otherwise to those
+        of the fit.
         """
         self._check_is_fitted()
         posteriors = self._mean_posterior(X)
@@ -457,7 +463,7 @@ class EasyEnsemble(RebalancingClassifier):
         """Return all classifiers, fitted in one pass; None if they need the rows themselves.
 
         `sampled` (K,) is True for classes that are undersampled. All subsets contain all rows of
-        the other classes.
+        the classes that are not undersampled.
         """
         if not is_moment_based(self.estimator):
             return None
@@ -489,7 +495,8 @@ class Reweighted(RebalancingClassifier):
     Parameters
     ----------
     estimator : classifier
-        Classifier whose `fit` accepts `sample_weight`. It is cloned and fitted.
+        Classifier whose `fit` accepts `sample_weight`. The classifier is cloned before it is
+        fitted.
     weights : {'balanced', 'inverse', 'effective'}, dict or array of shape (K,), default 'balanced'
         Weight of a row of each class. 'balanced': n / (K n_k), so that all classes have the same
         total weight. 'inverse': proportional to 1 / n_k, with mean 1 over the classes. 'effective':
@@ -497,8 +504,8 @@ class Reweighted(RebalancingClassifier):
         class-balanced loss). A dict maps labels to weights; the weight of a class that is not in it
         is 1.
     beta : float, default 0.999
-        Parameter of 'effective'. With 0 all weights are equal; as it approaches 1, they approach
-        'inverse'.
+        Parameter of 'effective'. With beta=0 all weights are equal; as beta approaches 1, the
+        weights approach 'inverse'.
 
     Attributes
     ----------
@@ -601,9 +608,9 @@ class Resampled(RebalancingClassifier):
     neighbours : int, default 5
         Number of nearest neighbours, among the rows of the same class, that SMOTE uses.
     nominal : sequence of str or int, or None, default None
-        Names or positions of the categorical columns, for SMOTE. Their values in a synthetic row
-        are chosen by a vote of the neighbours. None: the columns of a data frame that are neither
-        numbers nor booleans.
+        Names or positions of the categorical columns, for SMOTE. The value of a categorical column
+        in a synthetic row is the most frequent value among the neighbours. None: the columns of a
+        data frame that are neither numbers nor booleans.
     expected : bool or None, default None
         True: fit to the expected moments of the resampled rows, without drawing any. False: draw
         rows. None: as True if `estimator` is fitted from class moments (LDA, QDA, RDA, NearestMean,
@@ -692,7 +699,7 @@ class Resampled(RebalancingClassifier):
     def fit_moments(self, moments: ClassMoments) -> Self:
         """Fit to the expected moments of resampled rows. SMOTE needs rows, so it is not supported.
 
-        The moments must be those of unweighted rows.
+        The rows of the moments must be unweighted.
         """
         model = _moment_clone(self.estimator)
         check_choice("method", self.method, METHODS)
@@ -764,7 +771,7 @@ class Resampled(RebalancingClassifier):
         return True
 
     def _expected_draw(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
-        """Return the expected moments of the rows after some are dropped or repeated at random."""
+        """Return the expected moments of the rows after random rows are dropped or repeated."""
         share = scatter_factors(np.bincount(table.codes), target, self.method)
         if detail != "pooled" or not share.all():  # a class reduced to one row keeps its mean
             moments = read_moments(table, detail="class" if detail == "pooled" else detail)

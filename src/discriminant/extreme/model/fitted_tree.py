@@ -28,12 +28,12 @@ of a layer and of a tree are read-only. They are packed as follows:
                are few children
     feature    2 bytes where that is enough
 
-Arrays are used in packed form, so that a model can stay in its file (memory-mapped). They may be
+Arrays are used in packed form, so that a model can stay in its file (memory-mapped). Arrays may be
 larger than memory, so they are processed a few million numbers at a time.
 
 The search kernels do not check bounds. Therefore the functions `invalid_*` verify, for arrays read
 from a file, that every index (children, rows of chunks, features, entries, labels) is in range.
-They return the reason why the arrays are invalid, or None if they are valid.
+These functions return the reason why the arrays are invalid, or None if they are valid.
 
 `forest_statistics` counts nodes, children, weights and bytes per level. A node with a single label
 is not counted. Let finite(c) be 1 if child c has a classifier, and 0 if it is passed down. Then
@@ -332,7 +332,9 @@ def invalid_model(parts: Mapping[str, Any]) -> str | None:
 
 
 def _invalid_counts(parts: Mapping[str, Any], L: int) -> str | None:
-    """Return why the label counts are invalid, or None. Older files do not have them."""
+    """Return why the label counts are invalid, or None; files of older versions have no label
+    counts.
+    """
     if "label_rows_" not in parts and "n_rows_" not in parts:
         return None
     counts, rows = parts.get("label_rows_"), parts.get("n_rows_")
@@ -551,7 +553,7 @@ def tree_statistics(tree: Tree, *, features: int) -> TreeStatistics:
 
 
 def count_range(counts: npt.NDArray[Any]) -> CountRange:
-    """Return minimum, median and maximum of some counts; there may be none.
+    """Return minimum, median and maximum of some counts; the list of counts may be empty.
 
     >>> count_range(np.array([3, 1, 2, 9]))
     CountRange(least=1, median=2.5, most=9, of=4)

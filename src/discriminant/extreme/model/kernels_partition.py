@@ -1,6 +1,6 @@
 """Compiled kernels that build a label tree: balanced bisection and spherical k-means.
 
-Numba compiles them on first use and caches them on disk.
+Numba compiles the kernels on first use and caches them on disk.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def bisect_labels(
     Labels are given as numbers of unit rows x. In each round, the score of a label is
     x.(c2 / |c2| - c1 / |c1|), where c1 and c2 are the sums of the clusters, and the labels with the
     lowest scores form the first cluster. The sums are then updated by the labels that changed
-    cluster; the iteration ends when none did. On return, `labels` has the first cluster in front,
-    and the order within each cluster is unchanged. `centre` (d, 2) must be 0 and is reset to 0.
-    Returns the number of rounds.
+    cluster; the iteration ends when no label changes cluster. On return, `labels` has the first
+    cluster in front, and the order within each cluster is unchanged. `centre` (d, 2) must be 0 and
+    is reset to 0. Returns the number of rounds.
     """
     n = len(labels)
     cluster, score = np.empty(n, np.int8), np.empty(n, values.dtype)
@@ -148,7 +148,7 @@ def assign_nearest(
     """Assign each label, given as the number of a unit row, to the centre of largest cosine.
 
     The centres are the columns of `centre` (features, k); `local_of` (d,) maps a feature to its row
-    there. Centres where `is_open` (k,) is False are skipped. Fills `code` with the centre and
+    of `centre`. Centres where `is_open` (k,) is False are skipped. Fills `code` with the centre and
     `score` with the cosine.
     """
     k = centre.shape[1]

@@ -6,13 +6,13 @@ A pair is a row and a node that it has reached. The margins of its children are
 
 There are two ways to look up the features of a row in the chunk of a node: binary search
 (`bisect_features`), or a map from features to rows of the chunk, which is faster if many rows of a
-block have reached the node. With both, terms are added in the order of features, so the results
-agree to the last bit. The map is not cleared between chunks, because entries left by another chunk
-are out of the range of the current chunk. Pairs of a block are processed node by node, so that a
-chunk stays in the cache. A node whose score is no longer among the best of its row is skipped,
-since no child can have a better score. If a chunk has weights for many of its children, it is first
-expanded to a dense array, and then eight children are added at a time: the additional zeros do not
-change a sum.
+block have reached the node. Both ways add terms in the order of features, so the results agree to
+the last bit. The map is not cleared between chunks, because entries left by another chunk are out
+of the range of the current chunk. Pairs of a block are processed node by node, so that a chunk
+stays in the cache. A node whose score is no longer among the best of its row is skipped, since no
+child can have a better score. If a chunk has weights for many of its children, it is first expanded
+to a dense array, and then eight children are added at a time: the additional zeros do not change a
+sum.
 
 For a single row, memory latency dominates. Therefore its features are looked up in the chunks of
 all its nodes at the same time, and the entries for the sums are prefetched. Passing arrays from
@@ -480,7 +480,7 @@ def _row_by_row(
 def _is_pruned(i: int, path: float, best: Any, scores: Any, lengths: Any) -> Any:
     """Return whether a node with this path score can be pruned for row i.
 
-    It can if none of its children can be among the best labels of the row.
+    A node can be pruned if none of its children can be among the best labels of the row.
     """
     return lengths[i] == best.shape[1] and path < scores[i, 0]
 

@@ -1,10 +1,10 @@
 """SIMD kernels on eight numbers at a time, and kernels that unpack chunks of weights.
 
 Numba does not keep vectors of eight numbers in registers, so a few functions are written in LLVM
-IR. Each of the eight lanes of a vector belongs to one child of a block. Its numbers are added in
-the order of the code, and the lanes are independent. The functions work for float32 and float64 and
-do not check their arguments: arrays must be contiguous and of one type, as `gather_rows` and
-`solve_children` create them. The search uses `prefetch` too.
+IR. Each of the eight lanes of a vector belongs to one child of a block. The numbers of a lane are
+added in the order of the code, and the lanes are independent. The functions work for float32 and
+float64 and do not check their arguments: arrays must be contiguous and of one type, as
+`gather_rows` and `solve_children` create them. The search uses `prefetch` too.
 
 The unpacking kernels expand the bitmaps of children and fill chunks with zeros where there is no
 weight; the packed format is described in `extreme.model.fitted_tree`.
@@ -83,7 +83,7 @@ def lowest_bit(context: Any, bits: Any = None) -> Any:
 def expand_children(node: int, layer: Any, expanded: Any) -> Any:
     """Return the children of a chunk, decoded from bitmaps.
 
-    They are written to `expanded`, or to a new array if that is too small.
+    The children are written to `expanded`, or to a new array if `expanded` is too small.
     """
     low, high = layer.chunks[node], layer.chunks[node + 1]
     row_bytes = (layer.children[node + 1] - layer.children[node] + 7) >> 3
@@ -116,7 +116,7 @@ def is_dense(node: int, layer: Any) -> Any:
 def densify(node: int, layer: Any, dense: Any) -> Any:
     """Return a chunk as a dense array, with zeros where it has no weights.
 
-    It is written to `dense`, or to a new array if that is too small.
+    The chunk is written to `dense`, or to a new array if `dense` is too small.
     """
     low, high = layer.chunks[node], layer.chunks[node + 1]
     children = layer.children[node + 1] - layer.children[node]

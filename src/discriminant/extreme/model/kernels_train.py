@@ -1,6 +1,6 @@
 """Compiled kernels that train the classifiers of a label tree node, eight children at a time.
 
-All children of a node are trained on the same rows. They are solved in blocks of eight, so that
+All children of a node are trained on the same rows. Children are solved in blocks of eight, so that
 each row is read once for eight children: W[feature] contains the weights of all eight side by side,
 and one step of coordinate descent updates eight dual variables (`kernels_simd`). For child k of a
 block, with t = +-1 and cost c, the squared hinge
@@ -205,7 +205,7 @@ def line_search(
 ) -> None:
     """Set length (8,), the step length of each child.
 
-    It is the first of 1, 1/2, 1/4, ... for which the objective falls enough.
+    The step length is the first of 1, 1/2, 1/4, ... for which the objective falls enough.
     """
     descent, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     lane_dots(G, S, descent)
@@ -370,8 +370,8 @@ def gather_rows(
 ) -> tuple[Any, Any, Any, Any]:
     """Return the rows of a node with features renumbered by first appearance, and those features.
 
-    On entry, `local_of` (d,) and `place_of` (N,) must be -1, and `used` (d / 64,) must be 0. They
-    are filled here, and `scatter_weights` resets them. `square` (rows,) is filled with |x|^2.
+    On entry, `local_of` (d,) and `place_of` (N,) must be -1, and `used` (d / 64,) must be 0. This
+    function fills them, and `scatter_weights` resets them. `square` (rows,) is filled with |x|^2.
     """
     n, total = len(members), 0
     for i in range(n):

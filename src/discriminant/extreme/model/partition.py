@@ -12,8 +12,8 @@ Labels are first sorted by a random projection of their means, so that the tree 
 their names nor on their order.
 
 **From frequencies.** A Huffman tree of arity `a` repeatedly joins the `a` rarest groups, so that
-frequent labels are near the root. It minimises the mean number of steps from the root to the label
-of a row.
+frequent labels are near the root. A Huffman tree minimises the mean number of steps from the root
+to the label of a row.
 
 **From a hierarchy** in one of two forms:
 
@@ -546,7 +546,7 @@ def wide_partition(
 ) -> LabelPartition:
     """Return the partition by spherical k-means.
 
-    It is applied `depth` times, to groups of at least `leaf` labels.
+    Clustering is applied `depth` times, to groups of at least `leaf` labels.
     """
     L = means.shape[0]
     order, levels = projection_order(means, seed=seed), [np.array([0, L])]
@@ -573,7 +573,8 @@ def wide_partition(
 def sort_by_frequency(partition: LabelPartition, frequency: Ints) -> LabelPartition:
     """Return the partition with the children of each node sorted by their number of rows.
 
-    Children are trained in blocks in this order, so that those of a block have similar frequencies.
+    Children are trained in blocks in this order, so that the children of a block have similar
+    frequencies.
     """
     before = np.concatenate([[0], np.cumsum(frequency[partition.label_of])])
     levels, place, order = [partition.levels[0]], np.zeros(1, np.int64), np.zeros(1, np.int64)

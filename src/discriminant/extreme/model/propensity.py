@@ -1,7 +1,7 @@
 """Propensity of labels: the probability that a label is recorded for a row to which it applies.
 
-The model is that of Jain et al. (2016). Annotators do not record every label that applies to a row,
-and they miss rare labels most often. If N_l of the N rows have the label l,
+The propensity model is due to Jain et al. (2016). Annotators do not record every label that applies
+to a row, and they miss rare labels most often. If N_l of the N rows have the label l,
 
     p_l = 1 / (1 + C exp(-A log(N_l + B)))        C = (log N - 1) (B + 1)^A
 
@@ -24,7 +24,7 @@ def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float =
     """Return 1 / p_l for each label (L,), at least 1; `frequency` (L,) counts its training rows.
 
     With fewer than three rows, C would be negative and rare labels would be more likely to be
-    recorded. In that case 1 is returned for every label.
+    recorded. With fewer than three rows, 1 is returned for every label.
 
     Examples
     --------

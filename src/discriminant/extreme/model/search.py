@@ -12,7 +12,7 @@ labels. Several trees are searched one after the other, and the score of a label
     log( 1/T sum over trees of exp(path score) )
 
 where a tree adds nothing if the label is not among its max(k, beam, 20) best. If the beam is as
-large as the number of labels, the search is exhaustive, and the scores are those of
+large as the number of labels, the search is exhaustive, and the scores equal those of
 `exhaustive_scores`. Ties are ordered by the codes of the labels. Rows are searched in blocks, on
 several threads; the results depend neither on the blocks nor on the number of threads.
 """

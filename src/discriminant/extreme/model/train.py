@@ -1,8 +1,8 @@
 """Training of a label tree: a linear classifier for each child of every node.
 
-A classifier separates a child of a node from its siblings. It is trained on the rows that reach the
-node; the positives are the rows with a label below the child. With t = 1 for positives, t = -1 for
-other rows, and cost c, it is the solution of
+A classifier separates a child of a node from its siblings. The classifier is trained on the rows
+that reach the node; its positive rows are those with a label below the child. With t = 1 for
+positives, t = -1 for other rows, and cost c, it is the solution of
 
     squared hinge    least of (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
     logistic         least of (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-t (x.w + b)))
@@ -22,11 +22,11 @@ Therefore the number of threads and interruptions do not change the model, not e
 A child without siblings needs no classifier. If no row reaches a node, its children have no weights
 and the bias -1, so that they are rejected.
 
-`estimate_tree` predicts size and training time from a sample of tasks. It assumes that, within a
-level, the number of weights and the time are proportional to the work of a task (the number of
-values that one sweep reads). A random sample of the tasks of each level is trained: at least eight
-of them, and at least a given share of the work. The results are multiplied by the ratio of all work
-to that of the sample. A tree with a single large node is trained completely.
+`estimate_tree` predicts size and training time from a sample of tasks. The prediction assumes that,
+within a level, the number of weights and the time are proportional to the work of a task (the
+number of values that one sweep reads). A random sample of the tasks of each level is trained: at
+least eight of them, and at least a given share of the work. The results are multiplied by the ratio
+of all work to the work of the sample. A tree with a single large node is trained completely.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def train_tree(
     weight : ndarray of shape (N,), optional
         Non-negative row weights (default: 1).
     threads : int, optional
-        Number of threads (default: all cores). The tree does not depend on it.
+        Number of threads (default: all cores). The tree does not depend on the number of threads.
     checkpoint : path-like, optional
-        Folder in which finished parts are stored. Interrupted training resumes from there; the
-        layers of the tree are memory-mapped from this folder.
+        Folder in which finished parts are stored. Interrupted training resumes from this folder;
+        the layers of the tree are memory-mapped from it.
     progress : callable, optional
         Called with the work done and the total work as parts are finished.
 
@@ -282,7 +282,7 @@ class LevelProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scratch:
-    """Work arrays of one thread. Every task resets them to their initial values."""
+    """Work arrays of one thread; every task resets the arrays to their initial values."""
 
     local_of: Ints  # (d,) initially -1
     place_of: Ints  # (N,) initially -1
@@ -447,7 +447,7 @@ def _run_trial(
 ) -> tuple[float, TrialTotals]:
     """Train a sample of tasks.
 
-    Return the ratio of all work to that of the sample, and the totals over the sample.
+    Return the ratio of all work to the work of the sample, and the totals over the sample.
     """
     total, trial = sum(task.work for task in tasks), TrialTotals()
     if not total:

@@ -12,9 +12,10 @@ are stored as they are finished, and are identified by node and first child:
     level-2/         a finished level: its layer, memory-mapped after its checksums were verified
     lock             locked during training
 
-The header and the lock are as in every checkpoint (`table.files.checkpoint_folder`). A folder with
-results of other rows or settings is rejected, and so is one in which another process is training.
-An incomplete part at the end of a file is cut off; all parts before it remain valid.
+The header and the lock are as in every checkpoint (`table.files.checkpoint_folder`). An error is
+raised for a folder with results of other rows or settings, and for a folder in which another
+process is training. An incomplete part at the end of a file is cut off; all parts before it remain
+valid.
 
 The manifest of a finished level, `kinds.json`, records the types of the arrays, and the size and
 checksum (CRC-32) of each file. Files are read a few megabytes at a time.

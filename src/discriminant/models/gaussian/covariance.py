@@ -24,9 +24,9 @@ With u = offset * root, and b_i the columns of B, the `basis`:
     diagonal  no basis, rest 1, root 1/sd
     wide      rest 1, B orthonormal: a diagonal plus a few directions, never a d x d matrix
 
-The rank is that of standardised columns, relative to the largest eigenvalue, so it does not depend
-on the units of the columns. Where a covariance has no inverse, or an inaccurate one, a warning
-names the columns, and the covariance is treated as follows:
+The rank is computed for standardised columns, relative to the largest eigenvalue, so it does not
+depend on the units of the columns. Where a covariance has no inverse, or an inaccurate one, a
+warning names the columns, and the covariance is treated as follows:
 
     a column constant in all rows              the column is left out
     a column that varies only between classes  it gets a very small variance, so that it determines
@@ -125,7 +125,7 @@ def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiase
 def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Floats) -> Floats:
     """Return the shrunk covariance, (1 - amount) covariance + amount target.
 
-    `covariance` is (d, d) or (K, d, d). If it is (K, d, d), `amount` may be (K,).
+    `covariance` is (d, d) or (K, d, d). If `covariance` is (K, d, d), `amount` may be (K,).
     """
     if not np.any(amount):
         return covariance
@@ -161,7 +161,7 @@ def best_shrinkage(moments: ClassMoments, rule: Best, target: Target) -> float:
 def best_shrinkages(moments: ClassMoments, rule: Best, target: Target) -> Floats:
     """Return the (K,) optimal shrinkages of the class covariances, each from the rows of the class.
 
-    The formula is that of Ledoit and Wolf ('auto') or OAS.
+    The formula is Ledoit and Wolf's ('auto') or OAS.
     """
     fourth = [None] * len(moments.labels) if moments.fourth is None else moments.fourth
     classes = zip(moments.scatter, moments.weight.tolist(), fourth, strict=True)
@@ -224,7 +224,7 @@ def oas(squares: float, trace: float, d: int, weight: float) -> float:
 def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
     """Return the (d,) scales of the columns.
 
-    If the columns are divided by them, the target is a multiple of the identity.
+    If the columns are divided by these scales, the target is a multiple of the identity.
     """
     if target == "diagonal":
         sd = np.sqrt(variance)
@@ -282,7 +282,8 @@ class Metric:
     def whiten(self, offsets: Floats) -> Floats:
         """Return the (n, m) whitened offsets.
 
-        Their Euclidean lengths are the Mahalanobis lengths of the rows of `offsets` (n, d).
+        The Euclidean length of a whitened offset is the Mahalanobis length of the offset in
+        `offsets` (n, d).
         """
         u = self._rooted(offsets)
         projected = u @ self.basis
@@ -344,7 +345,7 @@ class Metric:
     def _unwhitening(self) -> Floats:
         """Return the (r, d) matrix that maps whitened offsets back to offsets.
 
-        It is the pseudo-inverse of the whitening matrix, computed with rows of length one.
+        The matrix is the pseudo-inverse of the whitening matrix, computed with rows of length one.
         """
         scaled = self.basis * np.sqrt(self.gain)
         size = np.sqrt(np.einsum("ir,ir->i", scaled, scaled))
@@ -384,7 +385,8 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
     """Return the metric and the rank deficiency of a (d, d) covariance with a positive diagonal.
 
     The metric is None if the covariance is singular. The deficiency is None if solutions have six
-    or more correct digits. A covariance that is invertible but less accurate has both.
+    or more correct digits. For an invertible covariance whose solutions are less accurate, both are
+    returned.
     """
     d = len(covariance)
     standard, sd, lower, reciprocal = standard_cholesky(covariance)
@@ -401,8 +403,8 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
 def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
     """Return the correlation matrix, the sds, the Cholesky factor and the reciprocal condition.
 
-    Factor and reciprocal condition number are those of the correlation matrix. If it is not
-    positive definite, the reciprocal condition number is 0.
+    The factor and the reciprocal condition number refer to the correlation matrix. If the matrix is
+    not positive definite, the reciprocal condition number is 0.
     """
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd
@@ -435,8 +437,8 @@ def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (d,): True for a set of linearly independent columns.
 
     `standard` is the (d, d) correlation matrix. The columns are chosen by a pivoted Cholesky
-    factorisation: the next column is the one with the largest residual variance given the previous
-    ones, until the residual variances are only rounding errors.
+    factorisation: the next column is the column with the largest residual variance given the
+    previous columns, until the residual variances are only rounding errors.
     """
     _, pivot, rank, _ = lapack.dpstrf(standard, tol=8 * len(standard) * _EPS)
     independent = np.zeros(len(standard), dtype=bool)
@@ -560,7 +562,7 @@ def _warn_few_rows(what: str, rows: int, degrees: float, features: int) -> None:
 def _metric_of_independent(moments: ClassMoments, covariance: Floats, varying: Columns) -> Metric:
     """Return the metric of linearly independent columns; the other columns are left out.
 
-    The columns are chosen by the pooled covariance, so that all classes leave out the same ones.
+    The columns are chosen by the pooled covariance, so that all classes leave out the same columns.
     Otherwise the determinants of the classes could not be compared.
     """
     pooled = moments.pooled[np.ix_(varying, varying)]
@@ -586,9 +588,9 @@ def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = 
     """Return the (d,) variances, with other values for columns that do not vary; warn about these.
 
     `variance` is the pooled variance or, if `code` is given, that of class `code`. A column does
-    not vary if its variance is within the rounding of the class means. It then gets zero if it is
-    constant in all rows, the pooled variance if it varies within other classes, and a very small
-    variance if it varies only between classes.
+    not vary if its variance is within the rounding of the class means. The variance of such a
+    column is set to zero if the column is constant in all rows, the pooled variance if it varies
+    within other classes, and a very small variance if it varies only between classes.
     """
     tiny = variance <= rounding_variance(moments.mean if code is None else moments.mean[code][None])
     if not tiny.any():
@@ -628,8 +630,8 @@ def _floored_covariance(
 ) -> tuple[Floats, Columns, int]:
     """Return the covariance of the columns that vary, their mask, and the number estimated.
 
-    The variances are those of `floor_variances`. The number counts the columns whose variance it
-    leaves unchanged, which are thus estimated from the rows.
+    `floor_variances` sets the variances. The number counts the columns whose variance is estimated
+    from the rows, because `floor_variances` leaves it unchanged.
     """
     variance = floor_variances(moments, np.diagonal(covariance), code)
     varying = variance > 0
@@ -653,9 +655,11 @@ def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> M
 
 
 def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> bool:
-    """Return whether all rows, and not only those of one class, are constant along the null space.
+    """Return whether the rows of all classes, not only of one class, are constant along the null
+    space.
 
-    That is, no class has variance along the null directions, and no class means differ along them.
+    This holds if no class has variance along the null directions and all class means agree along
+    them.
     """
     pooled = moments.pooled[np.ix_(varying, varying)] / moments.weight.sum()
     along = deficiency.null / deficiency.sd[:, None]
@@ -667,7 +671,8 @@ def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: 
 def _null_floor(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> Floats:
     """Return the (m,) variances to be given to the null directions.
 
-    A direction gets zero if the class means do not differ along it, else a very small variance.
+    The variance of a direction is zero if the class means do not differ along it, otherwise very
+    small.
     """
     offsets = (moments.mean - moments.centre)[:, varying] / deficiency.sd
     along = np.abs(offsets @ deficiency.null).max(axis=0, initial=0.0)
@@ -708,7 +713,7 @@ def _collinear_columns(
 ) -> list[str]:
     """Return the names of the columns that are linearly dependent, or nearly so.
 
-    They are the columns with a non-zero coefficient in the directions of least variance.
+    A column is included if it has a non-zero coefficient in a direction of least variance.
     """
     names = np.array(moments.features, dtype=object)[varying]
     share = np.abs(deficiency.weakest).max(axis=1)

@@ -80,7 +80,7 @@ class GaussianFamily:
 def class_prior(
     moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
 ) -> Floats:
-    """Return the (K,) validated prior. If it is None, return the class shares of the weight."""
+    """Return the (K,) validated prior, or the class shares of the weight if `prior` is None."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.zero_class(moments.labels[k])
@@ -175,7 +175,7 @@ def check_rows_for_family(moments: ClassMoments, family: GaussianFamily) -> None
 
 
 def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
-    """Return the linear rule of Gaussian classes that share one metric, that of a covariance C.
+    """Return the linear rule of Gaussian classes that share one covariance C, given its metric.
 
     score_k(u) = u' C^-1 m_k - m_k' C^-1 m_k / 2 + log prior_k
 
@@ -256,7 +256,7 @@ def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric
 
 
 def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
-    """Return the largest rank that the pooled covariance can have with so many rows.
+    """Return the largest rank that the pooled covariance can have, given the number of rows.
 
     Return infinity if the covariance is shrunk.
     """
@@ -264,7 +264,7 @@ def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
 
 
 def max_class_ranks(moments: ClassMoments, family: GaussianFamily) -> list[float]:
-    """Return the largest rank that each class covariance can have with so many rows.
+    """Return the largest rank that each class covariance can have, given the number of rows.
 
     The rank is infinite if the covariance is shrunk.
     """

@@ -28,9 +28,9 @@ class k:
                                                       Gaussian classes of projected sd s_k
 
 The trace ratio tr(W' S_b W) / tr(W' S_w W) is maximised over matrices W (d, r) with orthonormal
-columns. It is often replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), whose maximum has a
-closed form and does not depend on the units of the columns; the two agree only for r = 1. The
-maximum of the trace ratio has no closed form, but
+columns. The trace ratio is often replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), whose
+maximum has a closed form and does not depend on the units of the columns; the two agree only for r
+= 1. The maximum of the trace ratio has no closed form, but
 
     f(t) = max over W of tr(W' (S_b - t S_w) W) = the sum of the r largest eigenvalues
 
@@ -148,7 +148,9 @@ class ProjectionOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FisherRule(LinearRule):
-    """Linear rule on r discriminant directions. Its anchor is the centre, up to rounding."""
+    """Linear rule on r discriminant directions. The anchor of the rule is the centre, up to
+    rounding.
+    """
 
     scalings: Floats  # (d, r) discriminant directions, for offsets
     shift: Floats  # (r,) added to projected offsets, which makes them relative to the exact centre
@@ -177,7 +179,7 @@ class FisherRule(LinearRule):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CanonicalVariates:
-    """Discriminant directions of class moments; the fields are those of `FisherRule`."""
+    """Discriminant directions of class moments; the fields are as in `FisherRule`."""
 
     scalings: Floats  # (d, r)
     projected: Floats  # (K, r)
@@ -200,7 +202,7 @@ def fit_fisher(
     moments
         Class moments.
     family
-        Covariance structure. It must be a linear family, with one covariance for all classes.
+        Covariance structure. The family must be linear, with one covariance for all classes.
     prior
         (K,) class probabilities.
     projection
@@ -402,7 +404,7 @@ def _check_components(moments: ClassMoments, components: int | None) -> None:
 def _signs(projected: Floats) -> Floats:
     """Return the (r,) signs of the directions, given the projected class means (K, r).
 
-    They make the projection of the last class positive whose mean does not coincide with the
+    With these signs, the projection is positive for the last class whose mean differs from the
     centre.
     """
     distance = np.abs(projected)

@@ -12,8 +12,8 @@ denominators. The matrix with the rows sqrt(a_i) z_i D^-1/2 has the thin SVD U d
 
     S = D^1/2 (I + V diag(e^2) V') D^1/2,      log det S = sum log D + sum log(1 + e^2)
 
-This is a `Metric`, and takes about N^2 d operations. If D is zero, S has no inverse; this case is
-treated as in `gaussian.covariance`, with the same warnings.
+The result is a `Metric`; computing it takes about N^2 d operations. If D is zero, S has no inverse;
+this case is treated as in `gaussian.covariance`, with the same warnings.
 
 `RowSpace` is for penalised linear models. The centred and scaled rows have the thin SVD U S V', so
 they span at most N directions. The coefficients of the fit lie in this span, since any part outside
@@ -251,7 +251,7 @@ def _weight_factors(
 ) -> tuple[float, float]:
     """Return the two factors of row weights in the covariance of class `code`.
 
-    The first is for the scatter of the class itself, the second for the pooled scatter.
+    The first factor is for the scatter of the class itself, the second for the pooled scatter.
     """
     pooling = family.pooling
     degrees = class_degrees(moments, family.denominator)
@@ -266,7 +266,9 @@ def _weight_factors(
 
 
 def _mixture_metric(centred: _CentredRows, mixture: _Mixture) -> Metric:
-    """Return the metric of a mixture. Columns without variance are as in `floor_variances`."""
+    """Return the metric of a mixture. Columns with zero variance are treated as in
+    `floor_variances`.
+    """
     moments, code = centred.moments, mixture.code
     within = np.einsum("n,nj,nj->j", mixture.share, centred.offsets, centred.offsets)
     variance = floor_variances(moments, within + mixture.diagonal, code)
@@ -320,7 +322,7 @@ def _dense_metric(
 ) -> Metric:
     """Return the metric by way of a covariance matrix of the columns that vary.
 
-    It is used if there are at least as many rows as such columns.
+    Call this function only if there are at least as many rows as columns that vary.
     """
     moments: ClassMoments = centred.rows.select(np.flatnonzero(varying).tolist()).reduce("class")
     covariance = part.T @ part
@@ -399,7 +401,7 @@ def _leave_span(
 ) -> bool:
     """Return whether a class mean lies outside the span of the basis.
 
-    With `within`, return whether a class mean or a row does.
+    With `within`, return whether a class mean or a row lies outside it.
     """
     moments = centred.moments
     means = (moments.mean - moments.centre)[:, varying] / sd

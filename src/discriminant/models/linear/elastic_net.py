@@ -8,9 +8,9 @@ coefficients (symmetric, ungrouped). Adding the same term to the scores of all c
 penalty but not the loss, so the penalty determines this term, and the K coefficients of a column
 need not sum to zero. For intercepts the term is arbitrary; they are chosen to sum to zero for a row
 at the column means. If l1_ratio is 1 and K is even, the minimum is not unique: the K coefficients
-of a column may be shifted by a common term, from where one of their two medians is zero to where
-the other is. Unless several coefficients are zero, the one of the two ends is used that has the
-smaller sum of squares.
+of a column may be shifted by a common term, between the two shifts at which one of their two
+medians is zero. Unless several coefficients are zero, the end with the smaller sum of squares is
+used.
 
 For the optimiser columns are scaled and centred, which does not change the penalty:
 theta_j = size_j coef_j, and sd_j is replaced by sd_j / size_j. The objective is
@@ -33,9 +33,9 @@ is approximated from the last passes. `proximal_gradient` is accelerated descent
 
     minimise over x    g'(x - x0)  +  (x - x0)' H (x - x0) / 2  +  sum_i a_i |x_i|
 
-If the signs of x were known, this would be a linear system. So signs are guessed, and the guess is
-improved. A face is the set of all x with given signs, some of which are zero. Each iteration has
-two parts:
+If the signs of x were known, this would be a linear system. Therefore the signs are guessed, and
+the guess is improved iteratively. A face is the set of all x with given signs, some of which are
+zero. Each iteration has two parts:
 
     zeros that should move      those with a large subgradient move together: each makes its own
                                 best step, divided by their number, which decreases the value by
@@ -121,7 +121,9 @@ class L1Quadratic:
         return x
 
     def _activate_zeros(self, x: Floats) -> Floats:
-        """Return x after a small step of the zero coordinates with the largest subgradients."""
+        """Return x after a small step along those zero coordinates that have the largest
+        subgradients.
+        """
         gradient = subgradient(self.slope(x), x, self.corner)
         curvature = np.diagonal(self.curvature)
         strength = np.abs(np.where((x == 0) & (curvature > 0), gradient, 0.0))
@@ -130,7 +132,9 @@ class L1Quadratic:
         return np.asarray(np.where(enter, -gradient / np.where(enter, curvature, 1.0) / count, x))
 
     def _minimise_on_face(self, x: Floats) -> Floats:
-        """Return the minimiser on the face of x. If signs would change, it is on a smaller face."""
+        """Return the minimiser on the face of x. If signs would change, the result is on a smaller
+        face.
+        """
         for _ in range(len(x) + 1):
             step = self._newton(x)
             after = x + step
@@ -189,7 +193,7 @@ def subgradient(slope: Floats, x: Floats, corner: Floats) -> Floats:
 def _to_first_zero(x: Floats, step: Floats, changing: npt.NDArray[np.bool_]) -> Floats:
     """Return the point on the way along `step` at which one of the `changing` coordinates is zero.
 
-    It is the first such point.
+    If there are several such points, the first is returned.
     """
     indices = np.flatnonzero(changing)
     factors = -x[indices] / step[indices]
@@ -250,9 +254,9 @@ class _ProximalTrace(Trace):
     def better(self, point: SubgradientPoint, after: SubgradientPoint, decrease: float) -> bool:
         """Return whether the step from `point` to `after` is accepted.
 
-        It is if the value decreases by at least a small share of `decrease`, the predicted change,
-        which is negative. Near the minimum values differ only by rounding; then a point with a
-        smaller subgradient is accepted too.
+        A step is accepted if the value decreases by at least a small share of the predicted change
+        `decrease`, which is negative. Near the minimum values differ only by rounding; then a point
+        with a smaller subgradient is accepted too.
         """
         if not np.isfinite(after.value):
             return False
@@ -520,7 +524,7 @@ class ColumnScales:
     def coordinates(self, *, intercept: bool) -> ScaledCoordinates:
         """Return coordinates in which columns have variance one.
 
-        Without an intercept they have a mean square of one instead.
+        Without an intercept the columns have a mean square of one instead.
         """
         size = self.penalty_factors(standardize=True, intercept=intercept)
         return ScaledCoordinates.from_spread(size, self.mean, intercept=intercept)
@@ -605,7 +609,9 @@ def _starting_curvature(objective: L1PenalisedLoss, share: Floats) -> Floats:
 
 
 def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
-    """Return theta (q, m) with zero slopes, and intercepts whose probabilities are class shares."""
+    """Return theta (q, m) with zero slopes, and intercepts for which the probabilities are the
+    class shares.
+    """
     coordinates = objective.plain.coordinates
     level = np.log(share)
     level = level - level.mean() if len(share) > 2 else level[1:] - level[:1]
@@ -617,8 +623,8 @@ def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
 def _fix_common_shift(theta: Floats, free: int, *, lasso: bool) -> Floats:
     """Return theta (q, m) with the terms fixed that loss and penalty do not determine.
 
-    These are terms common to all classes: of intercepts, and with a pure lasso also of columns. The
-    module docstring says how they are chosen.
+    The terms that are not determined are common to all classes: of intercepts, and with a pure
+    lasso also of columns. The module docstring describes how these terms are chosen.
     """
     m = theta.shape[1]
     if m == 1:

@@ -2,13 +2,13 @@
 
     mean loss = sum w d(y, mu) / 2 sum w  +  ridge/2 sum_j (sd_j coef_j)^2
 
-with d the deviance of a row (`moments.glm_families`), in white coordinates. The first step is that
-of R's `glm`: a least-squares fit of the link of means near the responses. Every later step is a
-Newton step with the expected curvature, which is weighted least squares of the working response. A
-step is shortened if the link gives some row no valid mean. With many rows a sample is fitted first,
-so that few passes over all rows are needed. The units of theta and of the loss are chosen so that
-the curvature at the start is about one. So the convergence criteria do not depend on the unit of
-the response.
+with d the deviance of a row (`moments.glm_families`), in white coordinates. The first step is the
+same as in R's `glm`: a least-squares fit of the link of means near the responses. Every later step
+is a Newton step with the expected curvature, which is weighted least squares of the working
+response. A step is shortened if the link gives some row no valid mean. With many rows a sample is
+fitted first, so that few passes over all rows are needed. The units of theta and of the loss are
+chosen so that the curvature at the start is about one. So the convergence criteria do not depend on
+the unit of the response.
 
 After the criteria of `linear.optimise` are met, steps continue until the gradient is only rounding
 error. If the link is not canonical, each step gains only a few digits, and almost none if responses
@@ -25,7 +25,7 @@ condition with the multipliers barrier / distance, up to a gap of `barrier` for 
 barrier decreases, these minima form a path that converges smoothly, so its limit is extrapolated
 from the last three points.
 
-`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. It needs a ridge,
+`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. This fit needs a ridge,
 scales columns to variance one, and uses L-BFGS, starting from the mean curvature of the scores.
 """
 
@@ -90,7 +90,7 @@ class BoundaryResult:
 def minimise_on_boundary(
     objective: PenalisedLoss, start: Floats, *, max_passes: int, progress: Progress | None = None
 ) -> BoundaryResult:
-    """Minimise with a decreasing barrier. Every row must have a mean at `start`."""
+    """Minimise with a decreasing barrier; at `start`, the mean of every row must be valid."""
     assert isinstance(objective.loss, Deviance)
     deviance, passes, points = objective.loss, 0, [start]
 
@@ -177,7 +177,7 @@ def minimise_deviance(
     """Minimise until the gradient is only rounding error.
 
     If scoring does not converge and means are bounded, the minimum is sought on the boundary. If
-    some row has no mean at the first of the `starts`, the second is used.
+    the mean of some row is invalid at the first of the `starts`, the second is used.
     """
     bounded = _has_boundary(objective.objective)
     limit = min(max_passes, _MAX_BOUNDED_SCORING if bounded else _MAX_SCORING)
@@ -206,7 +206,7 @@ def _correct_curvature(
 ) -> OptimisationResult:
     """Continue by L-BFGS after scoring that did not converge.
 
-    This happens if the expected curvature differs much from the observed one.
+    Scoring may fail to converge if the expected curvature differs much from the observed curvature.
     """
     curvature, passes = exact_curvature(first.point), first.passes
     corrected = lbfgs(
@@ -265,7 +265,7 @@ def refine(
     """Take further steps from a converged point, as long as the gradient decreases.
 
     Return the last result that decreased the gradient, and the losses of all passes. The curvature
-    of the result is that at its theta.
+    of the result is computed at its theta.
     """
     best, path = descent, tuple[float, ...]()
     if not descent.converged:
@@ -403,7 +403,7 @@ class GLMProblem:
 def fit_glm(
     problem: GLMProblem, *, max_passes: int = 200, progress: Progress | None = None
 ) -> GLMFit:
-    """Fit a generalised linear model by maximum likelihood. With a ridge it is penalised."""
+    """Fit a generalised linear model by maximum likelihood. With a ridge the loss is penalised."""
     white_frame = white_coordinates(
         problem.features,
         classes=0,
@@ -542,7 +542,8 @@ def _units(problem: GLMProblem, point: Point) -> tuple[float, float]:
 def _starting_mean(problem: GLMProblem) -> float:
     """Return a mean at which the link is defined.
 
-    It is the mean of the response if possible, else the standard deviation of the response.
+    The result is the mean of the response if the link is defined there, otherwise the standard
+    deviation of the response.
     """
     mean, link = problem.mean_response, problem.deviance.link
     allows_negative = problem.deviance.family == "gaussian" and link in ("identity", "inverse")

@@ -6,8 +6,8 @@ compiled on first use, for float32 and for float64 rows, and cached on disk for 
 Compiling takes time, so the loops are few and short.
 
 `perceptron_dense` and `perceptron_sparse` train the perceptron on rows z = (x - origin) scale;
-sparse rows have origin 0. The weights W are (K, d) with intercepts b (K,). For two classes they are
-(1, d) and (1,), and the sign of the score decides. `intercept` is the value of the constant
+sparse rows have origin 0. The weights W are (K, d) with intercepts b (K,). For two classes W is
+(1, d) and b is (1,), and the sign of the score decides. `intercept` is the value of the constant
 feature; 0 means no intercept. `dual_sweep` is one sweep of dual coordinate descent for the SVM.
 """
 
@@ -29,8 +29,8 @@ ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # indices of the training state
 def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
     """Return what to do after a row has been classified; update the counters in `state`.
 
-    ENDED: nothing, since the row is correct. STEP: update the weights. RECORD: evaluate the current
-    weights before updating them, since more rows in a row than `longest` were correct.
+    ENDED: do nothing, since the row is correct. STEP: update the weights. RECORD: evaluate the
+    current weights before updating them, since more than `longest` consecutive rows were correct.
     """
     if correct:
         state[RUN] += 1
@@ -65,7 +65,7 @@ def perceptron_dense(
 
     A record run is a run of more than `longest` consecutive correct rows. `correction` and
     `correction_b` are sums over all updates of the update times the number of rows before it; the
-    average of the weights follows from them. They are empty if the average is not needed.
+    average of the weights follows from them. These arrays are empty if the average is not needed.
     """
     d, K = len(origin), len(b)
     for i in range(state[ROW], len(codes)):
@@ -125,9 +125,9 @@ def perceptron_sparse(
 ) -> int:
     """Train as `perceptron_dense`, on sparse rows (CSR).
 
-    The entries of row i are those from starts[i] to starts[i + 1]. W holds the weights times
-    `scale`, so that rows need not be scaled to score them. Updates of W are multiplied by `square`,
-    which is scale^2.
+    Row i has the entries from starts[i] to starts[i + 1]. W holds the weights times `scale`, so
+    that rows need not be scaled to score them. Updates of W are multiplied by `square`, which is
+    scale^2.
     """
     K = len(b)
     for i in range(state[ROW], len(codes)):
@@ -186,8 +186,8 @@ def dual_sweep(
 
     The active rows are order[:active]. The intercept is b0 + B^2 r, where r is the sum of alpha t.
     `state` holds b0, r, B^2, the largest and smallest projected gradient of the previous sweep, the
-    same of this sweep, `active`, and the seed. A row at a bound whose gradient lies beyond those of
-    the previous sweep becomes inactive.
+    same of this sweep, `active`, and the seed. A row at a bound becomes inactive if its gradient
+    lies beyond all gradients of the previous sweep.
     """
     active, seed = int(state[7]), np.uint64(state[8])
     base_intercept, total_alpha, bias_square = state[0], state[1], state[2]

@@ -18,9 +18,9 @@ holds the lengths of the columns of the root. With the SVD root / scale = U s V'
     w          the shortest w in the user's units      if not: w = Q T'^-1 s^-1 U' target,
                                                        where (scale V) = Q T spans the rows
 
-The rank is that of standardised columns, so it does not depend on the units of the columns. The
-shortest w is that with the least norm in the user's units. If the root is a well-conditioned
-triangular matrix, the system is solved directly.
+The rank is computed for standardised columns, so it does not depend on the units of the columns.
+The shortest w has the least norm in the user's units. If the root is a well-conditioned triangular
+matrix, the system is solved directly.
 
 Classification regresses codes of the classes on the features, using class moments:
 
@@ -30,15 +30,15 @@ Classification regresses codes of the classes on the features, using class momen
     sign       code_k = 2 e_k - 1   the same decisions
     fisher     N/N_1 and -N/N_2     two classes: W is Fisher's direction; threshold at the mean
 
-The class with the largest fitted value is predicted. A class is masked on the training rows if its
-fitted value is the largest for none of them. It is masked everywhere if its fitted value is the
-largest at no point of the feature space (`never_predicted_classes`); it is then masked on the
+The class with the largest fitted value is predicted. A class is masked on the training rows if it
+has the largest fitted value in no training row. A class is masked everywhere if its fitted value is
+the largest at no point of the feature space (`never_predicted_classes`); it is then masked on the
 training rows too.
 
 Fitted values estimate posteriors, E(indicator | x), but may lie outside [0, 1]. To obtain
-memberships, negative values are set to zero and the others are divided by their sum. Only the order
-of the classes is meaningful. (A softmax would be wrong, since fitted values are not logs.) Fisher's
-coding weights both classes equally, so its memberships refer to equal priors.
+memberships, negative values are set to zero and positive values are divided by their sum. Only the
+order of the classes is meaningful. (A softmax would be wrong, since fitted values are not logs.)
+Fisher's coding weights both classes equally, so its memberships refer to equal priors.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def _svd_solver(standard: Floats, scale: Floats, unit: Floats, squared: bool) ->
 def _minimum_norm_map(right: Floats, size: Floats, unit: Floats) -> Floats:
     """Return the (d, k) map to the coefficients of least norm in the user's units.
 
-    `right` is V, `size` (d,) holds the lengths of the columns in the user's units. If these differ
-    too much, the norm of the coefficients of standardised columns is minimised instead.
+    `right` is V, `size` (d,) holds the lengths of the columns in the user's units. If the units
+    differ too much, the norm of the coefficients of standardised columns is minimised instead.
     """
     basis, upper = qr(right * (size / size.max())[:, None], mode="economic")
     lift: Floats = np.full(right.shape, np.nan)
@@ -447,7 +447,7 @@ def _varying_columns(size: Floats, mean: Floats, weight: float) -> npt.NDArray[n
 def _scatter_root(scatter: Floats, cross: Floats) -> tuple[Floats, Floats]:
     """Return `root` and `target` such that root'root = scatter and root'target = cross.
 
-    They are computed by Cholesky factorisation or, if that fails, from eigenvectors.
+    `root` is computed by Cholesky factorisation or, if that fails, from eigenvectors.
     """
     sd = np.sqrt(np.diagonal(scatter))
     standard, cross = scatter / sd[:, None] / sd, cross / sd[:, None]
@@ -496,13 +496,15 @@ class IndicatorRule:
         return self.line.values(self._columns(features))
 
     def scores(self, features: Features) -> Floats:
-        """Return the (n, K) log memberships. They are -inf where the membership is zero."""
+        """Return the (n, K) log memberships. The log membership is -inf where the membership is
+        zero.
+        """
         return self.log_memberships(self.finite_fitted(features))
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
         """Return the (K,) fitted values of one row as an expression.
 
-        They order the classes in the same way as `scores`.
+        The fitted values order the classes in the same way as `scores`.
         """
         columns = x if self.basis is None else basis_expression(x, JoinedBasis((self.basis,)))
         return self.line.expression(columns, names)
@@ -534,7 +536,7 @@ class IndicatorRule:
     def memberships(self, fitted: Floats) -> Floats:
         """Return the (n, K) memberships: not negative, with sum one for each row.
 
-        The largest membership is that of the class with the largest fitted value.
+        The class with the largest fitted value has the largest membership.
         """
         if self.coding == "fisher":
             shares = 1.0 + fitted * (self.weight[::-1] / self.weight.sum())
@@ -548,8 +550,8 @@ class IndicatorRule:
 def _keep_first(shares: Floats, first: npt.NDArray[np.intp]) -> Floats:
     """Return the shares, changed so that the class `first` (n,) of each row has the largest share.
 
-    Where rounding made an earlier class equal, the share of `first` is increased by one unit in the
-    last place.
+    If rounding made the share of an earlier class equal, the share of `first` is increased by one
+    unit in the last place.
     """
     rows = np.flatnonzero(shares.argmax(axis=1) != first)
     shares[rows, first[rows]] = np.nextafter(shares[rows].max(axis=1), 2.0)

@@ -4,21 +4,22 @@
 
 in white coordinates (`linear.preconditioning`), starting from the linear discriminant. Without a
 ridge the likelihood has a maximum only if the classes are not separated. The fit tries to prove
-this. With g the gradient and H the curvature of the summed loss,
+that the classes are not separated. With g the gradient and H the curvature of the summed loss,
 
     sqrt(g' H^-1 g) R <= 1/2        R = sqrt(2) / sqrt(least weight times probability of any row)
 
 implies a maximum nearby (Bach 2010, proposition 2: |l'''| <= R l'' along any direction of unit
 length in H, since the curvature of a single row never exceeds H). For separated classes this
-inequality never holds. If it does not hold, `linear.separation` decides whether they are separated.
+inequality never holds. If the inequality does not hold, `linear.separation` decides whether the
+classes are separated.
 
 With Jeffreys' prior (Firth 1993) estimates are finite even for separated classes:
 
     minimise  loss / weight  -  log det H / (2 weight)
 
 with H the curvature of the summed loss. Each evaluation takes two passes over the rows: one for the
-determinant, one for its gradient. Steps use H and not the curvature of the prior, as is usual; they
-lead to the same minimum.
+determinant, one for its gradient. As is usual, steps use H and ignore the curvature of the prior;
+the minimum is the same.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def _check_jeffreys_size(moments: ClassMoments, numbers: int) -> None:
 def proves_separation(point: Point, options: LogisticOptions) -> bool:
     """Return whether the point proves complete separation.
 
-    It does if the total loss is so small that no row has a loss of log 2 or more.
+    Separation is proved if the total loss is so small that no row has a loss of log 2 or more.
     """
     if options.ridge or options.jeffreys or options.link == "cloglog":
         return False
@@ -371,8 +372,8 @@ def shift_progress(progress: Progress | None, passes: int) -> Progress | None:
 def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
     """Return the anchor of the offsets in which the rows are read.
 
-    Its origin is zero if that costs no accuracy, since offsets then need no subtraction. Without an
-    intercept it is always zero, since scores must be zero at x = 0.
+    The origin is zero if this costs no accuracy, since offsets then need no subtraction. Without an
+    intercept the origin is always zero, since scores must be zero at x = 0.
     """
     at_zero = Anchor(np.zeros_like(moments.anchor.origin), moments.anchor.unit)
     if not intercept:
@@ -386,8 +387,9 @@ def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
 def penalty_factors(moments: ClassMoments, *, standardize: bool, intercept: bool) -> Floats:
     """Return the (d,) factors by which coefficients are multiplied in the penalty.
 
-    With `standardize` they are the standard deviations of the columns or, without an intercept, the
-    root mean squares. Otherwise they convert coefficients to the user's units.
+    With `standardize` the factors are the standard deviations of the columns or, without an
+    intercept, the root mean squares. Otherwise the factors convert coefficients to the user's
+    units.
     """
     if not standardize:
         return np.asarray(1.0 / moments.anchor.unit)
@@ -475,7 +477,8 @@ def proves_overlap(point: Point, sample: WhiteSample, *, link: LinkName = "logit
 def _decrement(point: Point, sample: WhiteSample) -> float:
     """Return g' H^-1 g for the mean loss.
 
-    If H is known only from a sample, return an upper bound. If H is singular, return infinity.
+    If H is known only from a sample, return an upper bound of this value. If H is singular, return
+    infinity.
     """
     try:
         if point.curvature is not None:

@@ -221,11 +221,11 @@ def newton_descent(
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
     """Return upper bounds of the largest gradient and of the decrement after a full Newton step.
 
-    They hold for the logit and softmax losses. For a row, the range of a step is the largest minus
-    the smallest change of its scores. The third derivative of these losses along a step is at most
-    its range times the second derivative. If the range is at most r for all rows, the curvature
-    changes by a factor between exp(-r) and exp(r) (Bach 2010), so the norm of the gradient in H^-1
-    shrinks to at most (exp(r) - 1 - r) / r of its value. The range r is at most
+    The bounds hold for the logit and softmax losses. For a row, the range of a step is the largest
+    minus the smallest change of its scores. The third derivative of these losses along a step is at
+    most its range times the second derivative. If the range is at most r for all rows, the
+    curvature changes by a factor between exp(-r) and exp(r) (Bach 2010), so the norm of the
+    gradient in H^-1 shrinks to at most (exp(r) - 1 - r) / r of its value. The range r is at most
     sqrt(2 g'H^-1 g / least), since the curvature of a row never exceeds H.
     """
     assert point.curvature is not None
@@ -262,9 +262,9 @@ def lbfgs(
     start
         (q, m) first point.
     sketch
-        Function that returns a curvature model at a point. It is called at the start, and once
-        more after `resketch_after` steps. If `resketch_after` is None, it is called before every
-        step.
+        Function that returns a curvature model at a point. The function is called at the start, and
+        once more after `resketch_after` steps. If `resketch_after` is None, the function is called
+        before every step.
     max_passes
         Largest number of passes over the rows.
     progress
@@ -272,8 +272,8 @@ def lbfgs(
     tolerance
         Largest gradient at convergence.
     accept
-        Function that returns whether a converged point is accepted. If not, the iteration continues
-        with a hundredth of the tolerance, at most twice.
+        Function that returns whether a converged point is accepted. If the result is rejected, the
+        iteration continues with a hundredth of the tolerance, at most twice.
     step_factor
         Function that returns the factor, at most one, by which to shorten a step.
     memory

@@ -6,10 +6,10 @@ class of the row:
     two classes   wrong if  sign z.w <= 0           w   += sign z
     K classes     wrong if  z.w_t <= z.w_r          w_t += z,  w_r -= z     r the best of the others
 
-The rule for K classes is that for two classes, applied to Kesler's long vectors: K blocks, with +z
-in block t, -z in block r, and 0 in the others. A row on the boundary counts as wrong, so that
-training can start at w = 0. The lead of w on a row is sign z.w, or z.w_t - z.w_r. Batch training
-decreases the perceptron criterion,
+The update for K classes is the update for two classes applied to Kesler's long vectors: K blocks,
+with +z in block t, -z in block r, and 0 in all other blocks. A row on the boundary counts as wrong,
+so that training can start at w = 0. The lead of w on a row is sign z.w, or z.w_t - z.w_r. Batch
+training decreases the perceptron criterion,
 
     J_p(w) = - sum over wrong rows of the lead        w += mean of the updates of wrong rows
 
@@ -21,8 +21,8 @@ R, then
 
 If there is no such w*, training never ends by itself. The pocket algorithm (Gallant 1990, with
 ratchet) then returns the best rule. A rule is evaluated on all rows whenever it ends a run of
-correct rows that is longer than all runs before. It is also evaluated after each of the first few
-hundred updates, so that a good rule is found for small tables without long runs too.
+correct rows that is longer than all runs before. Rules are also evaluated after each of the first
+few hundred updates, so that a good rule is found for small tables without long runs too.
 """
 
 from __future__ import annotations

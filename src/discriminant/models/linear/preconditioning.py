@@ -10,8 +10,8 @@ are constant have no coordinate. T is computed from the moments. If columns are 
 is not accurate enough, since forming it squares the condition number. T is then computed from the
 triangular factor of the rows (`moments.qr_factor`), and rows are transformed by A before anything
 is summed. The K - 1 columns of C (K, K-1) are orthonormal, and each sums to zero, since K scores
-are determined only up to a common term. They leave the norm unchanged, |theta C'| = |theta|, so a
-penalty of theta equals the penalty of the K scores.
+are determined only up to a common term. The contrasts leave the norm unchanged, |theta C'| =
+|theta|, so a penalty of theta equals the penalty of the K scores.
 
 `WhiteSample` approximates (sketches) the curvature from a sample of rows. Rows z are white and
 centred, and their scores are s = z'theta C'. In directions orthogonal to the columns of theta, z is
@@ -20,18 +20,19 @@ these directions is
 
     E[C' l''(s) C]  (x)  I        plus the penalty  I (x) Q
 
-It is summed exactly only in the r <= m + 1 directions B on which scores depend, the intercept
-included, as an (r m, r m) matrix. The sketch is the sum of both, so inverting it takes the inverses
-of two small matrices, whatever the number of features. The sketch needs scores but no labels, and a
-few thousand rows are enough: an inaccurate sketch costs more passes, but no accuracy of the result.
+The curvature is summed exactly only in the r <= m + 1 directions B on which scores depend, the
+intercept included, as an (r m, r m) matrix. The sketch is the sum of these two curvatures, so its
+inverse needs only the inverses of two small matrices, whatever the number of features. The sketch
+needs scores but no labels, and a few thousand rows are enough: an inaccurate sketch costs more
+passes, but no accuracy of the result.
 
 `ScaledCoordinates` are used if there are too many features for a d x d matrix:
 
     coef = scale theta,    intercept = theta_0 - mean'coef        scale = 1 / sd
 
 For theta the columns have variance one, but stay correlated. The curvature is approximated by the
-mean curvature of the scores, the same for every column, plus the penalty. L-BFGS then corrects it
-for the correlations.
+mean curvature of the scores, the same for every column, plus the penalty. L-BFGS then corrects the
+approximation for the correlations.
 """
 
 from __future__ import annotations
@@ -86,9 +87,10 @@ class Coordinates:
 
     @property
     def summed(self) -> Coordinates:
-        """Coordinates with the same theta for rows as they are summed.
+        """Coordinates with the same theta, for the rows in the form in which they are summed.
 
-        These are the same coordinates, unless rows are transformed by the frame before.
+        The coordinates are returned unchanged, unless rows are transformed by the frame before they
+        are summed.
         """
         if not self.turned:
             return self
@@ -98,7 +100,8 @@ class Coordinates:
     def reading(
         self, features: tuple[str, ...], anchor: Anchor, make: Callable[[Anchor], Any]
     ) -> Any:
-        """Return the reading that `make` creates, given the anchor of rows as they are summed.
+        """Return the reading that `make` creates from the anchor of the rows in the form in which
+        they are summed.
 
         If rows are to be transformed by the frame, the reading transforms them first.
         """
@@ -107,7 +110,7 @@ class Coordinates:
         return TransformedReading(make(Anchor.zero(self.size)), features, anchor, self.frame)
 
     def gradient(self, gradient: Floats) -> Floats:
-        """Return the (q, m) gradient by theta, given that by the coefficients of `summed`."""
+        """Return the (q, m) gradient by theta from the gradient by the coefficients of `summed`."""
         transformed = self.summed.frame.T @ gradient
         return transformed if self.contrast is None else transformed @ self.contrast
 
@@ -162,8 +165,8 @@ def white_coordinates(
         (d,) factors of the coefficients in a ridge penalty, if there is one. The ridge then
         determines the coefficients of dependent columns, so there is no warning about these.
     read
-        Function that sums a reading over all rows. It is used once if the moments are not
-        accurate enough to decide whether columns depend on one another.
+        Function that sums a reading over all rows. This function is called once if the moments are
+        not accurate enough to decide whether columns are collinear.
     remedy
         Option that the warning about dependent columns recommends.
     """
@@ -297,14 +300,14 @@ class ScaledCoordinates:
         return coef @ self.contrast.T, intercept @ self.contrast.T
 
     def gradient(self, gradient: Floats) -> Floats:
-        """Return the (q, m) gradient by theta, given the one by coefficients, (d+1, K)."""
+        """Return the (q, m) gradient by theta from the (d+1, K) gradient by coefficients."""
         if self.contrast is not None:
             gradient = gradient @ self.contrast
         slope = self.scale[:, None] * (gradient[:-1] - self.mean[:, None] * gradient[-1])
         return np.vstack([gradient[-1:], slope]) if self.free else slope
 
     def curvature(self, curvature: Floats) -> Floats:
-        """Return the (m q, m q) curvature by theta. It is meant for few features."""
+        """Return the (m q, m q) curvature by theta. Use this function only for few features."""
         frame = np.zeros((len(self.scale) + 1, self.size))
         frame[:-1, self.free :] = np.diag(self.scale)
         frame[-1, self.free :] = -self.mean * self.scale
@@ -385,7 +388,8 @@ class WhiteSample:
         return CurvatureSketch.factorise(directions, mean, exact, self.penalty)
 
     def best_between(self, low: Floats, high: Floats) -> Floats:
-        """Return the point with the least loss on the sample among some between `low` and `high`.
+        """Return the point with the least loss on the sample, among a few points between `low` and
+        `high`.
 
         If `high` is a discriminant with few rows per feature, its coefficients are too large.
         """
@@ -413,7 +417,7 @@ class WhiteSample:
     def curvature_floor(self, theta: Floats) -> Floats:
         """Return a (q, q) matrix F such that I (x) F is a lower bound of the curvature at theta.
 
-        The curvature is that of the loss summed over all rows, estimated from the sample.
+        The bound refers to the loss summed over all rows; it is estimated from the sample.
         """
         least = self._local(theta, want="floor").curvature
         assert least is not None
@@ -427,7 +431,8 @@ class WhiteSample:
     def _curves(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the terms of the curvature of each row, l'' = diag - r r', as two (K, n) arrays.
 
-        The first holds the diagonals, the second the vectors r, both multiplied by the weights.
+        The first array holds the diagonals, the second the vectors r, both multiplied by the
+        weights.
         """
         terms = self._local(theta, want="curvature")
         assert terms.curvature is not None
@@ -467,7 +472,9 @@ class CurvatureSketch:
     def factorise(
         cls, directions: Floats, mean: Floats, exact: Floats, penalty: Floats | None
     ) -> CurvatureSketch:
-        """Create from the exact and the mean curvature. Nearly flat directions get a minimum."""
+        """Create from the exact and the mean curvature. The curvature of nearly flat directions is
+        raised to a minimum.
+        """
         values, rotation = eigh(mean)
         values = np.maximum(values, _FLOOR * max(float(values[-1]), 1e-300))
         exact_values, exact_vectors = eigh(exact)
@@ -502,7 +509,7 @@ def _contract(diagonal: Floats, outer: Floats, contrast: Floats) -> Floats:
 def _score_directions(theta: Floats) -> Floats:
     """Return (q, r) orthonormal directions on which scores depend.
 
-    They are the intercept, followed by the leading left singular vectors of theta.
+    The directions are the intercept, followed by the leading left singular vectors of theta.
     """
     intercept = np.zeros((len(theta), 1))
     intercept[0] = 1.0

@@ -22,20 +22,20 @@ coefficients, and let c_i >= 1 be caps:
                                                              0 <= m <= 1,  0 <= n
 
 Every B of the cone may be multiplied by a positive number. So at the maximum every margin that can
-be positive is at its cap or above. The other margins are called tight. They are zero on the whole
-cone, and the span of the cone is the null space of the tight margins.
+be positive is at its cap or above. All other margins are called tight. Tight margins are zero on
+the whole cone, and the span of the cone is the null space of the tight margins.
 
 The margin of a row of class a to class c involves only the scores of these two classes. So if two
 classes overlap and their rows span the whole space, they have the same scores on the whole cone.
-Such classes form a group, and the programme is solved for groups of classes.
+Classes with the same scores form a group, and the programme is solved for groups of classes.
 
-Not all rows enter the programme; they are added by the method of cutting planes. A B is computed
-from some active rows and checked against all rows. The rows with the most negative margins become
-active, and B is computed again. If the active rows overlap and span the space of all rows, then all
-rows overlap, since the cone of all rows lies within that of the active rows. If no row has a
-negative margin, B proves the separation. The programme is solved in coordinates in which the active
-rows are white (relative rank 1e-9), so units, offsets and collinear columns do not matter. A margin
-of less than 1e-9 of the size of its terms counts as zero.
+The programme starts with some of the rows; others are added by the method of cutting planes. A B is
+computed from some active rows and checked against all rows. The rows with the most negative margins
+become active, and B is computed again. If the active rows overlap and span the space of all rows,
+then all rows overlap, since the cone of all rows lies within the cone of the active rows. If no row
+has a negative margin, B proves the separation. The programme is solved in coordinates in which the
+active rows are white (relative rank 1e-9), so units, offsets and collinear columns do not matter. A
+margin of less than 1e-9 of the size of its terms counts as zero.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _GOLDEN = 0.6180339887498949  # its multiples modulo one are quasi-random
 class Cone:
     """Cone of the coefficients without a negative margin, for r coordinates and K classes.
 
-    The classes form G groups; those of a group have the same scores on the whole cone.
+    The classes form G groups; classes of one group have the same scores on the whole cone.
     """
 
     group: Places  # (K,) group of each class, from 0 to G - 1
@@ -85,7 +85,7 @@ class Cone:
     def is_free(self, rows: Floats, codes: Places) -> npt.NDArray[np.bool_]:
         """Return a boolean array (n,): True for rows with a margin that the span leaves open.
 
-        Such a margin is zero at the point `inside`, but not on the whole span.
+        An open margin is zero at the point `inside`, but not on the whole span.
         """
         if self.span is None:
             return np.ones(len(rows), dtype=np.bool_)
@@ -117,11 +117,11 @@ def find_cone(rows: Floats, codes: Places, classes: int) -> Cone | None:
 
 
 def _likelihood_scores(rows: Floats, codes: Places, classes: int) -> Floats | None:
-    """Return (r, K) coefficients with only positive margins, or None if none are found.
+    """Return (r, K) coefficients for which all margins are positive, or None if the search fails.
 
-    They are sought by maximising the likelihood, since the linear programme is slow for many
-    classes. If classes are completely separated, the likelihood tends to one, and all margins are
-    positive long before.
+    The search maximises the likelihood, since the linear programme is slow for many classes. If
+    classes are completely separated, the likelihood tends to one, and all margins are positive long
+    before.
     """
     rows_index, indicator = np.arange(len(rows)), np.eye(classes)[codes]
 
@@ -187,7 +187,8 @@ def _largest_cone(margins: Any) -> tuple[Floats, Floats] | None:
 
 
 def _exact_face(margins: Any, solution: Floats) -> tuple[Floats, Floats] | None:
-    """Return a point whose tight margins are exactly zero and others positive, and the span.
+    """Return a point whose tight margins are exactly zero and whose other margins are positive, and
+    the span.
 
     `solution` satisfies this up to rounding. Return None if no margin can be positive.
     """
@@ -225,7 +226,7 @@ def _central_point(margins: Floats, span: Floats) -> Floats:
 def _margin_matrix(rows: Floats, codes: Places, groups: int) -> Any:
     """Return the matrix of all margins, (n (G - 1), r (G - 1)).
 
-    It has a block of r columns for each group but the first.
+    The matrix has a block of r columns for each group but the first.
     """
     if groups == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None] * rows
@@ -233,7 +234,9 @@ def _margin_matrix(rows: Floats, codes: Places, groups: int) -> Any:
 
 
 def _pairwise_margins(rows: Floats, codes: Places, groups: int) -> Iterator[tuple[Places, Floats]]:
-    """Yield for each two groups the indices of the rows of one, and their margins to the other."""
+    """Yield, for each ordered pair of groups, the indices of the rows of the first group and their
+    margins to the second.
+    """
     r = rows.shape[1]
     for a in range(groups):
         own = np.flatnonzero(codes == a)
@@ -245,7 +248,8 @@ def _pairwise_margins(rows: Floats, codes: Places, groups: int) -> Iterator[tupl
 
 
 def _class_scores(scores: Floats, group: Places) -> Floats:
-    """Return the (r, K) coefficients of the classes, given those of all groups but the first.
+    """Return the (r, K) coefficients of the classes from the coefficients of all groups but the
+    first.
 
     `scores` is flat, of length r (G - 1). The coefficients of the first group are zero.
     """
@@ -327,13 +331,15 @@ def detect_separation(
     labels
         (K,) classes.
     spread
-        (d,) standard deviations of the offsets. A column with zero is constant, and left out.
-        Without an intercept pass root mean squares, so that only columns of zeros are left out.
+        (d,) standard deviations of the offsets. A column whose standard deviation is zero is
+        constant and is left out. Without an intercept pass root mean squares, so that only columns
+        of zeros are left out.
     intercept
-        Whether scores have an intercept. If not, the anchor must be at zero.
+        Whether scores have an intercept. Without an intercept, the anchor must be at zero.
     start
-        (d + 1, K) coefficients for offsets, intercepts last, that are tried first. The better they
-        separate the classes, the fewer rows become active. None: start from a sample of the rows.
+        (d + 1, K) coefficients for offsets, intercepts last, that are tried first. The better these
+        coefficients separate the classes, the fewer rows become active. None: start from a sample
+        of the rows.
     keep
         Number of rows of each class that a reading returns. None: four for each coefficient of a
         class, but at least 64.
@@ -439,7 +445,7 @@ class _ActiveRows:
     def with_rows(
         self, margins: Margins, selected: npt.NDArray[np.bool_] | None = None
     ) -> _ActiveRows:
-        """Return the active rows plus the rows that a reading returned, or the selected ones."""
+        """Return the active rows plus the rows of `margins`, or plus the selected ones of these."""
         indices = np.arange(len(margins.codes)) if selected is None else np.flatnonzero(selected)
         keys = {(int(margins.codes[i]), margins.offsets[i].tobytes()): i for i in indices}
         new = np.array([i for key, i in keys.items() if key not in self.seen], dtype=np.intp)
@@ -453,9 +459,9 @@ class _ActiveRows:
 def _spanning_rows(query: _MarginQuery, active: _ActiveRows) -> _ActiveRows:
     """Add rows until the active ones span the space of all rows.
 
-    Scores that are zero on all active rows are not zero on rows outside their span. Such rows are
-    found by their negative margins. If they have only positive margins, the scores with opposite
-    signs are used.
+    Scores that are zero on all active rows are not zero on rows outside their span. Rows outside
+    the span are identified by their negative margins. If such rows have only positive margins, the
+    scores with opposite signs are used.
     """
     while True:
         frame = _WhiteFrame.from_rows(active, query)
@@ -507,12 +513,15 @@ class _WhiteFrame:
         return np.asarray(self.standard(offsets) @ self.basis)
 
     def coefficients(self, inside: Floats) -> Floats:
-        """Return the (d + 1, K) coefficients for offsets, given those for white coordinates."""
+        """Return the (d + 1, K) coefficients for offsets from the coefficients for white
+        coordinates.
+        """
         standardised = self._standardised(inside)
         return self.unscaled(standardised / np.abs(standardised).max())
 
     def unscaled(self, standardised: Floats) -> Floats:
-        """Return the (d + 1, K) coefficients for offsets, given those for standardised columns.
+        """Return the (d + 1, K) coefficients for offsets from the coefficients for standardised
+        columns.
 
         Coefficients that are only rounding errors are set to zero.
         """

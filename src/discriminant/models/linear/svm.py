@@ -16,16 +16,16 @@ interior-point method (Mehrotra; Ferris and Munson 2002) for the conditions
 
     P w = sum alpha t u    sum alpha t = 0    0 <= alpha <= c    slack >= 0
 
-Both bound the distance of the objective from its minimum by duality. Take any alpha >= 0, with
-alpha <= c for the hinge and, if there is an intercept, sum alpha t = 0. It proves that the
-objective exceeds the minimum by at most
+Both solvers bound the distance of the objective from its minimum by duality. Take any alpha >= 0,
+with alpha <= c for the hinge and, if there is an intercept, sum alpha t = 0. Such an alpha proves
+that the objective exceeds the minimum by at most
 
     sum of `row_duality_gaps`  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
 
-The alpha of an intermediate point need not satisfy sum alpha t = 0. It is made to by scaling down
-the alpha of the class with the larger sum (`balance_dual`). Both methods need only products of the
-rows: scores u.w, and weighted sums of u u' and of u. An engine computes these, so the rows need not
-be in memory.
+The alpha of an intermediate point need not satisfy sum alpha t = 0. The condition is met by scaling
+down the alpha of the class with the larger sum (`balance_dual`). Both methods need only products of
+the rows: scores u.w, and weighted sums of u u' and of u. An engine computes these products, so the
+rows need not be in memory.
 
 `fit_dual` fits sparse rows by dual coordinate descent. The minimum over w and b of
 w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
@@ -37,11 +37,11 @@ w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
 
 In random order, one alpha at a time is set to its optimum, and w is updated (Hsieh et al. 2008).
 Rows whose alpha stays at a bound are skipped until nearly the end. An intercept without penalty
-requires sum alpha t = 0. This is enforced by the method of multipliers: b = b0 + B^2 sum alpha t,
-and b0 is set to b after each sweep. With a penalised intercept (a number `bias`), b0 stays 0, and b
-is the score of a constant feature with the value `bias`, whose weight is penalised like the others,
-as in liblinear. The duality gap bounds the error: |w - w*|^2 <= 2 gap if P = 1. It is the sum over
-rows of terms that are never negative, so it is computed to full precision.
+requires sum alpha t = 0. The condition is enforced by the method of multipliers: b = b0 + B^2 sum
+alpha t, and b0 is set to b after each sweep. With a penalised intercept (a number `bias`), b0 stays
+0, and b is the score of a constant feature with the value `bias`, whose weight is penalised like
+all other weights, as in liblinear. The duality gap bounds the error: |w - w*|^2 <= 2 gap if P = 1.
+The gap is a sum over rows of terms that are never negative, so it is computed to full precision.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ _TO_BOUNDARY = 0.995  # a step goes at most this share of the way to the boundar
 class SVMProblem:
     """Data of a two-class SVM: signs and costs of N rows, penalty, and functions of the rows.
 
-    The rows u themselves are not stored. The functions `scores` and `products` compute what the
-    solvers need of them: scores, and weighted sums of rows and of their products.
+    The rows u themselves are not stored. The functions `scores` and `products` compute from them
+    what the solvers need: scores, and weighted sums of rows and of their products.
     """
 
     sign: Floats  # (N,) t: +1 or -1
@@ -154,7 +154,7 @@ def _line_search(
 ) -> float:
     """Return the factor of the step that minimises the objective.
 
-    It is the root of the slope along the step, which is piecewise linear in the factor.
+    The factor is the root of the slope along the step, which is piecewise linear in the factor.
     """
     P, w, s = problem.penalty, weights[:-1], step[:-1]
     slope0, square = float(P @ (w * s)), float(P @ (s * s))
@@ -255,7 +255,7 @@ class _InteriorPath:
         return True
 
     def _update_sums(self) -> None:
-        """Update the sums of alpha t u for the current alpha and for the balanced one."""
+        """Update the sums of alpha t u for the current alpha and for the balanced alpha."""
         self.proof = balance_dual(self.alpha, self.sign) if self.problem.free else self.alpha
         both = self.sign[:, None] * np.stack([self.alpha, self.proof], axis=1)
         self.back, self.proved = self.problem.products(self._to_all_rows(both), None).rhs.T
@@ -327,7 +327,7 @@ def stationarity_gap(residual: Floats, penalty: Floats) -> float:
 
 
 def row_duality_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bool) -> Floats:
-    """Return the (n,) duality gaps of the rows, none of which is negative.
+    """Return the (n,) duality gaps of the rows; all are at least 0.
 
     The gap of a row is its loss plus the conjugate of the loss minus their product. For a row with
     margin m = 1 - s < 1 it is

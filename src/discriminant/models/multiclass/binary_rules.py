@@ -7,7 +7,7 @@ and w_m1 of the two sides of problem m, the decision values
 
     f_m(x) = u . (w_m1 - w_m0) + (b_m1 - b_m0)
 
-of all rules are computed by one matrix product. Their common origin is near the rows.
+of all rules are computed by one matrix product. The common origin of the rules is near the rows.
 
 For LDA all columns are fitted at once. A column has two sides s, of weight n_s and mean m_s, and
 the sum W of the scatters of its classes:
@@ -17,7 +17,7 @@ the sum W of the scatters of its classes:
 
 where C is S over its degrees of freedom, shrunk as in the family. The scatters of many columns are
 computed by a few matrix products, and each C is factorised once. If C is nearly singular, the
-column is fitted separately, as any two-class problem, and the fit warns.
+column is fitted separately, as an ordinary two-class problem, and the fit warns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class BinaryRules:
 
     @classmethod
     def from_rules(cls, rules: Sequence[Rule], anchor: Anchor) -> BinaryRules:
-        """Combine rules. If every rule is linear, they are also stacked as one, about `anchor`."""
+        """Combine rules. If every rule is linear, the rules are also stacked as one rule, about
+        `anchor`.
+        """
         lines = [line for rule in rules if (line := _linear_rule(rule)) is not None]
         stacked = stack_rules(lines, anchor) if len(lines) == len(rules) else None
         all_linear = all(isinstance(rule, LinearRule) for rule in rules)
@@ -87,7 +89,7 @@ class OutputCodeRule:
     def scores(self, features: Features) -> Floats:
         """Return the (n, K) logs of the coupled class probabilities.
 
-        For two classes they are exact even where a probability is very small.
+        For two classes the logs are exact even where a probability is very small.
         """
         return log_coupled_probabilities(self.members.log_odds(features), self.code)
 

@@ -10,10 +10,10 @@ counts 1, and a column that leaves one of them out counts a half (Allwein, Schap
 
     distance(j, k) = sum_m (1 - signs[j, m] signs[k, m]) / 2
 
-The distance of a code is the smallest distance of two of its classes. Without zeros it is the
-Hamming distance, and a code of distance D corrects any floor((D - 1) / 2) errors of classifiers. A
-classifier that leaves out the class of a row may predict either side, so a code with zeros is only
-sure to correct fewer errors (`OutputCode.corrects`).
+The distance of a code is the smallest distance of two of its classes. Without zeros the distance is
+the Hamming distance, and a code of distance D corrects any floor((D - 1) / 2) errors of
+classifiers. A classifier that leaves out the class of a row may predict either side, so a code with
+zeros is guaranteed to correct fewer errors (`OutputCode.corrects`).
 
     one-vs-rest  K columns          each class against all others
     one-vs-one   K (K - 1) / 2      each pair of classes, the others left out
@@ -23,8 +23,8 @@ sure to correct fewer errors (`OutputCode.corrects`).
     designed     10 log2 K          from moments: sides that a linear rule can separate
 
 In these codes no column equals another column or its complement, since both would give the same
-classifier. A matrix given by the user may have such columns, with a warning. It is rejected if two
-classes are never on opposite sides.
+classifier. A matrix given by the user may have such columns, with a warning. A matrix is rejected
+if two classes are never on opposite sides.
 
 How well a linear rule separates the two sides of a column is measured by R^2, the squared
 correlation of the indicator of the positive side with its best linear prediction. Let T be the
@@ -119,7 +119,8 @@ class OutputCode:
 
         In the comparison of the true class k with class j, a column with k and j on opposite sides
         counts 1 for k, or 1 against k if its classifier errs. A column that leaves out j counts
-        half as much. A column that leaves out k may count a half against k even without an error.
+        half as much. A column that leaves out k may count 1/2 against k even if its classifier does
+        not err.
         """
         used = np.abs(self.signs).astype(np.int64)
         opposed = count_opposed(self.signs)
@@ -136,7 +137,9 @@ class OutputCode:
 
 
 def count_opposed(signs: Signs) -> npt.NDArray[np.int64]:
-    """Return for each two classes the number of columns with the two on opposite sides, (K, K)."""
+    """Return, for each pair of classes, the number of columns with the two on opposite sides,
+    (K, K).
+    """
     plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
     one_way = plus @ minus.T
     return np.asarray((one_way + one_way.T).astype(np.int64))
@@ -188,7 +191,7 @@ def exhaustive_code(K: int) -> Signs:
 def ternary_code(K: int) -> Signs:
     """Return the code of all partitions of any of the classes into two sides.
 
-    Its shape is (K, (3^K - 2^(K+1) + 1) / 2); a column may leave classes out.
+    The shape of the code is (K, (3^K - 2^(K+1) + 1) / 2); a column may leave classes out.
     """
     digits = np.arange(3**K) // 3 ** np.arange(K)[:, None] % 3 - 1
     return distinct_columns(digits.astype(np.int8))
@@ -210,7 +213,8 @@ def sparse_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
 def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
     """Return the number of columns of a random code, and the number of possible distinct columns.
 
-    `columns` is the requested number of columns. If it is None, the usual number is returned.
+    `columns` is the requested number of columns. If `columns` is None, the usual number is
+    returned.
     """
     ternary = kind == "sparse"
     n_distinct = (3**K - 2 ** (K + 1) + 1) // 2 if ternary else 2 ** (K - 1) - 1
@@ -225,7 +229,7 @@ def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
 def _best_random_code(
     kind: str, K: int, columns: int | None, rng: np.random.Generator, sides: tuple[int, ...]
 ) -> Signs:
-    """Return the one of several random codes that has the largest distance.
+    """Return, from several random codes, the code with the largest distance.
 
     Entries are chosen from `sides`.
     """
@@ -276,7 +280,7 @@ def _last_side(signs: Signs) -> Signs:
 def _repeated_columns(signs: Signs) -> list[tuple[int, int, bool]]:
     """Return the pairs of columns that are equal or complementary.
 
-    Each is (first column, second column, whether they are complementary).
+    Each pair is a tuple (first column, second column, whether they are complementary).
     """
     side = _last_side(signs)
     groups: dict[bytes, list[int]] = {}
@@ -323,8 +327,8 @@ def design_code(moments: ClassMoments, columns: int | None, rng: np.random.Gener
 def means_in_total_metric(moments: ClassMoments) -> Floats:
     """Return the (K, r) class means minus the centre, whitened by the total covariance.
 
-    The total covariance is that of all rows, whatever their class. Moments of detail 'diagonal'
-    give only variances, so the means are then divided by standard deviations.
+    The total covariance is the covariance of all rows, whatever their class. Moments of detail
+    'diagonal' give only variances, so the means are then divided by standard deviations.
     """
     offsets = moments.mean - moments.centre
     total = float(moments.weight.sum())

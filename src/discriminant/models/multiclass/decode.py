@@ -7,12 +7,12 @@ of a row is s = sign f. There are three scores of class k:
     euclidean  distance_k = |v - signs_k|,  v = 2 P(positive) - 1, or f clipped to [-1, 1]
     loss       loss_k = sum_m loss(f_m signs[k, m]): the loss of the row if k were its class
 
-In the Hamming distance a classifier that leaves out class k counts a half. The loss is logistic,
-log(1 + exp -z), if the classifiers have probabilities, otherwise it is the hinge, max(0, 1 - z).
-Distances and losses are returned with a negative sign, so the class with the largest score is
-predicted. A code word is ambiguous if it is not that of exactly one class: with one-vs-rest, if
-none or several classifiers are positive; with one-vs-one, if no class wins against all others (the
-regions shown in lecture 4).
+In the Hamming distance to class k, a classifier that leaves out class k counts as 1/2. The loss is
+logistic, log(1 + exp -z), if the classifiers have probabilities, otherwise it is the hinge, max(0,
+1 - z). Distances and losses are returned with a negative sign, so the class with the largest score
+is predicted. A row is ambiguous if its code word does not belong to exactly one class: with
+one-vs-rest, if none or several classifiers are positive; with one-vs-one, if no class wins against
+all others (the regions shown in lecture 4).
 
 Class probabilities p are estimated by coupling. Let r_m be the probability that classifier m gives
 to its positive side, among the classes of problem m. Let q+_m and q-_m be the sums of p over the
@@ -35,7 +35,7 @@ so in general no p satisfies all of these equations, and one of these criteria i
            sum p = 1, every p_k is a root of a p_k^2 - (1 + a) p_k + r_k = 0. For each row
            a solves one equation: the sum of these roots is 1.
 
-If the r_m are exactly those of some p, every criterion returns this p. For two classes the result
+If some p gives exactly the observed r_m, every criterion returns this p. For two classes the result
 is r itself.
 """
 
@@ -59,7 +59,7 @@ _NUMBERS = 1 << 21  # size of the largest array; rows are coupled in chunks of t
 
 
 def couple_probabilities(positive: Floats, signs: Signs) -> Floats:
-    """Return the (n, K) class probabilities, given those of the positive sides, (n, M)."""
+    """Return the (n, K) class probabilities from the (n, M) probabilities of the positive sides."""
     K, M = signs.shape
     if K == 2 and M == 1:
         second = positive[:, 0] if signs[1, 0] > 0 else 1.0 - positive[:, 0]
@@ -371,8 +371,9 @@ def _logistic_scores(outputs: Floats, signs: Signs) -> Floats:
 def measure_ambiguity(outputs: Floats, signs: Signs, *, rest: bool) -> Ambiguity:
     """Return how many classes the code word of each row fits, and which rows are tied.
 
-    With `rest` (one-vs-rest) a row fits each class whose classifier is positive. Otherwise it fits
-    each class whose signs equal the code word in all columns that do not leave out the class.
+    With `rest` (one-vs-rest) a row fits each class whose classifier is positive. With other codes,
+    a row fits each class whose signs equal the code word in all columns that do not leave out the
+    class.
     """
     columns = signs.T.astype(np.float64)
     agree = np.dot(np.sign(outputs), columns)

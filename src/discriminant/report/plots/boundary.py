@@ -176,16 +176,16 @@ def plot_boundary(
     Parameters
     ----------
     model
-        A fitted classifier. If it has a method `decide`, as `Decision` has, the rejected regions
-        (hatched) and the regions of other actions are shown too.
+        A fitted classifier. If the classifier has a method `decide`, as `Decision` has, the
+        rejected regions (hatched) and the regions of other actions are shown too.
     X, y
         Rows and their labels.
     ax
         Axes to draw on (default: those of a new figure).
     features
-        Positions or names of the two features on the axes. All others are fixed at their mean
-        (categories at their most frequent value), as the title states. Rows may then lie in the
-        region of a class other than their predicted class.
+        Positions or names of the two features on the axes. All other features are fixed at their
+        mean (categories at their most frequent value), as the title states. Rows may then lie in
+        the region of a class other than their predicted class.
     window
         Limits ((low, high), (low, high)) of x and y (default: the range of the rows).
     nodes
@@ -246,7 +246,7 @@ def known_labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes]:
 
 
 def decision_function(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
-    """Return a function from points to the indices, in `actions`, of the decisions there."""
+    """Return a function that maps points to decisions, as indices into `actions`."""
     step = max(_CELLS // len(plane.names), 1)
 
     def decide(points: Floats) -> npt.NDArray[np.intp]:

@@ -155,8 +155,9 @@ def plot_surface(
     ax
         Axes to draw on (default: those of a new figure).
     measure
-        'log_loss', by which RDA is tuned, or 'error'. If several losses are the lowest, the one
-        with most pooling is marked, and of these the one with most shrinkage.
+        'log_loss', by which RDA is tuned, or 'error'. If several candidates have the lowest loss,
+        the candidate with the most pooling is marked, and among these the one with the most
+        shrinkage.
     prior
         Index of the prior in the grid.
     title

@@ -13,7 +13,7 @@ is masked.
 The path of a perceptron is shown as its boundary after some of its passes, or as the number of its
 updates in each pass. A fitted perceptron stores these numbers, but not the earlier boundaries.
 Since a boundary depends only on the options and the order of the rows, the boundary after p passes
-is that of the same perceptron fitted with at most p passes.
+equals the boundary of the same perceptron fitted with at most p passes.
 """
 
 from __future__ import annotations
@@ -210,14 +210,14 @@ def plot_perceptron_path(
     ----------
     model
         A fitted Perceptron.
-    X, y
-        The rows and labels that it was fitted to, with two features, in the same order; None to
+    X, y The rows and labels that the perceptron was fitted to, with two features, in the same
+    order; None to
         plot the updates.
     ax
         Axes to draw on (default: those of a new figure).
     borders
-        Largest number of boundaries, including the final one. Most are from the first passes, in
-        which the boundary moves most.
+        Largest number of boundaries, including the final one. Most of the boundaries shown are from
+        the first passes, in which the boundary moves most.
     most
         Largest number of rows shown; more are sampled at random.
     title

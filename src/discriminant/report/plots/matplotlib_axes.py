@@ -1,11 +1,11 @@
 """Canvas of a plot: axes, colours and markers; and planes in which some features vary.
 
-Colours are those of the report page, which colour-blind readers can distinguish, in one set for
-light and one for dark backgrounds. The background and the colour of text ("ink") are taken from the
-Axes, so that any matplotlib style works. Classes also differ by their markers.
+The colours are the same as in the report page. Colour-blind readers can distinguish them; there is
+one set for light and one for dark backgrounds. The background and the colour of text ("ink") are
+taken from the Axes, so that any matplotlib style works. Classes also differ by their markers.
 
-A plane shows a few of the features of a model. The model needs all of them, so the others are
-fixed: numbers at their mean, anything else at its most frequent value.
+A plane shows a few of the features of a model. The model needs all features, so the features that
+are not shown are fixed: numbers at their mean, anything else at its most frequent value.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Canvas:
 
     @classmethod
     def of(cls, ax: Axes | None, *, size: tuple[float, float] = (6.0, 4.5)) -> Canvas:
-        """Use the given Axes, or those of a new pyplot figure.
+        """Use the given Axes, or the Axes of a new pyplot figure.
 
-        Call it after all computations, so that an error leaves no empty figure behind.
+        Call this function after all computations, so that an error leaves no empty figure behind.
         """
         check_matplotlib()
         from matplotlib.axes import Axes

@@ -1,7 +1,8 @@
 """Plots of the reject option: the rejected region, and error against coverage.
 
 The first plot shows, along a feature, the posteriors of all classes and the band in which rows are
-rejected. If every error costs 1 and rejecting costs c, this is where no posterior reaches 1 - c.
+rejected. If every error costs 1 and rejecting costs c, rows are rejected where no posterior reaches
+1 - c.
 
 The second plot shows the error of the decided held-out rows against their share, the coverage
 (`decision.curves`). The error falls as more of the uncertain rows are rejected.
@@ -95,7 +96,7 @@ def plot_reject(
 def rejected_bands(model: Any, plane: Plane, places: Floats) -> list[tuple[float, float]]:
     """Return the intervals of the feature in which rows are rejected.
 
-    Their ends are located by bisection.
+    The ends of an interval are located by bisection.
     """
     actions: list[Any] = [REJECT]
     decide = decision_function(model, plane, actions)

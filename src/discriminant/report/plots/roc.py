@@ -3,9 +3,9 @@
 The curve is computed by `assessment.ranking.roc`, its area with DeLong's interval by
 `assessment.ranking.auc`. The band shows the uncertainty of the curve. At a threshold, TP of m
 positive and FP of n negative rows are predicted as positive. Wilson's intervals of TP/m and of
-FP/n, each at the square root of the level, form a rectangle. As the two rates are independent, it
-contains the true point with at least the level. The band is the union of the rectangles of all
-thresholds:
+FP/n, each at the square root of the level, form a rectangle. As the two rates are independent, the
+rectangle contains the true point with a probability of at least the level. The band is the union of
+the rectangles of all thresholds:
 
     upper limit at fpr   the highest tpr of a rectangle that begins at fpr or left of it
     lower limit at fpr   the lowest tpr of a rectangle that ends at fpr or right of it
@@ -67,7 +67,7 @@ def plot_roc(
         Level of DeLong's intervals of the areas, in the legend, and of the band; None for neither.
     band
         Whether to draw a confidence band (default: only if there is one curve). At each threshold
-        the band contains the true point with the level `interval`.
+        the band contains the true point with the probability `interval`.
     thresholds
         Scores to mark on the curves: a number or several; 'youden' marks the point with the
         largest tpr - fpr; None marks none.
@@ -134,7 +134,7 @@ def _curves(
 
 
 def _class_scores(y: Any, scores: Any, options: dict[str, Any], classes: Any) -> dict[str, Any]:
-    """Return the scores of each class, to rank it against the rest.
+    """Return the scores of each class, by which the class is ranked against all others.
 
     For two classes only the scores of the positive class are returned.
     """

@@ -1,8 +1,9 @@
 """Section 2 of the report, comparison: models on held-out rows, and the selected model.
 
 Every measure is computed on held-out rows. Errors have Wilson's and AUCs have DeLong's intervals;
-both treat the model as given. Unless a model is named, the one with the lowest log loss is
-selected: its probabilities are the most reliable, and decisions depend on the probabilities.
+both ignore the variation between fitted models. Unless a model is named, the model with the lowest
+log loss is selected: its probabilities are the most reliable, and decisions depend on the
+probabilities.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from discriminant.report.fact_types import ComparisonFacts, ModelFacts, SurfaceF
 from discriminant.report.format import count_with_noun, name_list, percent
 
 _LEVEL = 0.05  # significance level
-NO_PROBABILITIES = "It gives scores but no probabilities: no log loss or calibration is available."
+NO_PROBABILITIES = (
+    "The model gives scores but no probabilities: no log loss or calibration is available."
+)
 INFINITE_LOSS = "The true class of some rows had probability 0, so its log loss is infinite."
 
 
@@ -107,7 +110,7 @@ def held_auc(held: HeldOutPredictions, level: float | None = 0.95) -> AUC | None
 def log_odds(logs: Any) -> Any:
     """Return the log odds of the second of two classes, (N,).
 
-    They are infinite where its probability is 0 or 1.
+    Log odds are infinite where the probability is 0 or 1.
     """
     with np.errstate(invalid="ignore"):
         return logs[:, 1] - logs[:, 0]
@@ -152,7 +155,7 @@ def _model(
 def _least_loss(held: Mapping[str, HeldOutPredictions]) -> str:
     """Return the name of the model with the lowest log loss.
 
-    A model without probabilities is returned only if no model has any.
+    A model without probabilities is returned only if no model has probabilities.
     """
 
     def rank(name: str) -> tuple[bool, float, float]:

@@ -98,7 +98,7 @@ def _classes(table: AnyTable) -> list[ClassFacts]:
 def use_section(
     *, file: str = "", python: str = "", sql: str = "", command: str = ""
 ) -> UseFacts | None:
-    """Return the file, the code and the command that use the model, as far as they are given.
+    """Return the file of the model, and the code and the command that use it, if they are given.
 
     By default the code is Python code that loads the file.
     """

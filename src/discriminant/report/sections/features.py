@@ -255,7 +255,7 @@ _PLAIN = {
     ),
     "few rows": (
         "Some classes have too few rows, or collinear columns, for a covariance matrix of their "
-        "own; it was shrunk as far as necessary."
+        "own; their covariance was shrunk as far as necessary."
     ),
     "scarce rows": (
         "Some classes have hardly more rows than features: models without shrinkage, such as LDA "
@@ -430,8 +430,9 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
             f"{percent(float(recall[k]))} of {whole}. "
         )
         text += (
-            "It may lie between other classes (masking), overlap with a more frequent class, or "
-            "have too few rows; in the second case, a higher cost of missing it helps."
+            "The class may lie between other classes (masking), overlap with a more frequent "
+            "class, or have too few rows. In case of overlap, a higher cost of missing the class "
+            "helps."
         )
         findings.append(FindingFacts(kind="masked", text=text))
     return findings

@@ -165,7 +165,7 @@ def _ellipses(projections: Floats, codes: Codes, weight: Floats | None) -> list[
 
 
 def _log_prior(rule: FisherRule) -> Floats:
-    """Return the (K,) log priors: the intercepts minus those of the nearest-mean rule."""
+    """Return the (K,) log priors: the intercepts minus the intercepts of the nearest-mean rule."""
     means = rule.projected
     half = 0.5 * np.einsum("kr,kr->k", means, means)
     return np.asarray(rule.intercept - means @ rule.shift + half)
@@ -215,7 +215,7 @@ def _clip(polygon: Floats, normal: Floats, offset: float) -> Floats:
 def _borders(means: Floats, log_prior: Floats) -> list[float]:
     """Return the decision boundaries along one direction.
 
-    They are the corners of the upper envelope of the lines of the class scores.
+    The boundaries are the corners of the upper envelope of the class scores, which are lines.
     """
     slope, height = means, log_prior - 0.5 * means**2
     border, k = -np.inf, int(np.lexsort((height, -slope))[-1])
@@ -260,7 +260,7 @@ def _structure(moments: ClassMoments, rule: FisherRule, tests: Manova | None) ->
 def _loadings(moments: ClassMoments, rule: FisherRule) -> Floats:
     """Return the correlations, within classes, of features and directions, (d, r).
 
-    They are `W a / sqrt(diag(W) a'Wa)` for a direction `a`.
+    For a direction `a` the correlations are `W a / sqrt(diag(W) a'Wa)`.
     """
     covariance = moments.pooled @ rule.scalings
     feature_variance = np.diagonal(moments.pooled)[:, None]

@@ -122,7 +122,7 @@ def _curve_figure(
 ) -> Svg:
     """Return the figure of a curve with axes and their names.
 
-    It includes the positions and ranges of the axes, for the script that moves the point.
+    The figure includes the positions and ranges of the axes, for the script that moves the point.
     """
     foot = up.start
     drawing = figure(
@@ -218,7 +218,7 @@ def _plane(space: SpaceFacts) -> Svg:
 def _scales(space: SpaceFacts) -> tuple[Scale, Scale]:
     """Return the scales of the axes.
 
-    Both have the same unit, unless the plot would be too flat.
+    Both axes have the same unit, unless the plot would be too flat.
     """
     corners = np.concatenate([np.array(region["polygon"]) for region in space["regions"]])
     (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
@@ -332,9 +332,9 @@ def draw_surface(surface: SurfaceFacts) -> Svg:
 
 
 def _cells(surface: SurfaceFacts, p: int) -> list[int] | list[None]:
-    """Return the shrinkages that have a cell of their own, for pooling number `p`.
+    """Return the shrinkages that have separate cells, for pooling number `p`.
 
-    Without pooling, all of them share one cell, and the result is [None].
+    Without pooling, all shrinkages share one cell, and the result is [None].
     """
     return [None] if surface["pooling"][p] == 0 else list(range(len(surface["shrinkage"])))
 
@@ -361,7 +361,7 @@ def _cell(
 def _opacities(surface: SurfaceFacts) -> Floats:
     """Return opacities, (P, S), from 0.04 for the worst loss to 0.96 for the best.
 
-    They depend on the rank of a loss, since losses may span orders of magnitude.
+    Opacities depend on the rank of a loss, since losses may span orders of magnitude.
 
     Losses that differ only by rounding have the same rank.
     """
@@ -376,5 +376,5 @@ def _opacities(surface: SurfaceFacts) -> Floats:
 
 
 def _label_step(count: int) -> int:
-    """Return every how many ticks there is a label, for about six labels."""
+    """Return the number of ticks from one label to the next, for about six labels."""
     return max(1, (count + 5) // 6)

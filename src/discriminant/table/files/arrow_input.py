@@ -1,4 +1,4 @@
-"""Safe reading of Python streams by Arrow, which reads ahead in threads of its own.
+"""Safe reading of Python streams by Arrow, whose own threads read ahead.
 
 Arrow's readers may return, or raise, while their threads still hold blocks of a Python stream. To
 release a block such a thread needs the interpreter lock, and if the interpreter exits meanwhile,

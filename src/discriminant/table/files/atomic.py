@@ -8,11 +8,12 @@ one. `store.container` writes models in this way, and also locks their names.
 A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`, and the next writer of
 the same name removes it. A writer holds a lock on its temporary file, which the system releases
 when the process ends for any reason; only unlocked files are removed. So several processes may
-write the same name at a time, and none removes the file of another. On some network file systems,
-locks are not visible to other hosts; therefore only temporary files of the same host are removed.
+write the same name at the same time, and no process removes the file of another. On some network
+file systems, locks are not visible to other hosts; therefore only temporary files of the same host
+are removed.
 
-A lock is held as long as its file is open. It excludes other processes and other handles of the
-same process.
+A lock is held as long as its file is open. The lock excludes other processes and other handles of
+the same process.
 """
 
 from __future__ import annotations
@@ -112,10 +113,10 @@ _ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # the second 
 def atomic_write(
     path: str | os.PathLike[str], *, size: int | None = None, exclusive: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing. On success it replaces the file at `path`.
+    """Open a temporary file for writing. On success the temporary file replaces the file at `path`.
 
-    Symbolic links are followed. The new file has the permissions of the old one, or those given by
-    the umask if there is no old file.
+    Symbolic links are followed. The new file has the permissions of the old file; if there is no
+    old file, the umask determines the permissions.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def is_temporary_of(name: str, target: str) -> bool:
 def _create_locked(target: Path) -> tuple[Path, int, int | None]:
     """Create a temporary file.
 
-    Return its path, a handle for writing and a handle that holds the lock.
+    The result is the path, a handle for writing and a handle that holds the lock.
     """
     while True:
         temporary = target.with_name(f".{target.name[:_MAX_STEM]}.{_host()}-{token_hex(4)}.tmp")

@@ -35,11 +35,12 @@ _CHECKSUM = "checksum"
 
 
 def create_folder(folder: Path, header: str) -> None:
-    """Create a checkpoint folder. Raise `CheckpointError` if the path exists and is something else.
+    """Create a checkpoint folder. Raise `CheckpointError` if the path exists and is not a
+    checkpoint folder.
 
-    An existing folder is a checkpoint if it contains the file `header`. It also is one if it
-    contains only a lock file and temporary files, which a process leaves if it is killed before it
-    has written the header.
+    An existing folder is a checkpoint if it contains the file `header`. A folder is also a
+    checkpoint if it contains only a lock file and temporary files, which a process leaves if it is
+    killed before it has written the header.
     """
     check_file_name(folder)
     with translate_disk_errors(folder):
@@ -55,7 +56,9 @@ def _is_unused(folder: Path, header: str) -> bool:
 
 
 def lock_folder(folder: Path) -> int:
-    """Lock a checkpoint folder and return a file descriptor. Closing it releases the lock."""
+    """Lock a checkpoint folder and return a file descriptor. Closing the descriptor releases the
+    lock.
+    """
     try:
         return acquire_lock(folder / LOCK_FILE, f"process {os.getpid()} on {platform.node()}")
     except LockedError as error:
@@ -65,7 +68,7 @@ def lock_folder(folder: Path) -> int:
 def open_header(folder: Path, header: str, run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the header of a folder.
 
-    If there is none, write the description of the run as header.
+    If the folder has no header, write the description of the run as header.
     """
     path = folder / header
     with translate_disk_errors(folder):
@@ -79,7 +82,7 @@ def open_header(folder: Path, header: str, run: Mapping[str, Any]) -> dict[str, 
 
 
 def check_same(folder: Path, what: str, was: object, now: object) -> None:
-    """Raise `CheckpointError` if a value in the header differs from that of the current run."""
+    """Raise `CheckpointError` if a value in the header differs from the current run's value."""
     if was != now:
         raise CheckpointError.of_other(os.fspath(folder), what, str(was), str(now))
 
@@ -91,7 +94,7 @@ def write_record(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return a record. Raise ValueError if it is damaged.
+    """Return a record. Raise ValueError if the file is damaged.
 
     Records written by version 0.1 have no checksum.
     """

@@ -1,14 +1,14 @@
 """Reading of CSV files with pyarrow, and location of errors by row, line and column.
 
 Each column is read as the kind that was detected from the first rows. Blocks of 1 MB are parsed in
-parallel while the file is read. pyarrow assumes that a block consists of complete lines. It stops
-if a quoted field that contains a line end extends over the border of two blocks. Only then is the
-file parsed again in a slower mode that handles such fields. If pyarrow stops for any other reason,
-the file has an error.
+parallel while the file is read. pyarrow assumes that a block consists of complete lines. pyarrow
+stops with an error if a quoted field that contains a line end extends over the border of two
+blocks. Only then is the file parsed again in a slower mode that handles such fields. If pyarrow
+stops for any other reason, the file has an error.
 
 Errors are located with Python's own CSV reader, which reads row by row. The message names the row,
-line, column and text of the first error. This reader is used only after an error, or if the line of
-a row is needed for a message.
+line, column and text of the first error. Python's reader is used only after an error, or if the
+line of a row is needed for a message.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """Fields of one row, as they are written in the file."""
+    """Fields of one row, exactly as in the file."""
 
     line: int  # line on which the row begins, counted from 1
     fields: list[str]
@@ -145,7 +145,7 @@ def lines_of_rows(format: FileFormat, rows: Sequence[int]) -> list[int]:
 
 
 def cell_of_row(format: FileFormat, row: int, column: str) -> str:
-    """Return the text of a cell, as it is written in the file."""
+    """Return the text of a cell, exactly as in the file."""
     return _csv_row(format, row).fields[format.csv_dialect.names.index(column)]
 
 
@@ -385,7 +385,7 @@ def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
 def _as_numbers_if_all(cells: Cells, plan: CsvColumns) -> Cells:
     """Return the column as numbers if all its values are numbers.
 
-    This is for columns that were empty in the first rows, so that their kind was unknown.
+    This function is for columns whose first rows were empty, so that their kind was unknown.
     """
     decimal = plan.format.decimal
     texts = [text for text in cells.levels if text not in plan.missing]

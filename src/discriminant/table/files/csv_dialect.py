@@ -1,13 +1,13 @@
 """CSV dialects: detection of delimiter, decimal sign, quote, names and kinds of columns.
 
 The dialect is detected from the header and the first rows, and holds for the whole file. A later
-cell that does not fit is an error, and the message states its position.
+cell that does not fit the dialect is an error, and the message states its position.
 
-A column is numeric if its cells are numbers. It is also numeric in two other cases: if nearly all
-cells are numbers that look like measurements (with decimals, or many different values), or if the
-remaining cells look like `?`. The remaining cells are then reported as errors. A text is a number
-if Python's float accepts it, except that digits grouped by `_` and digits of other alphabets are
-not accepted.
+A column is numeric if its cells are numbers. A column is also numeric in two other cases: if nearly
+all cells are numbers that look like measurements (with decimals, or many different values), or if
+the remaining cells look like `?`. The remaining cells are then reported as errors. A text is a
+number if Python's float accepts it, except that digits grouped by `_` and digits of other alphabets
+are not accepted.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def detect_dialect(
     path : str
         Path of the file, for messages.
     sample : str
-        Beginning of the text. It has at least one line.
+        Beginning of the text. The sample has at least one line.
     delimiter, decimal, thousands : str, optional
         Signs that the user states. They are not detected.
 
@@ -240,7 +240,7 @@ def sample_rows(
 def large_field_limit() -> Iterator[None]:
     """Let Python's CSV reader accept long fields within a `with` block.
 
-    Its default limit is lower.
+    The default limit of the reader is too low for long fields.
     """
     before = csv.field_size_limit(MAX_LINE)
     try:
@@ -261,7 +261,9 @@ def _meant_as_numbers(numbers: Sequence[str], known: Sequence[str]) -> bool:
 
 
 def _complete_lines(sample: str) -> str:
-    """Return the sample without its last line, which may be incomplete. A single line is kept."""
+    """Return the sample without its last line, which may be incomplete. If the sample has only one
+    line, it is returned unchanged.
+    """
     end = max(sample.rfind("\n"), sample.rfind("\r"))
     return sample[: end + 1] if end > 0 else sample
 
@@ -278,7 +280,7 @@ def _detect_quote(sample: str) -> str:
 def _detect_delimiter(sample: str, quote: str) -> str:
     """Return the delimiter for which most rows have as many fields as the header.
 
-    If several are equally good, the one that gives the most fields is chosen.
+    If several delimiters are equally good, the one that gives the most fields is chosen.
     """
 
     def merit(delimiter: str) -> tuple[float, int]:

@@ -5,7 +5,8 @@ in alphabetical order. Names that begin with `.` or `_` are skipped, because oth
 marker files with such names. If some files have the extension of a table (`.csv`), files with other
 extensions (`README.md`) are skipped. A file that is listed several times is read once. Folders
 named `key=value` below the common folder define a column `key`, as in partitions written by Hive
-and Spark. Its values are integers if all values of the key are integers, otherwise texts.
+and Spark. The values of this column are integers if all values of the key are integers, otherwise
+texts.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def list_files(source: Any) -> FileList:
     Returns
     -------
     FileList
-        The files. FileError is raised if there are none.
+        The files. FileError is raised if there are no files.
     """
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
@@ -116,7 +117,9 @@ def _expand(name: str) -> list[str]:
 
 
 def _tables_below(folder: str) -> list[str]:
-    """Return the files with extensions of tables. If there are none, return all files."""
+    """Return the files with extensions of tables. If no file has such an extension, return all
+    files.
+    """
     paths = _walk(folder)
     return [path for path in paths if _has_table_name(path)] or paths
 
@@ -211,7 +214,7 @@ class Dataset:
         return self.files[0].format.kind in ("parquet", "arrow")
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None) -> Dataset:
-        """Return the dataset with text files read as the options say.
+        """Return the dataset with text files read according to the options.
 
         Raise an error if the type of a column differs between files.
         """
@@ -318,7 +321,7 @@ def open_dataset(listing: FileList, style: Mapping[str, str | None]) -> Dataset:
     Parameters
     ----------
     listing : FileList
-        Files to open. If there are several, empty files are left out.
+        Files to open. If there are several files, empty files are left out.
     style : dict of str to str
         Encoding, delimiter, decimal and thousands of CSV files, if the user states them.
     """

@@ -6,8 +6,8 @@
     CSV          any other text: delimiter, decimal sign, quote and encoding by `csv_dialect`
 
 The name of a file does not matter. A text may be compressed with gzip. Only regular files are read,
-because a symbolic link may point anywhere, and a pipe or a device may never end. Rows are not read
-here.
+because a symbolic link may point anywhere, and a pipe or a device may never end. This module does
+not read rows.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FileIdentity:
 
     @classmethod
     def current(cls, path: str) -> FileIdentity:
-        """Return the identity of a file as it is now."""
+        """Return the current identity of a file."""
         status = os.stat(path)
         return cls(path, status.st_size, status.st_mtime_ns, status.st_ino)
 
@@ -116,7 +116,9 @@ class FileIdentity:
 
 
 def regular_file(path: str | os.PathLike[str]) -> str:
-    """Return the path if it is a regular file. Otherwise raise FileError, which says what it is."""
+    """Return the path if it is a regular file. Otherwise raise FileError, which states what kind of
+    file it is.
+    """
     check_file_name(path)
     path = os.fspath(path)
     try:
@@ -156,7 +158,8 @@ def detect_format(
     path : path
         A regular file: CSV, JSON lines, Parquet or Arrow IPC.
     encoding, delimiter, decimal, thousands : str, optional
-        Text encoding and signs of a CSV. Those that are given are not detected.
+        Text encoding, and the separators and decimal sign of a CSV; those that are None are
+        detected.
 
     Returns
     -------
@@ -213,7 +216,7 @@ def _reject_foreign(path: str, start: bytes) -> None:
 
 
 def _decode_sample(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
-    """Return the encoding of a text, which may differ from the expected one, and its beginning."""
+    """Return the encoding of a text, which may differ from the expected one, and its first part."""
     try:
         with TextStream(path, gzip=packed, encoding=encoding) as text:
             return encoding, text.head(SAMPLE)

@@ -80,7 +80,9 @@ class FilePart(ABC):
         """
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Return the cells of a table from `tables`. Its first row is row `place` of the part."""
+        """Return the cells of a table from `tables`. The first row of the table is row `place` of
+        the part.
+        """
         return Frame(columns_from_arrow(table), table.num_rows)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
@@ -110,7 +112,7 @@ class FolderKeys:
         return tuple(name for name, _ in self.values)
 
     def file_columns(self, columns: Sequence[str]) -> list[str]:
-        """Return those of the columns that are in the file itself, not in folder names."""
+        """Return the columns that are in the file itself, not in folder names."""
         return [name for name in columns if name not in self.names]
 
     def append_to(self, table: Any, columns: Sequence[str]) -> Any:
@@ -251,7 +253,7 @@ def arrow_parts(
 def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     """Combine consecutive groups of these sizes into runs of at least `SMALL` rows.
 
-    Yield, for each run, its first group and end, the number of rows before it and in it.
+    Yield, for each run, its first group, its end, and the numbers of rows before it and in it.
 
     >>> list(_runs([SMALL, 2, SMALL, 3])) == [
     ...     (0, 1, 0, SMALL), (1, 3, SMALL, SMALL + 2), (3, 4, 2 * SMALL + 2, 3)
@@ -350,7 +352,7 @@ class CsvPart(_TextPart):
     long_lines: bool = False  # whether lines are longer than a block
 
     def with_start(self) -> Self:
-        """Return the part with the number of its first row. All lines before it are counted."""
+        """Return the part with the number of its first row, after counting all lines before it."""
         if self.span is None or not self.span[0]:
             return self
         before = count_rows_before(self.plan.format, self.span[0])

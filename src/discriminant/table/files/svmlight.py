@@ -6,12 +6,13 @@ XMC text, the format of the Extreme Classification Repository, counts from 0 and
     label,label feature:value feature:value  12,47 0:0.5 17:1.25
     (no labels: a space comes first)          3:1
 
-A variant has two files, one with features and one with labels. Each has a header (rows, columns)
-and lines `column:value`. Pass the second file as `labels`.
+A variant has two files, one with features and one with labels. Each of the two files has a header
+(rows, columns) and lines `column:value`. Pass the second file as `labels`.
 
-svmlight has no header. It counts features from 1, but some writers count from 0; `_first_feature`
-decides this as far as the file allows. The label is any number and is the class of the row. With
-`many`, a row has a set of label numbers as above, where +1 means 1. Text after `#` is skipped.
+svmlight has no header. The format counts features from 1, but some writers count from 0;
+`_first_feature` detects which, as far as the file allows. The label is any number and is the class
+of the row. With `many`, a row has a set of label numbers as above, where +1 means 1. Text after `#`
+is skipped.
 
 Files may be compressed with gzip or xz, which is detected from their first bytes. Small files that
 decompress to an enormous size are rejected as in `files.text_decoding`; for xz a larger ratio is
@@ -28,8 +29,8 @@ meaning:
     neither           a label: at the start of its line or after a comma
 
 If the block contains anything else, `scan_block` returns None, and `parse_each_line` parses it line
-by line. It accepts unusual but valid lines (comments, a label after a space) and names the line of
-an error. So the second parser defines the format, and the first one is fast.
+by line. `parse_each_line` accepts unusual but valid lines (comments, a label after a space) and
+names the line of an error. So `parse_each_line` defines the format, and `scan_block` is fast.
 
 When writing, rows that readers would not accept are rejected before anything is written: values
 that are not finite, label indicators that are negative or not integers, and empty rows in svmlight.
@@ -511,14 +512,14 @@ def read_svmlight(
     path : path
         The file, plain or compressed.
     features, labels : int, optional
-        Numbers d and L of features and labels. By default they follow from the largest number of a
-        feature and of a label in the file.
+        Numbers d and L of features and labels. By default the numbers of features and labels follow
+        from the largest feature and label number in the file.
     many : bool, default=False
         Whether rows have sets of labels, numbered from 0.
     first : {'auto', 0, 1}, default='auto'
         Number of the first feature. 'auto' means 0 if any row has a feature 0, and 1 otherwise. A
         warning is raised if `features` is given and the file has neither feature 0 nor feature d,
-        so that the file does not show which is right.
+        so that the file does not show whether features are counted from 0 or from 1.
     dtype : dtype, default=float64
         Type of the values.
 
@@ -703,7 +704,9 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
 def _check_features(
     path: Path, lines: SparseLines, bounds: Bounds, first: int, features: int | None
 ) -> None:
-    """Raise the error for a feature out of range. The file is read again to find its line."""
+    """Raise the error for a feature out of range. The file is read again to find the line of the
+    feature.
+    """
     last = first + features - 1 if features is not None else None
     low, high = lines.feature.min(initial=first), lines.feature.max(initial=first)
     if low >= first and (last is None or high <= last or not len(lines.feature)):
@@ -800,7 +803,7 @@ def write_svmlight(path: Path, features: Any, labels: Any, *, first: Literal[0, 
 def _check_rows(path: Path, features: Any, labels: Any) -> tuple[Any, Any]:
     """Return features and labels as CSR matrices.
 
-    Raise an error if they could not be read again.
+    Raise an error if the written rows could not be read again.
     """
     if not sparse.issparse(labels) and np.asarray(labels).dtype.kind not in "biuf":
         raise LabelSetError.of_names()

@@ -120,7 +120,7 @@ class TextStream(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return at most `size` bytes, or all remaining bytes if `size` is negative.
 
-        At the end of the file the result is empty.
+        At the end of the file, empty bytes are returned.
         """
         if size < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
@@ -138,7 +138,7 @@ class TextStream(io.RawIOBase):
     def head(self, size: int, lines: int = 6) -> str:
         """Return about the first `size` bytes of text.
 
-        More are returned if these have fewer than `lines` lines.
+        More than `size` bytes are returned if the first `size` bytes have fewer than `lines` lines.
         """
         pieces: list[bytes] = []
         length = ends = 0

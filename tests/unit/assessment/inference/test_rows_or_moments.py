@@ -39,7 +39,7 @@ def test_what_box_m_asks_for_is_what_it_takes(detail):
 
 @pytest.mark.parametrize("test", TESTS)
 def test_labels_beside_moments_are_refused(test):
-    with pytest.raises(OptionError, match=r"y='given'.*beside moments"):
+    with pytest.raises(OptionError, match=r"y='given'.*with moments"):
         test(moments(X, Y), Y)
 
 

@@ -378,7 +378,7 @@ def test_rows_that_differ_a_little_are_named_as_other_rows():
     X, codes = classes_of(K=2, n=400)
     model = Logistic().fit(X, codes)
     nearly = X * (1 + 1e-3)  # at a maximum the deviance stands still for that, the gradient not
-    with pytest.raises(InferenceError, match=r"not the rows of the fit: it converged"):
+    with pytest.raises(InferenceError, match=r"not the rows of the fit: the fit converged"):
         model.drop_each(nearly, codes)
 
 

@@ -384,7 +384,7 @@ def test_several_models_share_both_passes_and_count_rows_both_predict_correctly(
         (dd.LDA(), {"folds": "nowhere"}, "columns of"),
         (dd.LDA(), {"folds": "p"}, "groups="),
         (dd.LDA(), {"seed": -1}, "seed"),
-        (dd.Encoded(dd.LDA()), {}, "encoded already"),
+        (dd.Encoded(dd.LDA()), {}, "already encoded"),
     ],
 )
 def test_what_cannot_be_dealt_is_said(model, options, message, tmp_path):

@@ -201,7 +201,7 @@ def test_fewer_rows_than_features_stop_the_search_in_time():
 
 def test_it_is_told_as_text_frame_and_dictionary():
     found = stepwise(moments(*rows_of("iris")))
-    assert "0.05862828" in found.text and "All features are in." in found.text
+    assert "0.05862828" in found.text and "All features are in the model." in found.text
     assert found.frame().loc[1, "entered"] == "x2"
     assert json.loads(json.dumps(found.to_dict()))["selected"] == ["x0", "x1", "x2", "x3"]
 

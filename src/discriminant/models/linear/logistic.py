@@ -28,7 +28,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from discriminant.errors import OptionError
 from discriminant.models.linear.optimise import (
@@ -42,6 +42,7 @@ from discriminant.models.linear.optimise import (
     gradient_descent,
     lbfgs,
     newton_descent,
+    solve_positive,
 )
 from discriminant.models.linear.preconditioning import (
     Coordinates,
@@ -377,9 +378,9 @@ def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
     at_zero = Anchor(np.zeros_like(moments.anchor.origin), moments.anchor.unit)
     if not intercept:
         return at_zero
-    moments_at_zero = moments.at(at_zero)
-    sd = np.sqrt(np.diagonal(moments_at_zero.pooled) / moments_at_zero.weight.sum())
-    near = np.abs(moments_at_zero.centre) <= NEAR_ZERO * sd
+    sd = np.sqrt(np.diagonal(moments.pooled) / moments.weight.sum())
+    centre = moments.centre + moments.anchor.shift_to(at_zero)
+    near = np.abs(centre) <= NEAR_ZERO * sd
     return at_zero if near.all() else moments.anchor
 
 
@@ -400,13 +401,18 @@ def white_sample(sample: Block, objective: PenalisedLoss, coordinates: Coordinat
     """Return the sample in white coordinates, without rows of weight zero."""
     frame = coordinates.frame
     rows = objective.anchor.offsets(dense(sample.features)) @ frame[:-1] + frame[-1]
-    weight = np.ones(len(rows)) if sample.weight is None else sample.weight
-    positive = weight > 0
+    codes = sample.codes
+    if sample.weight is None:
+        weight = np.ones(len(rows))
+    else:
+        positive = sample.weight > 0
+        rows, codes, weight = rows[positive], codes[positive], sample.weight[positive]
+    total = float(weight.sum())
     return WhiteSample(
-        rows[positive],
-        sample.codes[positive],
-        weight[positive] / weight.sum(),
-        float(weight.sum()),
+        rows,
+        codes,
+        weight / total,
+        total,
         objective.loss,
         coordinates.contrast,
         objective.penalty,
@@ -477,11 +483,11 @@ def _decrement(point: Point, sample: WhiteSample) -> float:
 
     If H is known only from a sample, return an upper bound. If H is singular, return infinity.
     """
-    try:
-        if point.curvature is not None:
-            flat = point.gradient.T.ravel()
-            return float(flat @ cho_solve(cho_factor(point.curvature), flat))
+    gradient = point.gradient
+    if point.curvature is not None:
+        gradient = gradient.T.reshape(-1, 1)
+        solution = solve_positive(point.curvature, gradient)
+    else:
         floor = sample.curvature_floor(point.theta) / point.slope.weight
-        return float((point.gradient * cho_solve(cho_factor(floor), point.gradient)).sum())
-    except LinAlgError:
-        return np.inf
+        solution = solve_positive(floor, gradient)
+    return np.inf if solution is None else float((gradient * solution).sum())

@@ -287,7 +287,7 @@ def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
         return _minus_log(residual / mean, response / mean)
     positive = response > 0
     if positive.all():
-        return response * _minus_log(-residual / response, mean / response)
+        return np.asarray(response * _minus_log(-residual / response, mean / response))
     safe = np.where(positive, response, 1.0)
     return np.where(positive, safe * _minus_log(-residual / safe, mean / safe), mean)
 
@@ -298,7 +298,7 @@ def _minus_log(part: Floats, ratio: Floats) -> Floats:
     Near one, `log(1 + part)` is `log(ratio)` plus a term for the rounding of the ratio.
     """
     rounding = np.where(np.abs(part) < 0.5, (part - (ratio - 1.0)) / ratio, 0.0)
-    return part - (np.log(ratio) + rounding)
+    return np.asarray(part - (np.log(ratio) + rounding))
 
 
 def _binomial(scores: Floats, share: Floats, link: str) -> RowDerivatives:

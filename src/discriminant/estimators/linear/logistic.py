@@ -74,8 +74,10 @@ from discriminant.models.linear.logistic import (
     penalty_factors,
 )
 from discriminant.models.linear.optimise import GRADIENT, PenalisedLoss
+from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.models.linear.separation import Separation, detect_separation
 from discriminant.models.rules import LinearRule
+from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
@@ -623,13 +625,18 @@ def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
 def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
     read = partial(fold, table)
     moments = read_moments(table, detail="pooled")
-    fit = fit_logistic(read, moments, _sample_for(table, options), options)
+    has_test = not (options.ridge or options.jeffreys)
+    test = partial(_test_separation, read, moments, options.intercept) if has_test else None
+    fit = fit_logistic(read, moments, _sample_for(table, options), options, test=test)
     rule = fit.rule(table.schema.labels)
     if options.ridge:
         return TableFit(fit, rule)
-    separation = None
-    if not options.jeffreys:
-        separation = _test_separation(fit, read, moments, intercept=options.intercept)
+    separation = fit.separation
+    if separation is None and fit.overlap and not options.jeffreys:
+        separation = Separation("none", None, (), (), 0)
+    elif separation is None and test is not None:
+        assert isinstance(fit.coordinates, Coordinates)
+        separation = test(fit.coordinates, fit.anchor, fit.descent.theta)
     state = None if separation else inference_state(fit, read, moments, options.link)
     return TableFit(fit, rule, separation, state)
 
@@ -687,23 +694,23 @@ def is_large_sparse(table: AnyTable) -> bool:
 
 
 def _test_separation(
-    fit: LogisticFit, read: Pass, moments: ClassMoments, *, intercept: bool
+    read: Pass,
+    moments: ClassMoments,
+    intercept: bool,
+    coordinates: Coordinates,
+    anchor: Anchor,
+    theta: Floats,
 ) -> Separation:
-    """Test whether classes are separated.
-
-    This solves a linear programme, unless the classes provably overlap.
-    """
-    if fit.overlap:
-        return Separation("none", None, (), (), 0)
-    start = np.vstack(fit.coordinates.coefficients(fit.descent.theta))
+    """Test by a linear programme whether classes are separated. Scores by theta are tried first."""
+    start = np.vstack(coordinates.coefficients(theta))
     if start.shape[1] == 1:
         start = np.hstack([-start, start])
     return detect_separation(
         read,
-        anchor=fit.anchor,
+        anchor=anchor,
         features=moments.features,
         labels=moments.labels,
-        spread=penalty_factors(moments.at(fit.anchor), standardize=True, intercept=intercept),
+        spread=penalty_factors(moments.at(anchor), standardize=True, intercept=intercept),
         start=start,
         intercept=intercept,
     )

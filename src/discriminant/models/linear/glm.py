@@ -216,7 +216,9 @@ def _with_observed_curvature(objective: RescaledObjective) -> RescaledObjective:
     """Return the objective with the observed curvature, if it is known to be positive."""
     loss = objective.objective.loss
     if isinstance(loss, Deviance) and (loss.family, loss.link) in OBSERVABLE:
-        return replace(objective, objective=replace(objective.objective, loss=ObservedDeviance(loss)))
+        return replace(
+            objective, objective=replace(objective.objective, loss=ObservedDeviance(loss))
+        )
     return objective
 
 

@@ -87,6 +87,8 @@ def solve_positive(matrix: Floats, rhs: Floats) -> Floats | None:
 
     LAPACK is called directly: for few unknowns the checks of `cho_factor` take longer.
     """
+    if not rhs.size:
+        return rhs
     _, solution, info = dposv(matrix, rhs)
     return None if info else np.asarray(solution)
 

@@ -51,9 +51,11 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
     blocks = table.blocks(size)
     if len(table) <= size and len(table) * table.width < _SMALL:
         return reading.read(next(blocks))
-    threads = threads or available_threads()
     with one_blas_thread():
-        if threads == 1 or len(table) <= size:
+        if len(table) <= size:
+            return reading.read(next(blocks))
+        threads = threads or available_threads()
+        if threads == 1:
             return tree_sum(reading.read(block) for block in blocks)
         return tree_sum(ordered_map(thread_pool(threads), reading.read, blocks, 2 * threads))
 

@@ -41,16 +41,27 @@ class _BlasLimit:
                 _restore(self.blas, self.before)
 
 
+_BLOCKS = threading.local()  # `limited`: whether the Python thread is inside a `with` block
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread within a `with` block."""
+    """Limit BLAS to one thread within a `with` block.
+
+    A block inside another one of the same Python thread has nothing to set.
+    """
+    if getattr(_BLOCKS, "limited", False):
+        yield
+        return
     limit = _blas_limit()
     before = [library.get_num_threads() for library in limit.openmp]
     try:
         _limit_to_one(limit.openmp)
         with limit:
+            _BLOCKS.limited = True
             yield
     finally:
+        _BLOCKS.limited = False
         _restore(limit.openmp, before)
 
 
@@ -139,6 +150,7 @@ def _reset_in_child() -> None:
     global _POOLS_LOCK
     _POOLS_LOCK = threading.Lock()
     _POOLS.clear()
+    _BLOCKS.limited = False
     if _blas_limit.cache_info().currsize:
         limit = _blas_limit()
         limit.lock = threading.Lock()

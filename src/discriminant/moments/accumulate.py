@@ -464,7 +464,7 @@ def tile_rows(width: int, classes: int, rows: int) -> int:
     """
     row = 8 * width
     limit = min(max(_TILE_BYTES // row, 4 * width, 8 * classes), 16 * _TILE_BYTES // row)
-    size = int(np.clip(limit, 256, 16384))
+    size = min(max(limit, 256), 16384)
     return -(-rows // -(-rows // size))
 
 

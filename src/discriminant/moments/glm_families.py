@@ -119,6 +119,28 @@ class Deviance(ResponseLoss):
             return MEANS[self.link](scores)[0]
 
 
+OBSERVABLE = (("gamma", "log"),)  # family and link of `ObservedDeviance`
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedDeviance(ResponseLoss):
+    """Half the deviance of the gamma family with log link, with its observed curvature.
+
+        l = y / mu + log(mu / y) - 1        l' = 1 - y / mu        l'' = y / mu
+
+    The expected curvature is 1, so steps that use it converge only linearly.
+    """
+
+    deviance: Deviance
+
+    def _sums(
+        self, score: Floats, response: Floats, weight: Floats | None, want: Want
+    ) -> ScoreDerivatives:
+        derivatives = self.deviance.rows(score, response)
+        observed = derivatives._replace(curvature=1.0 - derivatives.slope)
+        return weighted_sums(observed, weight, want)
+
+
 @dataclass(frozen=True, slots=True)
 class StartingFit(ResponseLoss):
     """Least-squares fit to g(mu_0), with means mu_0 near the responses: the start of R's `glm`.
@@ -235,12 +257,16 @@ def _row_derivatives(scores: Floats, response: Floats, family: str, link: str) -
     invalid = ~np.isfinite(mean)
     if family != "gaussian" or link == "sqrt":
         invalid |= mean <= 0
-    if invalid.any():
+    any_invalid = bool(invalid.any())
+    if any_invalid:
         mean, rate = np.where(invalid, 1.0, mean), np.where(invalid, 0.0, rate)
-    residual = response - mean
+    loss = half_deviance(response, mean, family)
+    if any_invalid:
+        loss = np.where(invalid, np.inf, loss)
+    elif family == "poisson" and link == "log":  # the rate equals the variance
+        return RowDerivatives(loss, mean - response, mean)
     rate_over_variance = rate / _variance(mean, family)
-    loss = np.where(invalid, np.inf, half_deviance(response, mean, family))
-    return RowDerivatives(loss, -residual * rate_over_variance, rate * rate_over_variance)
+    return RowDerivatives(loss, (mean - response) * rate_over_variance, rate * rate_over_variance)
 
 
 def _variance(mean: Floats, family: str) -> Floats:
@@ -261,13 +287,19 @@ def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
     if family == "gamma":
         return _minus_log(residual / mean, response / mean)
     positive = response > 0
+    if positive.all():
+        return np.asarray(response * _minus_log(-residual / response, mean / response))
     safe = np.where(positive, response, 1.0)
     return np.where(positive, safe * _minus_log(-residual / safe, mean / safe), mean)
 
 
 def _minus_log(part: Floats, ratio: Floats) -> Floats:
-    """Return `part - log(ratio)`, where `ratio = 1 + part`, without cancellation."""
-    return part - np.where(np.abs(part) < 0.5, np.log1p(part), np.log(ratio))
+    """Return `part - log(ratio)`, where `ratio = 1 + part`, without cancellation.
+
+    Near one, `log(1 + part)` is `log(ratio)` plus a term for the rounding of the ratio.
+    """
+    rounding = np.where(np.abs(part) < 0.5, (part - (ratio - 1.0)) / ratio, 0.0)
+    return np.asarray(part - (np.log(ratio) + rounding))
 
 
 def _binomial(scores: Floats, share: Floats, link: str) -> RowDerivatives:

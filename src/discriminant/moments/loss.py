@@ -304,7 +304,7 @@ class LossReading:
 
 def tile_rows(width: int) -> int:
     """Return the number of rows of a tile that stays in the cache while it is scored and summed."""
-    return int(np.clip(_TILE_BYTES // (8 * width), 256, 32768))
+    return min(max(_TILE_BYTES // (8 * width), 256), 32768)
 
 
 class _LossAccumulator:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.special import xlogy
+from scipy.special import expit, xlogy
 from scipy.stats import norm, t as student
 
 from discriminant.errors import InferenceError
@@ -370,7 +370,10 @@ class SecondClass:
 
         The first is returned as the loss, the second as the slope.
         """
-        probability = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
+        if self.link == "logit":
+            probability = expit(scores[0])
+        else:
+            probability = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
         if tile.weight is not None:
             probability = probability * tile.weight
         own = tile.codes.astype(bool)
@@ -413,11 +416,14 @@ def inference_state(
         return None
     if point.slope.curvature is None or (moved and rows * theta.size <= _MAX_NUMBERS):
         point = fit.objective.evaluate(theta, want="curvature")
-    anchored = moments.at(fit.anchor)
-    scale = penalty_factors(anchored, standardize=True, intercept=bool(coordinates.free))
-    identified = estimable(coordinates, scale)
+    identified = None
+    if coordinates.size - coordinates.free < len(moments.features):
+        scale = penalty_factors(
+            moments.at(fit.anchor), standardize=True, intercept=bool(coordinates.free)
+        )
+        identified = estimable(coordinates, scale)
     discrimination = None
-    if len(moments.labels) == 2 and rows * len(anchored.features) <= _MAX_NUMBERS:
+    if len(moments.labels) == 2 and rows * len(moments.features) <= _MAX_NUMBERS:
         discrimination = tjur(
             read,
             theta,

@@ -22,6 +22,7 @@ from sklearn.base import RegressorMixin
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
 from discriminant.engines.dispatch import fold, read_moments
+from discriminant.engines.local import one_blas_thread
 from discriminant.errors import (
     BoundaryWarning,
     InferenceError,
@@ -42,6 +43,7 @@ from discriminant.estimators.linear.linear_regression import (
     validate_responses,
 )
 from discriminant.estimators.linear.logistic import (
+    START_SHARE,
     LikelihoodInference,
     is_large_sparse,
     read_column_sums,
@@ -260,8 +262,9 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         table, level = self._open_table(X, response, weight, offset, deviance)
         _reject_boundary(table, deviance.family)
         self._set_features(table.schema.features, table.schema.named)
-        fit, anchor, estimated, directions = self._fit_table(table, deviance)
-        responses = fold(table, SaturatedLikelihoodReading(deviance.family))
+        with one_blas_thread():
+            fit, anchor, estimated, directions = self._fit_table(table, deviance)
+            responses = fold(table, SaturatedLikelihoodReading(deviance.family))
         given, ridge = offset is not None, float(self.ridge)
         self._kept = GLMState(deviance, fit, anchor, responses, estimated, level, given, ridge)
         coef, at_origin = fit.coordinates.coefficients(fit.theta)
@@ -333,7 +336,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         return table, level
 
     def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> GLMProblem:
-        sample = sample_rows(table) if len(table) > _SAMPLED else None
+        sample = sample_rows(table, share=START_SHARE) if len(table) > _SAMPLED else None
         if sample is not None and 4 * len(sample) > len(table):
             sample = None
         anchor = table_anchor(table, intercept=self.intercept)

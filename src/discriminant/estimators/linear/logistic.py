@@ -63,6 +63,7 @@ from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.elastic_net import ColumnScales, fit_elastic_net
 from discriminant.models.linear.logistic import (
+    FEW_COEFFICIENTS,
     SOLVERS,
     JeffreysLoss,
     LogisticFit,
@@ -73,8 +74,10 @@ from discriminant.models.linear.logistic import (
     penalty_factors,
 )
 from discriminant.models.linear.optimise import GRADIENT, PenalisedLoss
+from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.models.linear.separation import Separation, detect_separation
 from discriminant.models.rules import LinearRule
+from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
@@ -88,6 +91,7 @@ _DEVIANCE_TOLERANCE = 1e-6  # relative difference between deviances of the same 
 _MAX_GRADIENT = 1e-5  # a steeper gradient is not at the maximum of the likelihood
 _MAX_PRODUCTS = 1500  # features of sparse rows beyond which their products are not formed
 _LONG_TABLE = 5_000_000  # numbers in a table that is not read again only to confirm convergence
+START_SHARE = 1 / 16  # share of the rows to which a starting point is fitted
 _MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
@@ -624,13 +628,18 @@ def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
 def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
     read = partial(fold, table)
     moments = read_moments(table, detail="pooled")
-    fit = fit_logistic(read, moments, sample_rows(table), options)
+    has_test = not (options.ridge or options.jeffreys)
+    test = partial(_test_separation, read, moments, options.intercept) if has_test else None
+    fit = fit_logistic(read, moments, _sample_for(table, options), options, test=test)
     rule = fit.rule(table.schema.labels)
     if options.ridge:
         return TableFit(fit, rule)
-    separation = None
-    if not options.jeffreys:
-        separation = _test_separation(fit, read, moments, intercept=options.intercept)
+    separation = fit.separation
+    if separation is None and fit.overlap and not options.jeffreys:
+        separation = Separation("none", None, (), (), 0)
+    elif separation is None and test is not None:
+        assert isinstance(fit.coordinates, Coordinates)
+        separation = test(fit.coordinates, fit.anchor, fit.descent.theta)
     state = None if separation else inference_state(fit, read, moments, options.link)
     return TableFit(fit, rule, separation, state)
 
@@ -688,23 +697,23 @@ def is_large_sparse(table: AnyTable) -> bool:
 
 
 def _test_separation(
-    fit: LogisticFit, read: Pass, moments: ClassMoments, *, intercept: bool
+    read: Pass,
+    moments: ClassMoments,
+    intercept: bool,
+    coordinates: Coordinates,
+    anchor: Anchor,
+    theta: Floats,
 ) -> Separation:
-    """Test whether classes are separated.
-
-    The test solves a linear programme, unless the classes provably overlap.
-    """
-    if fit.overlap:
-        return Separation("none", None, (), (), 0)
-    start = np.vstack(fit.coordinates.coefficients(fit.descent.theta))
+    """Test by a linear programme whether classes are separated. Scores by theta are tried first."""
+    start = np.vstack(coordinates.coefficients(theta))
     if start.shape[1] == 1:
         start = np.hstack([-start, start])
     return detect_separation(
         read,
-        anchor=fit.anchor,
+        anchor=anchor,
         features=moments.features,
         labels=moments.labels,
-        spread=penalty_factors(moments.at(fit.anchor), standardize=True, intercept=intercept),
+        spread=penalty_factors(moments.at(anchor), standardize=True, intercept=intercept),
         start=start,
         intercept=intercept,
     )
@@ -726,17 +735,28 @@ def _smallest_weight(table: AnyTable) -> float:
     return float(np.min(table.weight, where=table.weight > 0, initial=np.inf))
 
 
-def sample_rows(table: AnyTable) -> Block:
-    """Draw a quasi-random sample of rows with positive weight, without replacement."""
+def _sample_for(table: AnyTable, options: LogisticOptions) -> Block:
+    """Return the sample for a fit: small if it is used only for the start of Newton's method."""
+    size = (table.width + 1) * (len(table.schema.labels) - 1)
+    newton = options.solver == "newton" or (options.solver == "auto" and size <= FEW_COEFFICIENTS)
+    return sample_rows(table, share=START_SHARE if newton and not options.jeffreys else 0.2)
+
+
+def sample_rows(table: AnyTable, *, share: float = 0.2) -> Block:
+    """Draw a quasi-random sample of rows with positive weight, without replacement.
+
+    `share` is the share of the rows in the sample of a table of medium length.
+    """
     if isinstance(table, PartitionedTable):
         table = table.sample
     weighted = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if weighted is None else len(weighted)
     largest = int(np.clip(_SAMPLE // table.numbers_per_row, _MIN_SAMPLE, 32768))
-    count = min(rows, largest, max(_MIN_SAMPLE, rows // 5))
+    count = min(rows, largest, max(_MIN_SAMPLE, int(share * rows)))
     if count == len(table):
         return table.block(0, count)
     places = np.arange(count) + np.random.default_rng(0).random(count)
-    chosen = np.unique((places * (rows / count)).astype(np.intp))
+    chosen = (places * (rows / count)).astype(np.intp)  # sorted
+    chosen = chosen[np.diff(chosen, prepend=-1) > 0]
     sample = table.take(chosen if weighted is None else weighted[chosen])
     return sample.block(0, len(sample))

@@ -16,10 +16,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from discriminant.engines.dispatch import fold
-from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, warn
+from discriminant.engines.dispatch import fold, read_moments
+from discriminant.errors import (
+    NotConvergedWarning,
+    NotSeparatedWarning,
+    OptionError,
+    capture_warnings,
+    warn,
+)
 from discriminant.estimators.base import check_choice
 from discriminant.estimators.linear.iterative import LinearClassifier, column_units
+from discriminant.estimators.linear.logistic import sample_rows
+from discriminant.models.gaussian.wide import is_wide
+from discriminant.models.linear.logistic import FEW_COEFFICIENTS, LogisticOptions, fit_logistic
 from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_batch, train_online
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
@@ -32,6 +41,7 @@ UPDATES = ("row", "batch")
 _SPARSE_ROWS = 1 << 14  # number of rows in a block
 # largest size, in numbers, of a linear programme that decides whether a boundary exists
 _QUICK = 100_000
+_PROOF_PASSES = 12  # passes of a logistic fit, which proves that classes overlap
 
 
 class Perceptron(LinearClassifier):
@@ -58,9 +68,9 @@ class Perceptron(LinearClassifier):
         often predicts new rows better. With update='batch', the weights of the best step are always
         returned.
     max_passes : int or None, default None
-        Maximum number of passes over the rows. None: 1000. For large tables, None means passes
-        until two million rows have been read in total, and further passes as long as they improve
-        the rule.
+        Maximum number of passes over the rows. None: 1000. For large tables it is as many passes as
+        read two million rows in total, and more as long as passes improve the rule. If passes no
+        longer improve it and `prove` shows that no boundary separates the classes, training ends.
     standardize : bool, default True
         True: centre and scale the columns, so that units do not matter. Sparse columns are not
         centred, and are divided by their largest absolute value. False: use the values unchanged,
@@ -72,9 +82,9 @@ class Perceptron(LinearClassifier):
     random_state : int, RandomState, Generator or None, default None
         Seed for `shuffle`.
     prove : bool, default True
-        Whether to solve a linear programme, for small tables, if no separating boundary was found.
-        The programme decides whether a separating boundary exists, and may take longer than the
-        passes.
+        Whether to test, for small tables, if a separating boundary exists when none was found. The
+        likelihood of a logistic model decides, else a linear programme, which may take longer than
+        the passes.
 
     Attributes
     ----------
@@ -187,6 +197,7 @@ class Perceptron(LinearClassifier):
             keep=self.keep,
             max_passes=self.max_passes,
             rng=_generator(self.random_state) if self.shuffle else None,
+            is_separable=partial(self._separable, table),
         )
 
     def _set_report(self, table: Table, result: PerceptronFit) -> None:
@@ -200,14 +211,17 @@ class Perceptron(LinearClassifier):
         self.margin_ = mistakes.min_margin / (result.weights.norm or 1.0)
         self.radius_ = mistakes.radius * (np.sqrt(2.0) if multiclass else 1.0)
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
-        self.separable_ = result.converged or not mistakes.count or self._separable(table, result)
+        self.separable_: bool | None = result.converged or not mistakes.count
+        if not self.separable_:
+            known = False if result.balanced else result.separable
+            self.separable_ = self._separable(table) if known is None else known
         if mistakes.count and result.converged:
             warn(NotConvergedWarning.of_average(mistakes.count, len(table)))
         elif mistakes.count:
             counts = mistakes.count, len(table), self.n_passes_
             rule = "best step" if self.update == "batch" else KEEPS[self.keep]
             if self.separable_ is False:
-                proof = "A linear programme shows"
+                proof = "A test of separation shows"
                 if result.balanced:
                     proof = "The moves of the wrong rows cancel, which proves"
                 warn(NotSeparatedWarning.of(*counts, weights=rule, proof=proof))
@@ -215,17 +229,17 @@ class Perceptron(LinearClassifier):
                 separable = self.separable_
                 warn(NotConvergedWarning.of_perceptron(*counts, weights=rule, separable=separable))
 
-    def _separable(self, table: Table, result: PerceptronFit) -> bool | None:
+    def _separable(self, table: Table) -> bool | None:
         """Return whether a separating linear boundary exists.
 
         Return None if `prove` is False, or if the linear programme would take too long.
         """
-        if result.balanced:
-            return False
         schema = table.schema
         cells = len(table) * (table.width + 1) * (len(schema.labels) - 1)
         if not self.prove or cells > _QUICK:
             return None
+        if self._overlap(table):
+            return False
         units = column_units(table, at_zero=not self.intercept)
         separating = detect_separation(
             partial(fold, table),
@@ -236,6 +250,18 @@ class Perceptron(LinearClassifier):
             intercept=bool(self.intercept),
         )
         return separating.kind == "complete"
+
+    def _overlap(self, table: Table) -> bool:
+        """Return whether a logistic fit proves that no boundary separates the classes."""
+        coefficients = (table.width + 1) * (len(table.schema.labels) - 1)
+        if is_sparse(table.features) or coefficients > FEW_COEFFICIENTS:
+            return False
+        if is_wide(len(table), table.width):
+            return False
+        options = LogisticOptions(intercept=bool(self.intercept), max_passes=_PROOF_PASSES)
+        with capture_warnings():  # about collinear columns, which do not matter here
+            moments = read_moments(table, detail="pooled")
+            return fit_logistic(partial(fold, table), moments, sample_rows(table), options).overlap
 
     def _check_options(self) -> None:
         check_choice("update", self.update, UPDATES)

@@ -12,7 +12,9 @@ the unit of the response.
 
 After the criteria of `linear.optimise` are met, steps continue until the gradient is only rounding
 error. If the link is not canonical, each step gains only a few digits, and almost none if responses
-are far from their means. In this case L-BFGS corrects the curvature.
+are far from their means. In this case L-BFGS corrects the curvature. The gamma family with log link
+has a convex loss, so Newton steps use its observed curvature; the last pass computes the expected
+one, from which standard errors follow.
 
 Means may be bounded by a value that responses attain: a share of 1 with the log link, a count of 0
 with the identity link. The minimum may then lie on the boundary, where the gradient does not
@@ -32,11 +34,12 @@ scales columns to variance one, and uses L-BFGS, starting from the mean curvatur
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from discriminant.models.linear.logistic import shift_progress
+from discriminant.models.linear.logistic import reading_anchor, shift_progress
 from discriminant.models.linear.optimise import (
     OptimisationResult,
     PenalisedLoss,
@@ -58,9 +61,11 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.glm_families import (
     BOUNDARIES,
     FREE_DISPERSION,
+    OBSERVABLE,
     SCORES,
     BarrierLoss,
     Deviance,
+    ObservedDeviance,
     Pearson,
     StartingFit,
 )
@@ -181,10 +186,19 @@ def minimise_deviance(
     """
     bounded = _has_boundary(objective.objective)
     limit = min(max_passes, _MAX_BOUNDED_SCORING if bounded else _MAX_SCORING)
+    observed = _with_observed_curvature(objective)
     for start in starts:
-        descent = newton_descent(objective, start, max_passes=limit, progress=progress)
+        descent = newton_descent(observed, start, max_passes=limit, progress=progress)
         if np.isfinite(descent.path[0]):
             break
+    if observed is not objective and descent.converged:
+        last = newton_descent(
+            objective,
+            descent.theta,
+            max_passes=1,
+            progress=shift_progress(progress, descent.passes),
+        )
+        descent = replace(last, path=descent.path + last.path)
     unfinished = not descent.converged and descent.passes < max_passes
     if bounded and unfinished and np.isfinite(descent.path[0]):
         inside = starts[1] if objective.objective.coordinates.free else start
@@ -196,6 +210,16 @@ def minimise_deviance(
     end, more_values = refine(objective, descent, shift_progress(progress, len(path)))
     path += more_values
     return ScoringResult(end, path, len(path), descent.converged)
+
+
+def _with_observed_curvature(objective: RescaledObjective) -> RescaledObjective:
+    """Return the objective with the observed curvature, if it is known to be positive."""
+    loss = objective.objective.loss
+    if isinstance(loss, Deviance) and (loss.family, loss.link) in OBSERVABLE:
+        return replace(
+            objective, objective=replace(objective.objective, loss=ObservedDeviance(loss))
+        )
+    return objective
 
 
 def _correct_curvature(
@@ -321,7 +345,7 @@ class GLMFit:
         return PenalisedLoss(read, features, anchor, deviance, self.coordinates, None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GLMProblem:
     """Data and options of a generalised linear model."""
 
@@ -335,10 +359,11 @@ class GLMProblem:
     standardize: bool = True  # penalise coefficients times standard deviations
     sample: Block | None = None  # sample of the rows, if there are many
 
-    @property
+    @cached_property
     def features(self) -> ClassMoments:
-        """Moments of the features only."""
-        return self.moments.select(range(self.width))
+        """Moments of the features only, about the anchor in which the rows are read."""
+        features = self.moments.select(range(self.width))
+        return features.at(reading_anchor(features, intercept=self.intercept))
 
     @property
     def mean_response(self) -> float:

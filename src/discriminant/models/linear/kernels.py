@@ -46,6 +46,32 @@ def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
 
 
 @fastmath_njit
+def count_mistakes_dense(
+    X: Any, codes: Any, origin: Any, scale: Any, intercept: Any, W: Any, b: Any, z: Any
+) -> int:
+    """Return the number of misclassified rows; rows on the boundary count as misclassified."""
+    d, K, count = len(origin), len(b), 0
+    for i in range(len(codes)):
+        code = codes[i]
+        for j in range(d):
+            z[j] = (X[i, j] - origin[j]) * scale[j]
+        true, best = 0.0, -1e308
+        for k in range(K):
+            total = b[k] * intercept
+            for j in range(d):
+                total += W[k, j] * z[j]
+            if K == 1:
+                true, best = (2.0 * code - 1.0) * total, 0.0
+            elif k == code:
+                true = total
+            elif total > best:
+                best = total
+        if not true > best:
+            count += 1
+    return count
+
+
+@fastmath_njit
 def perceptron_dense(
     X: Any,
     codes: Any,

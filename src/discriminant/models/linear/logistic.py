@@ -11,7 +11,8 @@ that the classes are not separated. With g the gradient and H the curvature of t
 implies a maximum nearby (Bach 2010, proposition 2: |l'''| <= R l'' along any direction of unit
 length in H, since the curvature of a single row never exceeds H). For separated classes this
 inequality never holds. If the inequality does not hold, `linear.separation` decides whether the
-classes are separated.
+classes are separated. If Newton steps converge slowly, the separation test is made during the
+iteration, since for separated classes the steps would continue without end.
 
 With Jeffreys' prior (Firth 1993) estimates are finite even for separated classes:
 
@@ -24,12 +25,12 @@ the minimum is the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from discriminant.errors import OptionError
 from discriminant.models.linear.optimise import (
@@ -43,6 +44,7 @@ from discriminant.models.linear.optimise import (
     gradient_descent,
     lbfgs,
     newton_descent,
+    solve_positive,
 )
 from discriminant.models.linear.preconditioning import (
     Coordinates,
@@ -52,6 +54,7 @@ from discriminant.models.linear.preconditioning import (
     contrasts,
     white_coordinates,
 )
+from discriminant.models.linear.separation import Separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -117,6 +120,8 @@ _MAX_CHANGE = 3.0  # largest change of a score in a step with Jeffreys' prior
 _LONG_MEMORY = 100  # L-BFGS corrections with Jeffreys' prior, whose curvature is not computed
 _MAX_COEFFICIENTS = 4000  # largest number with Jeffreys' prior: the curvature takes 128 MB
 _MAX_PRODUCTS = 3e10  # largest number in a step with Jeffreys' prior: takes about ten seconds
+_SLOW_REDUCTION = 0.2  # reduction of the gradient by a step that may indicate separation
+_SLOW_STEPS = 3  # number of such steps after which separation is tested
 _ROWS_PER_COEFFICIENT = 50  # number of sample rows per coefficient needed to fit a starting point
 SLOW_TOLERANCE = 1e-12  # tolerance of the gradient if Newton steps do not converge quadratically
 
@@ -147,6 +152,7 @@ class LogisticFit:
     anchor: Anchor
     descent: OptimisationResult
     overlap: bool  # whether the likelihood is proved to have a maximum
+    separation: Separation | None = None  # result of a test during the iteration, if there was one
 
     def rule(self, labels: Any) -> LinearRule:
         """Return the rule, with K scores or, for two classes, one score."""
@@ -154,8 +160,16 @@ class LogisticFit:
         return LinearRule(labels, self.anchor, coef.T, intercept)
 
 
+SeparationTest = Callable[[Coordinates, Anchor, Floats], Separation]  # arguments: maps, theta
+
+
 def fit_logistic(
-    read: Pass, moments: ClassMoments, sample: Block, options: LogisticOptions
+    read: Pass,
+    moments: ClassMoments,
+    sample: Block,
+    options: LogisticOptions,
+    *,
+    test: SeparationTest | None = None,
 ) -> LogisticFit:
     """Fit logistic regression by passes over the rows.
 
@@ -169,6 +183,8 @@ def fit_logistic(
         Representative sample of the rows.
     options
         Link, penalty, solver and limits.
+    test
+        Test of separation, for fits without a penalty.
     """
     moments = moments.at(reading_anchor(moments, intercept=options.intercept))
     K = len(moments.labels)
@@ -199,20 +215,57 @@ def fit_logistic(
         is_small = 4 * len(white.rows) <= moments.rows.sum()
         if options.solver == "auto" and start.size <= FEW_COEFFICIENTS and is_small:
             start = sample_start(white, start)
-    descent = _descend(objective, start, white, options)
+    anchor = moments.anchor
+    watch = _SeparationWatch(
+        options, None if test is None else lambda theta: test(coordinates, anchor, theta)
+    )
+    descent = _descend(objective, start, white, options, watch)
     remaining = options.max_passes - descent.passes
-    failed = not descent.converged and not proves_separation(descent.point, options)
+    separated = proves_separation(descent.point, options) or bool(watch.result)
+    failed = not descent.converged and not separated
     if failed and remaining > 0:  # the curvature may have vanished at the first start
         low_start = intercept_only_start(moments, coordinates)
-        second = _descend(objective, low_start, white, _remaining_options(options, descent.passes))
+        left = _remaining_options(options, descent.passes)
+        second = _descend(objective, low_start, white, left, watch)
         if second.converged or second.point.value < descent.point.value:
             descent = replace(second, path=descent.path + second.path)
     overlap = (
         options.ridge > 0
         or options.jeffreys
+        or (watch.result is not None and not watch.result)
         or proves_overlap(descent.point, white, link=options.link)
     )
-    return LogisticFit(objective, coordinates, moments.anchor, descent, overlap)
+    return LogisticFit(objective, coordinates, moments.anchor, descent, overlap, watch.result)
+
+
+class _SeparationWatch:
+    """Returns whether to end the iteration because the classes are separated.
+
+    If the gradient decreases slowly in several Newton steps, the test of separation is asked once.
+    For separated classes each step decreases it by a factor of about e.
+    """
+
+    def __init__(
+        self, options: LogisticOptions, test: Callable[[Floats], Separation] | None
+    ) -> None:
+        self._options, self._test = options, test
+        self.result: Separation | None = None
+        self._last: Point | None = None
+        self._slow_steps = 0
+
+    def __call__(self, point: Point) -> bool:
+        if proves_separation(point, self._options):
+            return True
+        if self._test is None or self.result is not None:
+            return bool(self.result)
+        last, self._last = self._last, point
+        if last is None or last.theta is point.theta:
+            return False
+        is_slow = point.max_gradient > _SLOW_REDUCTION * last.max_gradient
+        self._slow_steps = self._slow_steps + 1 if is_slow else 0
+        if self._slow_steps == _SLOW_STEPS:
+            self.result = self._test(point.theta)
+        return bool(self.result)
 
 
 def _check_jeffreys_size(moments: ClassMoments, numbers: int) -> None:
@@ -298,12 +351,16 @@ def _remaining_options(options: LogisticOptions, passes: int) -> LogisticOptions
 
 
 def _descend(
-    objective: Objective, start: Floats, white: WhiteSample, options: LogisticOptions
+    objective: Objective,
+    start: Floats,
+    white: WhiteSample,
+    options: LogisticOptions,
+    watch: _SeparationWatch,
 ) -> OptimisationResult:
     """Minimise by the solver of the options.
 
     'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
-    converges slowly.
+    converges slowly. `watch` ends Newton's method early for separated classes.
     """
     solver, size = options.solver, start.size
     if not size:  # no column varies and there is no intercept
@@ -325,7 +382,6 @@ def _descend(
             step_factor=step_factor,
             memory=_LONG_MEMORY,
         )
-    stop = partial(proves_separation, options=options)
     if solver == "newton" or (solver == "auto" and size <= FEW_COEFFICIENTS):
         tolerance = GRADIENT if options.link == "logit" else SLOW_TOLERANCE  # else expected
         return newton_descent(
@@ -335,7 +391,7 @@ def _descend(
             progress=options.progress,
             tolerance=tolerance,
             skip_confirmation=options.skip_confirmation and options.link == "logit",
-            stop=stop,
+            stop=watch,
         )
     if solver == "gradient":
         bound = white.curvature_bound()
@@ -352,13 +408,13 @@ def _descend(
         accept=None
         if options.ridge
         else lambda point: proves_overlap(point, white, link=options.link),
-        stop=stop,
+        stop=lambda point: proves_separation(point, options),
     )
     left = options.max_passes - first.passes
-    if first.converged or stop(first.point) or only_lbfgs or left < 1:
+    if first.converged or proves_separation(first.point, options) or only_lbfgs or left < 1:
         return first
     progress = shift_progress(options.progress, first.passes)
-    second = newton_descent(objective, first.theta, max_passes=left, progress=progress, stop=stop)
+    second = newton_descent(objective, first.theta, max_passes=left, progress=progress, stop=watch)
     return replace(second, path=first.path + second.path)
 
 
@@ -378,9 +434,9 @@ def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
     at_zero = Anchor(np.zeros_like(moments.anchor.origin), moments.anchor.unit)
     if not intercept:
         return at_zero
-    moments_at_zero = moments.at(at_zero)
-    sd = np.sqrt(np.diagonal(moments_at_zero.pooled) / moments_at_zero.weight.sum())
-    near = np.abs(moments_at_zero.centre) <= NEAR_ZERO * sd
+    sd = np.sqrt(np.diagonal(moments.pooled) / moments.weight.sum())
+    centre = moments.centre + moments.anchor.shift_to(at_zero)
+    near = np.abs(centre) <= NEAR_ZERO * sd
     return at_zero if near.all() else moments.anchor
 
 
@@ -402,13 +458,18 @@ def white_sample(sample: Block, objective: PenalisedLoss, coordinates: Coordinat
     """Return the sample in white coordinates, without rows of weight zero."""
     frame = coordinates.frame
     rows = objective.anchor.offsets(dense(sample.features)) @ frame[:-1] + frame[-1]
-    weight = np.ones(len(rows)) if sample.weight is None else sample.weight
-    positive = weight > 0
+    codes = sample.codes
+    if sample.weight is None:
+        weight = np.ones(len(rows))
+    else:
+        positive = sample.weight > 0
+        rows, codes, weight = rows[positive], codes[positive], sample.weight[positive]
+    total = float(weight.sum())
     return WhiteSample(
-        rows[positive],
-        sample.codes[positive],
-        weight[positive] / weight.sum(),
-        float(weight.sum()),
+        rows,
+        codes,
+        weight / total,
+        total,
         objective.loss,
         coordinates.contrast,
         objective.penalty,
@@ -480,11 +541,11 @@ def _decrement(point: Point, sample: WhiteSample) -> float:
     If H is known only from a sample, return an upper bound of this value. If H is singular, return
     infinity.
     """
-    try:
-        if point.curvature is not None:
-            flat = point.gradient.T.ravel()
-            return float(flat @ cho_solve(cho_factor(point.curvature), flat))
+    gradient = point.gradient
+    if point.curvature is not None:
+        gradient = gradient.T.reshape(-1, 1)
+        solution = solve_positive(point.curvature, gradient)
+    else:
         floor = sample.curvature_floor(point.theta) / point.slope.weight
-        return float((point.gradient * cho_solve(cho_factor(floor), point.gradient)).sum())
-    except LinAlgError:
-        return np.inf
+        solution = solve_positive(floor, gradient)
+    return np.inf if solution is None else float((gradient * solution).sum())

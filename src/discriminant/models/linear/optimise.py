@@ -22,7 +22,7 @@ from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from discriminant.models.linear.preconditioning import Coordinates, ScaledCoordinates
 from discriminant.moments.anchor import Anchor
@@ -32,6 +32,9 @@ from discriminant.table.blocks import Floats
 GRADIENT, DECREMENT = 1e-8, 1e-10  # convergence criteria
 _ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease the slope predicts
 _HALVINGS = 40  # largest number of trial steps of a line search
+_CHEAP_PRODUCTS = 4e6  # number in a curvature that takes about as long as the gradient
+_LONG = 5e6  # numbers in a table from which a pass more costs more than it gains
+_GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new curvature
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
@@ -71,13 +74,23 @@ class ExactCurvature:
         """Return the (q, m) product H^-1 g. If H is singular, the pseudo-inverse is used."""
         q, m = gradient.shape
         flat = gradient.T.ravel()
-        try:
-            solution = cho_solve(cho_factor(self.curvature), flat)
-        except LinAlgError:
+        solution = solve_positive(self.curvature, flat)
+        if solution is None:
             values, vectors = np.linalg.eigh(self.curvature)
             positive = values > 1e-14 * max(float(values[-1]), 1e-300)
             solution = vectors[:, positive] @ ((vectors[:, positive].T @ flat) / values[positive])
         return np.asarray(solution.reshape(m, q).T)
+
+
+def solve_positive(matrix: Floats, rhs: Floats) -> Floats | None:
+    """Return the solution of a positive definite system; None if the matrix is not definite.
+
+    LAPACK is called directly: for few unknowns the checks of `cho_factor` take longer.
+    """
+    if not rhs.size:
+        return rhs
+    _, solution, info = dposv(matrix, rhs)
+    return None if info else np.asarray(solution)
 
 
 def exact_curvature(point: Point) -> ExactCurvature:
@@ -195,7 +208,8 @@ def newton_descent(
     one more step is taken without another pass over the rows, which squares the remaining error.
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
     next step; the loss must be one to which `bounds_after_newton_step` applies. The iteration ends
-    early at a point for which `stop` returns True.
+    early at a point for which `stop` returns True. If computing the curvature is expensive, it is
+    used for several steps; the last point always has its own.
     """
     trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start, want="curvature")
@@ -212,10 +226,43 @@ def newton_descent(
                 )
         if trace.exhausted or (stop is not None and stop(point)):
             return trace.result(point, decrement)
-        next_point = _line_search(trace, point, step, want="curvature")
-        if next_point is None:
+        if point.slope.rows * point.theta.size**2 > _CHEAP_PRODUCTS:
+            is_long = point.slope.rows * point.theta.size > _LONG
+            goal = (0.5 if is_long else 0.01) * tolerance  # a small gradient spares a later pass
+            next_point = _descend_with_fixed_curvature(trace, point, goal, stop)
+            if next_point is not None and not trace.exhausted:
+                next_point = trace.evaluate(next_point.theta, want="curvature")
+        else:
+            next_point = _line_search(trace, point, step, want="curvature")
+        if next_point is None or next_point.curvature is None:
             return trace.result(point, decrement)
         point = next_point
+
+
+def _descend_with_fixed_curvature(
+    trace: Trace, point: Point, tolerance: float, stop: Callable[[Point], bool] | None
+) -> Point | None:
+    """Take steps with the curvature at `point`, corrected as in L-BFGS, as long as they are good.
+
+    A pass for the gradient takes a fraction of the time of one for the curvature. Return the last
+    point, or None if no step is accepted.
+    """
+    curvature, pairs, last = exact_curvature(point), list[CorrectionPair](), None
+    while not trace.exhausted:
+        step = _two_loops(point.gradient, pairs, curvature)
+        next_point = _line_search(trace, point, step, want="gradient")
+        if next_point is None:
+            break
+        reduction = next_point.max_gradient / point.max_gradient
+        pair = CorrectionPair(next_point.theta - point.theta, next_point.gradient - point.gradient)
+        if pair.product > 0:
+            pairs.append(pair)
+        last = point = next_point
+        if reduction > _GOOD_REDUCTION or point.max_gradient <= tolerance:
+            break
+        if stop is not None and stop(point):
+            break
+    return last
 
 
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:

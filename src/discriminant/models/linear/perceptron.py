@@ -19,10 +19,12 @@ R, then
 
     number of updates <= R^2 / gamma^2.
 
-If there is no such w*, training never ends by itself. The pocket algorithm (Gallant 1990, with
-ratchet) then returns the best rule. A rule is evaluated on all rows whenever it ends a run of
-correct rows that is longer than all runs before. Rules are also evaluated after each of the first
-few hundred updates, so that a good rule is found for small tables without long runs too.
+If there is no such w*, training never ends by itself. So if the number of updates per pass no
+longer decreases, the caller is asked whether a w* exists; if not, training ends. The pocket
+algorithm (Gallant 1990, with ratchet) then returns the best rule. A rule is evaluated on all rows
+whenever it ends a run of correct rows that is longer than all runs before. It is also evaluated
+after each of the first few hundred updates, so that a good rule is found for small tables without
+long runs too.
 """
 
 from __future__ import annotations
@@ -88,6 +90,7 @@ class PerceptronFit:
     converged: bool
     path: tuple[int, ...]  # updates in each pass; in batch training the errors before each step
     balanced: bool = False  # whether the updates of all errors cancel: no boundary is error-free
+    separable: bool | None = None  # whether the classes are separable, if this was tested
 
 
 def train_online(
@@ -100,8 +103,13 @@ def train_online(
     keep: Keep = "pocket",
     max_passes: int | None = None,
     rng: np.random.Generator | None = None,
+    is_separable: Callable[[], bool | None] | None = None,
 ) -> PerceptronFit:
-    """Train row by row. With `rng` the rows are in a new random order in every pass."""
+    """Train row by row. With `rng` the rows are in a new random order in every pass.
+
+    `is_separable` returns whether the classes are separable, or None if this is not known. Without
+    `max_passes` it is called once if training makes no progress.
+    """
     if is_sparse(features) and not scaling.squarable:
         features, scaling = (
             scaling.rows(features),
@@ -110,24 +118,28 @@ def train_online(
     training = _OnlineTraining(
         features, codes.astype(np.int32), scaling, classes, keep == "average"
     )
-    pocket = _Pocket(evaluate, rows=len(codes), enabled=keep == "pocket")
-    converged, path = False, list[int]()
+    count = training.count_mistakes if training.countable else lambda w: evaluate(w, False).count
+    pocket = _Pocket(count, rows=len(codes), enabled=keep == "pocket")
+    converged, path, separable = False, list[int](), None
+    to_test = is_separable if max_passes is None else None
     while not converged and should_continue(path, rows=len(codes), max_passes=max_passes):
         before = training.updates
         order = None if rng is None else rng.permutation(len(codes))
         all_correct = training.run_pass(order, pocket)
         path.append(training.updates - before)
         converged = all_correct or training.updates == before
-    if keep == "average":
-        weights = training.average()
-        return PerceptronFit(
-            weights, evaluate(weights, True), training.updates, converged, tuple(path)
-        )
-    last = evaluate(training.weights, True)
-    if not converged and pocket.best is not None and pocket.best[1].count < last.count:
-        best = pocket.best[0]
-        return PerceptronFit(best, evaluate(best, True), training.updates, converged, tuple(path))
-    return PerceptronFit(training.weights, last, training.updates, converged, tuple(path))
+        if to_test is not None and not converged and _has_stalled(path):
+            separable, to_test = to_test(), None
+            if separable is False:
+                break
+    weights = training.average() if keep == "average" else training.weights
+    mistakes = evaluate(weights, True)
+    if not converged and pocket.best is not None and pocket.best[1] < mistakes.count:
+        weights = pocket.best[0]
+        mistakes = evaluate(weights, True)
+    return PerceptronFit(
+        weights, mistakes, training.updates, converged, tuple(path), separable=separable
+    )
 
 
 def train_batch(
@@ -158,9 +170,12 @@ def should_continue(path: list[int], *, rows: int, max_passes: int | None) -> bo
     passes = len(path)
     if max_passes is not None:
         return passes < max_passes
-    if passes * rows < _ROWS or passes <= _PATIENCE:
-        return passes < _PASSES
-    return passes < _PASSES and min(path[-_PATIENCE:]) < min(path[:-_PATIENCE])
+    return passes < _PASSES and (passes * rows < _ROWS or not _has_stalled(path))
+
+
+def _has_stalled(path: list[int]) -> bool:
+    """Return whether the last passes brought no decrease of the number of updates."""
+    return len(path) > _PATIENCE and min(path[-_PATIENCE:]) >= min(path[:-_PATIENCE])
 
 
 class _Pocket:
@@ -169,13 +184,13 @@ class _Pocket:
     Evaluations take at most half as many rows as training, except for the first few.
     """
 
-    def __init__(self, evaluate: Evaluate, *, rows: int, enabled: bool) -> None:
-        self._evaluate, self._rows = evaluate, rows
+    def __init__(self, count: Callable[[LinearWeights], int], *, rows: int, enabled: bool) -> None:
+        self._count, self._rows = count, rows
         self._free = min(_FREE, _FREE_ROWS // rows)
         self._evaluations, self._record = 0, 0
         # weights are evaluated only after a run of correct rows longer than this
         self.longest = (-1 if self._free else 0) if enabled else _NEVER
-        self.best: tuple[LinearWeights, Mistakes] | None = None
+        self.best: tuple[LinearWeights, int] | None = None  # weights and number of errors
 
     def consider(self, weights: LinearWeights, *, run: int, seen: int) -> None:
         """Evaluate weights that classified `run` consecutive rows correctly, unless too costly.
@@ -188,8 +203,8 @@ class _Pocket:
             if 2 * self._evaluations * self._rows > seen:
                 return
         self._evaluations += 1
-        mistakes = self._evaluate(weights, False)
-        if self.best is None or mistakes.count < self.best[1].count:
+        mistakes = self._count(weights)
+        if self.best is None or mistakes < self.best[1]:
             self.best = weights.copy(), mistakes
 
 
@@ -220,6 +235,17 @@ class _OnlineTraining:
     def weights(self) -> LinearWeights:
         """Current weights."""
         return self._unscaled(self._weights)
+
+    @property
+    def countable(self) -> bool:
+        """Whether the compiled loop counts errors: rows are dense and can be read in place."""
+        return not is_sparse(self._features) and readable_in_place(self._features)
+
+    def count_mistakes(self, weights: LinearWeights) -> int:
+        """Return the number of misclassified rows."""
+        rows = self._features, self._codes, self._scaling.origin, self._scaling.scale
+        arrays = self._scaling.intercept, weights.slope, weights.intercept, self._row
+        return int(self._loops.count_mistakes_dense(*rows, *arrays))
 
     def average(self) -> LinearWeights:
         """Return the mean of the weights after each row."""

@@ -360,7 +360,7 @@ class ScaledCurvatureSketch:
 
 _COMPARISON_ROWS = 2048  # number of rows on which starting points are compared
 _MAX_EXACT = 600  # largest number r m of coordinates in which the sketch is exact
-_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
+_FRACTIONS = (0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,14 +391,25 @@ class WhiteSample:
         """Return the point with the least loss on the sample, among a few points between `low` and
         `high`.
 
-        If `high` is a discriminant with few rows per feature, its coefficients are too large.
+        If `high` is a discriminant with few rows per feature, its coefficients are too large. The
+        loss is convex: once it increases, the points nearer to `low` need no evaluation.
         """
-        points = [low + fraction * (high - low) for fraction in _FRACTIONS]
-        return min(points, key=self._thinned(_COMPARISON_ROWS)._value)
+        sample = self._thinned(_COMPARISON_ROWS)
+        best, least = high, sample._value(high)
+        for fraction in _FRACTIONS:
+            point = low + fraction * (high - low)
+            value = sample._value(point)
+            if value > least:
+                break
+            if value < least:
+                best, least = point, value
+        return best
 
     def _thinned(self, rows: int) -> WhiteSample:
         """Return a systematic subsample of about `rows` rows."""
-        subset = slice(None, None, max(len(self.rows) // rows, 1))
+        if len(self.rows) < 2 * rows:
+            return self
+        subset = slice(None, None, len(self.rows) // rows)
         weight = self.weight[subset]
         return replace(
             self,

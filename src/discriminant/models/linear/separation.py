@@ -75,6 +75,27 @@ class Cone:
     # (r (G - 1), v) basis of the span, for all groups but the first, whose scores are zero; None if
     # the span is the whole space
     span: Floats | None
+    margins: Floats | None = None  # (n, v) margins that can be positive, for vectors of the span
+
+    def central(self) -> Cone:
+        """Return the cone with the point inside whose smallest margin is largest.
+
+        Other rows are then less likely to have a negative margin.
+        """
+        if self.margins is None or self.span is None:
+            return self
+        v = self.span.shape[1]
+        bounds: list[tuple[float, float | None]] = [(-1.0, 1.0)] * v + [(0.0, None)]
+        solution = linprog(
+            np.append(np.zeros(v), -1.0),
+            A_ub=np.hstack([-self.margins, np.ones((len(self.margins), 1))]),
+            b_ub=np.zeros(len(self.margins)),
+            bounds=bounds,
+            method="highs-ds",
+        )
+        assert solution.x is not None
+        inside = _class_scores(self.span @ solution.x[:v], self.group)
+        return replace(self, inside=inside, margins=None)
 
     def generic_point(self) -> Floats:
         """Return the (r, K) coefficients of a generic point of the span."""
@@ -112,8 +133,8 @@ def find_cone(rows: Floats, codes: Places, classes: int) -> Cone | None:
     solution = _largest_cone(margins)
     if solution is None:
         return None
-    inside, span = solution
-    return Cone(group, _class_scores(inside, group), span)
+    inside, span, free = solution
+    return Cone(group, _class_scores(inside, group), span, free)
 
 
 def _likelihood_scores(rows: Floats, codes: Places, classes: int) -> Floats | None:
@@ -163,10 +184,11 @@ def _group_overlapping_classes(rows: Floats, codes: Places, classes: int) -> Pla
     return np.asarray(np.unique(group, return_inverse=True)[1])
 
 
-def _largest_cone(margins: Any) -> tuple[Floats, Floats] | None:
-    """Return a point b of the cone { b : margins b >= 0 }, and the span of the cone.
+def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
+    """Return a point b of the cone { b : margins b >= 0 }, its span, and its positive margins.
 
-    The point has as many positive margins as possible. Return None if no margin can be positive.
+    The point has as many positive margins as possible. They are returned for vectors of the span.
+    Return None if no margin can be positive.
     """
     m = margins.shape[0]
     caps = 1.0 + quasi_random(m)
@@ -186,11 +208,11 @@ def _largest_cone(margins: Any) -> tuple[Floats, Floats] | None:
     return _exact_face(margins, np.asarray(solution.eqlin.marginals))
 
 
-def _exact_face(margins: Any, solution: Floats) -> tuple[Floats, Floats] | None:
-    """Return a point whose tight margins are exactly zero and whose other margins are positive, and
-    the span.
+def _exact_face(margins: Any, solution: Floats) -> tuple[Floats, Floats, Floats] | None:
+    """Return a point whose tight margins are exactly zero and whose other margins are positive.
 
-    `solution` satisfies this up to rounding. Return None if no margin can be positive.
+    `solution` satisfies this up to rounding. Return also the span, and the positive margins for
+    vectors of the span. Return None if no margin can be positive.
     """
     tight = margins @ solution < 0.5
     size = abs(margins)
@@ -201,26 +223,8 @@ def _exact_face(margins: Any, solution: Floats) -> tuple[Floats, Floats] | None:
         if tight.all() or not span.shape[1]:
             return None
         if not violated.any():
-            return _central_point(margins[np.flatnonzero(~tight)] @ span, span), span
+            return inside, span, np.asarray(margins[np.flatnonzero(~tight)] @ span)
         tight |= violated
-
-
-def _central_point(margins: Floats, span: Floats) -> Floats:
-    """Return the b of the span that maximises the smallest margin.
-
-    Rows that are not active are then less likely to have a negative margin.
-    """
-    v = span.shape[1]
-    bounds: list[tuple[float, float | None]] = [(-1.0, 1.0)] * v + [(0.0, None)]
-    solution = linprog(
-        np.append(np.zeros(v), -1.0),
-        A_ub=np.hstack([-margins, np.ones((len(margins), 1))]),
-        b_ub=np.zeros(len(margins)),
-        bounds=bounds,
-        method="highs-ds",
-    )
-    assert solution.x is not None
-    return np.asarray(span @ solution.x[:v])
 
 
 def _margin_matrix(rows: Floats, codes: Places, groups: int) -> Any:
@@ -341,21 +345,21 @@ def detect_separation(
         coefficients separate the classes, the fewer rows become active. None: start from a sample
         of the rows.
     keep
-        Number of rows of each class that a reading returns. None: four for each coefficient of a
-        class, but at least 64.
+        Number of rows of each class that a reading returns. None: two for each coefficient of a
+        class, but at least 32.
     """
-    keep = max(4 * (len(features) + 1), 64) if keep is None else keep
+    keep = max(2 * (len(features) + 1), 32) if keep is None else keep
     query = _MarginQuery(read, anchor, features, spread, intercept, len(labels), keep)
     if not (intercept or (spread > 0).any()):  # all margins are zero
         return Separation("none", None, (), (), 0)
-    sample = query.margins(np.zeros((len(features) + 1, len(labels))))
-    active = _ActiveRows.empty(len(features)).with_rows(sample)
+    active = _ActiveRows.empty(len(features))
     if start is not None:
         margins = query.margins(start)
         if margins.positive.any() and not (margins.negative.any() or margins.zero.any()):
             return _separation("complete", start, spread > 0, query, labels, margins, 0)
         active = active.with_rows(margins)
-    active = _spanning_rows(query, active)
+    sample = query.margins(np.zeros((len(features) + 1, len(labels))))
+    active = _spanning_rows(query, active.with_rows(sample))
     return _cutting_planes(query, active, labels)
 
 
@@ -368,6 +372,10 @@ def _cutting_planes(query: _MarginQuery, active: _ActiveRows, labels: Labels) ->
             return Separation("none", None, (), (), len(active.codes))
         direction = frame.coefficients(cone.inside)
         margins = query.margins(direction)
+        if margins.negative.any() and cone.margins is not None:
+            cone = cone.central()
+            direction = frame.coefficients(cone.inside)
+            margins = query.margins(direction)
         added, zero = margins.margin < 0, margins.margin == 0
         added[zero] = cone.is_free(frame.white(margins.offsets[zero]), margins.codes[zero])
         more = active.with_rows(margins, added)

@@ -122,13 +122,21 @@ class LinearRule:
         if is_sparse(features) and not self.anchor.origin.any():
             return self._sparse_predictors(features)
         rows, intercept = features.shape[0], self.intercept[:, None]
-        if rows <= _ROWS:
-            return np.asarray((self.coef @ self.anchor.offsets(features[:]).T + intercept).T)
+        if rows <= 2 * _ROWS:
+            values = self.coef @ self._offsets(features[:]).T
+            values += intercept
+            return np.asarray(values.T)
         values = np.empty((len(intercept), rows))  # the scores of a class are contiguous
         for lo, hi in _spans(rows):
-            np.matmul(self.coef, self.anchor.offsets(features[lo:hi]).T, out=values[:, lo:hi])
+            np.matmul(self.coef, self._offsets(features[lo:hi]).T, out=values[:, lo:hi])
         values += intercept
         return values.T
+
+    def _offsets(self, rows: Features) -> Floats:
+        """Return the offsets of rows from the anchor; the rows themselves if nothing changes."""
+        if self.anchor.idle and isinstance(rows, np.ndarray) and rows.dtype == np.float64:
+            return rows
+        return self.anchor.offsets(rows)
 
     def _sparse_predictors(self, features: Features) -> Floats:
         """Return the linear predictors of sparse rows without making them dense."""

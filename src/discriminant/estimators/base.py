@@ -684,7 +684,9 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
             name = type(self).__name__
             raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         moments = self._reduce_rows(moments)
-        with merge_warnings(), blas_context(len(moments.features)):
+        d = len(moments.features)
+        rows = int(moments.rows.sum()) if moments.detail == "rows" else len(moments.labels) + d
+        with merge_warnings(), blas_context(d, rows=rows):
             rule = self.rule_from(moments)
         self._set_state(moments, rule, named=named)
         return self

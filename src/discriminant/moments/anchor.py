@@ -61,7 +61,9 @@ class Anchor:
         sparse rows sparse.
         """
         sample = sample.astype(np.float64)
-        sample[~np.isfinite(sample)] = 0.0
+        finite = np.isfinite(sample)
+        if not finite.all():
+            sample[~finite] = 0.0
         origin = np.zeros(sample.shape[1]) if at_zero else _lower_median(sample)
         extent = np.abs(sample - origin).max(axis=0)
         extent = np.where(extent > 0, extent, np.abs(origin))
@@ -195,10 +197,14 @@ def subtract_row(rows: npt.NDArray[Any], row: Floats, *, out: Floats | None = No
 
 def _lower_median(sample: Floats) -> Floats:
     middle = (len(sample) - 1) // 2
-    return np.asarray(np.partition(sample, middle, axis=0)[middle])
+    columns = np.ascontiguousarray(sample.T)
+    columns.partition(middle, axis=1)
+    return columns[:, middle].copy()
 
 
 def _unit(extent: Floats) -> Floats:
+    if len(extent) and extent.max() <= 2.0**_LARGE and extent.min() >= 2.0**-_LARGE:
+        return np.ones(len(extent))
     high, low = extent > 2.0**_LARGE, (extent > 0) & (extent < 2.0**-_LARGE)
     power = np.frexp(np.where(high | low, extent, 1.0))[1] - 1
     power = np.where(high, power - _LARGE, np.where(low, power, 0))

@@ -55,10 +55,12 @@ def posterior(scores: Floats) -> Floats:
     """
     if scores.shape[1] <= 2:
         margins = scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
-        probabilities = np.empty((len(margins), 2))
-        for column, side in enumerate((margins, -margins)):
-            probabilities[:, column] = 1.0 / (1.0 + np.exp(side))
-        return probabilities
+        odds = np.empty((len(margins), 2))
+        odds[:, 0] = margins
+        np.negative(margins, out=odds[:, 1])
+        np.exp(odds, out=odds)
+        odds += 1.0
+        return np.divide(1.0, odds, out=odds)
     probabilities = scores.T - scores.max(axis=1)  # (K, n), as in `log_posterior`
     np.exp(probabilities, out=probabilities)
     probabilities /= probabilities.sum(axis=0)

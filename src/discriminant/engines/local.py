@@ -31,6 +31,7 @@ _BLOCK_BYTES = 1 << 25
 _WIDE = 512  # columns from which BLAS gains from threads
 _PIECE_BYTES = 1 << 20  # of rows scored at a time
 _FEW_NUMBERS = 1 << 20  # for fewer, scoring with threads takes longer than without
+_NARROW = 64  # columns below which BLAS factorises a matrix in one thread anyway
 _SMALL = 1 << 13  # numbers for which BLAS uses one thread anyway
 _BLOCKS = 16  # approximate number of blocks of a table, unless they would be too small
 
@@ -118,10 +119,14 @@ def block_rows(rows: int, width: int, summary_size: int) -> int:
     return size if rows <= size else -(-rows // (2 * pairs))
 
 
-def blas_context(width: int) -> Any:
+def blas_context(width: int, *, rows: int | None = None) -> Any:
     """Return a context manager that limits BLAS to one thread for matrices of small width.
 
     For small matrices several threads are not faster, and on a busy machine they wait for each
-    other.
+    other. If `rows` is given, matrices have at most so many rows and columns each way. BLAS uses
+    one thread for very small matrices anyway.
     """
-    return one_blas_thread() if width < _WIDE else nullcontext()
+    size = width if rows is None else min(rows, width)
+    if size >= _WIDE or (rows is not None and rows * width < _SMALL and width < _NARROW):
+        return nullcontext()
+    return one_blas_thread()

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 
@@ -73,11 +73,12 @@ def _limit_to_one(libraries: list[Any]) -> list[int]:
 
 
 def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None = None) -> None:
+    clear = _clear_controlling_thread()
     for library, number, now in zip(libraries, numbers, current or [1] * len(numbers), strict=True):
         if number != now:
-            _clear_controlling_thread()
+            clear()
             library.set_num_threads(number)
-            _clear_controlling_thread()
+            clear()
 
 
 def reserve_buffers(threads: int) -> None:
@@ -103,16 +104,16 @@ def reserve_buffers(threads: int) -> None:
             free(buffer)
 
 
-def _clear_controlling_thread() -> None:
-    """Allow any thread to set the number of BLAS threads.
+@lru_cache(maxsize=1)
+def _clear_controlling_thread() -> Callable[[], object]:
+    """Return a function that allows any thread to set the number of BLAS threads.
 
     From version 3.8 on, threadpoolctl accepts only the first thread that did so.
     """
     from threadpoolctl import OpenBLASController
 
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if clear is not None:
-        clear(force=True)
+    return (lambda: None) if clear is None else partial(clear, force=True)
 
 
 @lru_cache(maxsize=1)

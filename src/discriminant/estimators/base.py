@@ -58,7 +58,7 @@ from discriminant.estimators.docstrings import InheritsDocstring
 from discriminant.estimators.method_wrappers import IgnoresUnderflow, OptionCopies, ignore_underflow
 from discriminant.estimators.sklearn_option_hints import OptionHints
 from discriminant.models.gaussian.family import class_prior
-from discriminant.models.rules import LinearRule, Rule
+from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.probability_scores import max_and_argmax
@@ -69,6 +69,8 @@ from discriminant.table.memory import Table, as_features, as_table
 F = TypeVar("F", bound=Callable[..., Any])
 # array (K,) in the order of the classes, or dict by label
 Prior = npt.ArrayLike | Mapping[Any, float]
+
+_MANY = 1 << 14  # numbers from which labels of two classes are computed by `CertainCodes`
 
 # Members that other modules of the package and new models use; `dir` does not list them.
 _NOT_LISTED = frozenset(
@@ -372,18 +374,52 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
     ) -> npt.NDArray[Any]:
         """Return `convert(score(rows))`, block by block, while the scores are in the cache."""
         features = self._rows_to_score(X)
+        try:
+            return map_rows(lambda rows: convert(_finite_scores(score, rows)), features)
+        except _NotFiniteError:  # a bad cell, or scores beyond float64
+            return convert(self._score_features(score, features))
+
+    def _predict_labels(self, rule: Rule, X: Any) -> npt.NDArray[Any]:
+        """Return for each row the label of the class with the largest score."""
+        labels = np.asarray(rule.labels)
+
+        def from_scores(scores: Floats) -> npt.NDArray[Any]:
+            return labels.take(predicted_codes(scores))
+
+        certain = None
+        if isinstance(rule, LinearRule) and len(labels) == 2 and _is_large_block(X):
+            certain = CertainCodes.of(rule)
+        if certain is None:
+            return self._map_scores(rule.scores, from_scores, X)
+        features = self._rows_to_score(X)
+
+        def exact_codes(rows: Features) -> npt.NDArray[np.intp]:
+            return predicted_codes(_finite_scores(rule.scores, rows))
 
         def compute(rows: Features) -> npt.NDArray[Any]:
             with np.errstate(invalid="ignore", over="ignore"):
-                scores = score(rows)
-            if not np.isfinite(scores).all():
-                raise _NotFiniteError
-            return convert(scores)
+                codes = certain.predict(rows, exact_codes)
+            return labels.take(exact_codes(rows) if codes is None else codes)
 
         try:
             return map_rows(compute, features)
-        except _NotFiniteError:  # a bad cell, or scores beyond float64
-            return convert(self._score_features(score, features))
+        except _NotFiniteError:
+            return from_scores(self._score_features(rule.scores, features))
+
+
+def _is_large_block(X: Any) -> bool:
+    """Return whether rows are a C-contiguous float64 array of many numbers."""
+    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+    return plain and X.size >= _MANY and bool(X.flags.c_contiguous)
+
+
+def _finite_scores(score: Callable[[Features], Floats], rows: Features) -> Floats:
+    """Return the scores of rows; raise `_NotFiniteError` if one of them is not finite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        scores = score(rows)
+    if not np.isfinite(scores).all():
+        raise _NotFiniteError
+    return scores
 
 
 class _NotFiniteError(Exception):
@@ -616,9 +652,8 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
             Labels.
         """
         if prior is None:
-            codes = self._convert_scores(X, predicted_codes)
-        else:
-            codes = map_rows(predicted_codes, self._scores(X, prior))
+            return self._most_probable_labels(X)
+        codes = map_rows(predicted_codes, self._scores(X, prior))
         return np.asarray(self.rule_.labels[codes])
 
     def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
@@ -634,7 +669,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         Arguments are as in `predict`.
         """
         if prior is None:
-            return self._convert_scores(X, posterior)
+            return self._posteriors(X)
         return map_rows(posterior, self._scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
@@ -652,7 +687,9 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
             name = type(self).__name__
             raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         moments = self._reduce_rows(moments)
-        with merge_warnings(), blas_context(len(moments.features)):
+        d = len(moments.features)
+        rows = int(moments.rows.sum()) if moments.detail == "rows" else len(moments.labels) + d
+        with merge_warnings(), blas_context(d, rows=rows):
             rule = self.rule_from(moments)
         self._set_state(moments, rule, named=named)
         return self
@@ -719,10 +756,14 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     def _rule_scores(self, X: Any) -> Floats:
         return self._score_rows(self.rule_.scores, X)
 
-    def _convert_scores(
-        self, X: Any, convert: Callable[[Floats], npt.NDArray[Any]]
-    ) -> npt.NDArray[Any]:
-        return self._map_scores(self.rule_.scores, convert, X)
+    def _most_probable_labels(self, X: Any) -> npt.NDArray[Any]:
+        return self._predict_labels(self.rule_, X)
+
+    def _posteriors(self, X: Any) -> Floats:
+        rule = self.rule_
+        if isinstance(rule, LinearRule) and len(rule.labels) == 2:
+            rule = self._cached("contrast", rule.contrast)
+        return self._map_scores(rule.scores, posterior, X)
 
     def _scores(self, X: Any, prior: Prior | None) -> Floats:
         scores = self._rule_scores(X)

@@ -22,7 +22,7 @@ Both posteriors are computed separately, so that neither loses digits where it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,6 +35,8 @@ from discriminant.moments.anchor import Anchor, Powers
 from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
 _LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
+_EPS = float(np.finfo(np.float64).eps)
+_UNDERFLOW = 1e-290  # sums of products below this lose digits
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache
 _FEW = 8  # up to this many rows, all classes are scored by one product
 _STACKED = 1 << 20  # largest number of values in the bases that are stored for this product
@@ -89,6 +91,13 @@ class LinearRule:
             values[rows] = scale_by_power(*self._scaled(features[rows]))
         return values
 
+    def contrast(self) -> LinearRule:
+        """Return the rule of two classes with one predictor, the second score minus the first."""
+        if len(self.intercept) == 1:
+            return self
+        coef, intercept = np.diff(self.coef, axis=0), np.diff(self.intercept)
+        return LinearRule(self.labels, self.anchor, coef, intercept)
+
     def finite_values(self, features: Features) -> Floats:
         """Return the (n, m) linear predictors, all finite.
 
@@ -112,13 +121,21 @@ class LinearRule:
         if is_sparse(features) and not self.anchor.origin.any():
             return self._sparse_predictors(features)
         rows, intercept = features.shape[0], self.intercept[:, None]
-        if rows <= _ROWS:
-            return np.asarray((self.coef @ self.anchor.offsets(features[:]).T + intercept).T)
+        if rows <= 2 * _ROWS:
+            values = self.coef @ self._offsets(features[:]).T
+            values += intercept
+            return np.asarray(values.T)
         values = np.empty((len(intercept), rows))  # the scores of a class are contiguous
         for lo, hi in _spans(rows):
-            np.matmul(self.coef, self.anchor.offsets(features[lo:hi]).T, out=values[:, lo:hi])
+            np.matmul(self.coef, self._offsets(features[lo:hi]).T, out=values[:, lo:hi])
         values += intercept
         return values.T
+
+    def _offsets(self, rows: Features) -> Floats:
+        """Return the offsets of rows from the anchor; the rows themselves if nothing changes."""
+        if self.anchor.idle and isinstance(rows, np.ndarray) and rows.dtype == np.float64:
+            return rows
+        return self.anchor.offsets(rows)
 
     def _sparse_predictors(self, features: Features) -> Floats:
         """Return the linear predictors of sparse rows without making them dense."""
@@ -150,6 +167,67 @@ class LinearRule:
         """Return the (m, d) slopes and (m,) intercepts for the features x instead of offsets."""
         slope = self.coef / self.anchor.unit
         return slope, self.intercept - slope @ self.anchor.origin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CertainCodes:
+    """Predicted codes of two classes, where rounding errors cannot change them.
+
+    For a linear rule, the second score minus the first is
+
+        f(x) = (x - origin) . w + b = x . w + c,      c = b - origin . w
+
+    The right-hand side is faster to compute, but loses digits if the origin is far from zero. With
+    eps the machine precision, all rounding errors of both sides are together less than
+
+        4 (d + 4) eps [(|x| + |origin|) (|w_1| + |w_2| + |w|) + |b_1| + |b_2|]
+
+    A code is certain if |f(x)| exceeds this bound. |x| is at most the root of the sum of squares of
+    all numbers of a block, which takes one product.
+    """
+
+    slope: Floats  # (d,) w
+    constant: float  # c
+    growth: float  # error bound for each unit of |x|
+    least: float  # error bound for x = 0
+
+    @classmethod
+    def of(cls, rule: LinearRule) -> CertainCodes | None:
+        """Create from a rule of two classes; None if a feature has a unit other than one."""
+        if not rule.anchor.plain:
+            return None
+        origin, contrast = rule.anchor.origin, rule.contrast()
+        slope, intercept = contrast.coef[0], float(contrast.intercept[0])
+        length = float(np.linalg.norm(slope) + np.linalg.norm(rule.coef, axis=1).sum())
+        growth = 4 * (len(slope) + 4) * _EPS * length
+        error = 4 * (len(slope) + 4) * _EPS * float(np.abs(rule.intercept).sum() + abs(intercept))
+        least = growth * float(np.linalg.norm(origin)) + error + _UNDERFLOW
+        return cls(slope, intercept - float(slope @ origin), growth, least)
+
+    def predict(
+        self, rows: Floats, exact: Callable[[Floats], npt.NDArray[np.intp]]
+    ) -> npt.NDArray[np.int8] | None:
+        """Return the (n,) codes of a C-contiguous block of rows (n, d).
+
+        Codes that are not certain are computed by `exact`. Return None if they are many, or if the
+        numbers of the block are very small, very large or not finite.
+        """
+        flat = rows.reshape(-1)
+        squares = float(np.dot(flat, flat))
+        if not _UNDERFLOW < squares < 1.0 / _UNDERFLOW:
+            return None
+        values = np.dot(rows, self.slope)
+        values += self.constant
+        codes: npt.NDArray[np.int8] = (values > 0.0).view(np.int8)
+        bound = self.least + self.growth * float(np.sqrt(squares))
+        np.abs(values, out=values)
+        if values.min() > bound:
+            return codes
+        doubtful = np.flatnonzero(~(values > bound))
+        if len(doubtful) > len(rows) // 8:
+            return None
+        codes[doubtful] = exact(rows[doubtful])
+        return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

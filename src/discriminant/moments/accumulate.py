@@ -85,8 +85,12 @@ def accumulate_class_moments(
     count = np.bincount(block.codes, minlength=len(moments.weight))
     ends = np.cumsum(count)
     order = np.argsort(block.codes, kind="stable")
-    gatherer = _ClassGatherer.of(block, moments.anchor, int(count.max()))
-    for k in np.flatnonzero(moments.weight > 0) if only is None else only:
+    small = only is None and moments.third is None and count.max() <= _SMALL_CLASS
+    gatherer = _ClassGatherer.of(block, moments.anchor, len(block) if small else int(count.max()))
+    classes = np.flatnonzero(moments.weight > 0) if only is None else only
+    if small:
+        classes = gatherer.accumulate_small(moments, order, count)
+    for k in classes:
         rows = order[ends[k] - count[k] : ends[k]]
         mean, scatter = gatherer.moments_of(rows, float(moments.weight[k]))
         moments.mean[k], moments.scatter[k] = mean, scatter
@@ -107,7 +111,8 @@ class _ClassGatherer:
     centre_buffer: Floats  # (m, d)
 
     @classmethod
-    def of(cls, block: Block, anchor: Anchor, largest_class: int) -> _ClassGatherer:
+    def of(cls, block: Block, anchor: Anchor, most_rows: int) -> _ClassGatherer:
+        """Create with buffers for as many rows as are gathered at a time, at most `most_rows`."""
         rows, origin = block.features, anchor.origin
         plain = (
             anchor.plain
@@ -118,8 +123,8 @@ class _ClassGatherer:
         row_major = plain and rows.flags.c_contiguous
         columnar = plain and not row_major and rows.flags.f_contiguous
         d = len(origin)
-        size = int(np.clip(max(_BYTES // (8 * d), 2 * d), 256, 8192))
-        buffer, centre_buffer = np.empty((2, min(size, largest_class), d))
+        size = min(max(_BYTES // (8 * d), 2 * d, 256), 8192)
+        buffer, centre_buffer = np.empty((2, min(size, most_rows), d))
         zero_or_origin = origin if anchor.plain else np.zeros(d)
         return cls(
             block, anchor, zero_or_origin, bool(row_major), bool(columnar), buffer, centre_buffer
@@ -141,6 +146,51 @@ class _ClassGatherer:
         variances = np.einsum("jj->j", squares)
         np.maximum(variances, 0.0, out=variances)  # rounding may go below zero
         return centre + shift, squares
+
+    def accumulate_small(
+        self, moments: ClassMoments, order: Places, count: npt.NDArray[np.intp]
+    ) -> Places:
+        """Store means and scatters of classes of at most `_SMALL_CLASS` rows; return bad guesses.
+
+        The rows of several classes are gathered at a time. `order` holds the rows sorted by class,
+        `count` (K,) the number of rows of each class. A class is returned if the guess at its mean
+        was bad, so that it must be read again alone.
+        """
+        ends, bad = np.cumsum(count), []
+        for first, last in _groups(ends, len(self.buffer)):
+            sizes = count[first:last]
+            stops = np.cumsum(sizes).tolist()
+            slices = [slice(lo, hi) for lo, hi in pairwise([0, *stops])]
+            rows = order[ends[first] - count[first] : ends[last - 1]]
+            weights = self._weights(rows)
+            values = self._values(rows)
+            weight = moments.weight[first:last, None]
+            weight = np.where(weight > 0, weight, 1.0)
+            offsets = np.subtract(values, self.origin, out=self.centre_buffer[: len(rows)])
+            guess = _slice_sums(offsets, weights, slices) / weight
+            guess[~np.isfinite(guess)] = 0.0
+            reference = guess + self.origin
+            values -= reference.repeat(sizes, axis=0)
+            shift = _slice_sums(values, weights, slices) / weight
+            if self.block.weight is not None:
+                values *= np.sqrt(weights)[:, None]
+            scatter = moments.scatter[first:last]
+            for piece, products in zip(slices, scatter, strict=True):
+                gram_matrix(values[piece], out=products)
+            variances = np.einsum("kjj->kj", scatter)
+            cancels = (weight * shift**2 > TOLERATED * variances).any(axis=1)
+            bad.extend((first + np.flatnonzero(cancels)).tolist())
+            scatter -= (weight * shift)[:, :, None] * shift[:, None, :]
+            np.maximum(variances, 0.0, out=variances)  # rounding may go below zero
+            moments.mean[first:last] = (reference - self.origin) + shift
+        empty = moments.weight <= 0
+        if empty.any():
+            moments.mean[empty], moments.scatter[empty] = 0.0, 0.0
+        return np.array([k for k in bad if not empty[k]], dtype=np.intp)
+
+    def _weights(self, rows: Places) -> Floats:
+        weight = self.block.weight
+        return np.ones(len(rows)) if weight is None else weight[rows]
 
     def powers_of(self, rows: Places, mean: Floats) -> tuple[Floats, Floats]:
         """Return third and fourth moments about the mean."""
@@ -209,6 +259,23 @@ class _ClassGatherer:
             return self.anchor.offsets(values, out=buffer)
         buffer[...] = values
         return buffer
+
+
+def _groups(ends: npt.NDArray[np.intp], size: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of consecutive classes that have at most `size` rows together.
+
+    `ends` (K,) holds the number of rows up to each class. A single class may have more rows.
+    """
+    first, before = 0, 0
+    while first < len(ends):
+        last = max(int(np.searchsorted(ends, before + size, side="right")), first + 1)
+        yield first, last
+        first, before = last, int(ends[last - 1])
+
+
+def _slice_sums(rows: Floats, weights: Floats, slices: list[slice]) -> Floats:
+    """Return the weighted sum of the rows of each slice, (K, d)."""
+    return np.array([np.dot(weights[piece], rows[piece]) for piece in slices])
 
 
 _LARGE = 1 << 29  # size of a table (rows x columns) from which the compiled loop is worth loading

@@ -26,6 +26,7 @@ from discriminant.table.blocks import Block, Features, Floats, Places, dense
 
 Powers = npt.NDArray[np.integer[Any]]
 
+_INNER = 512  # numbers that are subtracted in one inner loop of NumPy
 _LARGE = 200  # ranges above 2**200 are scaled to 2**200, those below 2**-200 to one
 
 
@@ -60,7 +61,9 @@ class Anchor:
         rows stay sparse.
         """
         sample = sample.astype(np.float64)
-        sample[~np.isfinite(sample)] = 0.0
+        finite = np.isfinite(sample)
+        if not finite.all():
+            sample[~finite] = 0.0
         origin = np.zeros(sample.shape[1]) if at_zero else _lower_median(sample)
         extent = np.abs(sample - origin).max(axis=0)
         extent = np.where(extent > 0, extent, np.abs(origin))
@@ -80,10 +83,10 @@ class Anchor:
 
     def offsets(self, features: Features, out: Floats | None = None) -> Floats:
         """Return the rows as float64, as offsets (x - origin) / unit."""
-        offsets = np.subtract(dense(features), self.origin, out=out, dtype=np.float64)
+        offsets = subtract_row(dense(features), self.origin, out=out)
         if not self.plain:
             offsets /= self.unit
-        return np.asarray(offsets)
+        return offsets
 
     def scaled_offsets(self, features: Features) -> tuple[Floats, Powers]:
         """Return offsets of rows that overflow, as fractions (n, d) and exponents `power` (n,).
@@ -169,12 +172,39 @@ def align_anchors(
     return ours.at(anchor), theirs.at(anchor)
 
 
+def subtract_row(rows: npt.NDArray[Any], row: Floats, *, out: Floats | None = None) -> Floats:
+    """Return `rows - row` as float64, for rows (n, d) and a row (d,).
+
+    Several short rows are subtracted at a time: NumPy has a fixed cost for each of its inner loops.
+    """
+    n, d = rows.shape
+    group = _INNER // max(d, 1)
+    contiguous = rows.flags.c_contiguous and (out is None or out.flags.c_contiguous)
+    if group < 2 or n < 8 * group or not contiguous:
+        return np.asarray(np.subtract(rows, row, out=out, dtype=np.float64))
+    out = np.empty((n, d)) if out is None else out
+    whole = n - n % group
+    shape = whole // group, group * d
+    np.subtract(
+        rows[:whole].reshape(shape),
+        np.tile(row, group),
+        out=out[:whole].reshape(shape),
+        dtype=np.float64,
+    )
+    np.subtract(rows[whole:], row, out=out[whole:], dtype=np.float64)
+    return out
+
+
 def _lower_median(sample: Floats) -> Floats:
     middle = (len(sample) - 1) // 2
-    return np.asarray(np.partition(sample, middle, axis=0)[middle])
+    columns = np.ascontiguousarray(sample.T)
+    columns.partition(middle, axis=1)
+    return columns[:, middle].copy()
 
 
 def _unit(extent: Floats) -> Floats:
+    if len(extent) and extent.max() <= 2.0**_LARGE and extent.min() >= 2.0**-_LARGE:
+        return np.ones(len(extent))
     high, low = extent > 2.0**_LARGE, (extent > 0) & (extent < 2.0**-_LARGE)
     power = np.frexp(np.where(high | low, extent, 1.0))[1] - 1
     power = np.where(high, power - _LARGE, np.where(low, power, 0))

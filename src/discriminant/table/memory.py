@@ -137,7 +137,8 @@ class Table:
 
     def sample(self) -> npt.NDArray[Any]:
         """Return a few evenly spaced rows, to estimate the location and scale of columns."""
-        rows = np.linspace(0, len(self) - 1, min(len(self), _SAMPLE)).astype(np.intp)
+        n = min(len(self), _SAMPLE)
+        rows = np.arange(n) if n == len(self) else np.linspace(0, len(self) - 1, n).astype(np.intp)
         features = dense(self.features[rows])
         return features if self.responses is None else np.hstack([features, self.responses[rows]])
 

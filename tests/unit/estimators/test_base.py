@@ -33,6 +33,34 @@ def test_tied_rows_have_one_label_in_any_batch(model, seed):
     assert (fitted.decision_function(middle) > 0).all() == (labels[0] == "b")
 
 
+@pytest.mark.parametrize("origin", [0.0, 1e3, 1e8, -1e13])
+@pytest.mark.parametrize("model", [dd.LDA(), dd.SVM(), dd.Logistic(ridge=0.1)])
+def test_labels_of_many_rows_are_the_signs_of_centred_scores(model, origin):
+    rng = np.random.default_rng(7)
+    half = rng.integers(-3, 4, size=(400, 4)).astype(float)
+    shift = np.array([3.0, 0.0, 0.0, 0.0])
+    X = np.vstack([half + shift, -half - shift]) + origin
+    y = np.repeat(["no", "yes"], 400)
+    model = model.fit(X, y)
+    rows = rng.integers(-6, 7, size=(9000, 4)).astype(float) + origin  # many rows are ties
+    rows[::7] = origin
+    expected = np.where(model.decision_function(rows) > 0, "yes", "no")
+    np.testing.assert_array_equal(model.predict(rows), expected)
+
+
+def test_labels_of_many_tiny_huge_or_invalid_rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 4))
+    model = dd.LDA().fit(X, np.where(X[:, 0] > 0, "yes", "no"))
+    for size in (1e-200, 1e200, 1e307):
+        rows = size * rng.normal(size=(9000, 4))
+        expected = np.where(model.decision_function(rows) > 0, "yes", "no")
+        np.testing.assert_array_equal(model.predict(rows), expected)
+    rows[8000, 2] = np.nan
+    with pytest.raises(dd.errors.MissingValueError, match="Row 8000"):
+        model.predict(rows)
+
+
 def test_probabilities_of_two_classes_equal_those_by_logs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)) * 50

@@ -483,4 +483,4 @@ def check_family(family: GaussianFamily) -> GaussianFamily:
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, Real) and 0.0 <= float(value) <= 1.0
+    return isinstance(value, float | int | Real) and 0.0 <= float(value) <= 1.0

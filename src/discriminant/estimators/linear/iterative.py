@@ -25,7 +25,6 @@ from discriminant.estimators.base import (
     IterativeClassifier,
     as_sklearn_coefficients,
     class_totals,
-    predicted_codes,
     second_minus_first,
 )
 from discriminant.models.gaussian.wide import RowSpace
@@ -60,8 +59,7 @@ class LinearClassifier(IterativeClassifier):
             Labels.
         """
         self._check_is_fitted()
-        codes = self._map_scores(self.rule_.scores, predicted_codes, X)
-        return np.asarray(self.classes_[codes])
+        return self._predict_labels(self.rule_, X)
 
     def decision_function(self, X: Any) -> Floats:
         """Return class scores (n, K); with two classes (n,), second minus first."""

@@ -7,7 +7,6 @@ squared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -22,6 +21,7 @@ from discriminant.estimators.base import (
     LinearMomentClassifier,
     Prior,
     check_choice,
+    predicted_codes,
     second_minus_first,
 )
 from discriminant.estimators.linear.linear_regression import (
@@ -51,6 +51,7 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.confusion import PredictedCountsReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
+from discriminant.posterior import posterior
 from discriminant.table.basis import ExpandedFeatures, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
@@ -390,10 +391,11 @@ class LeastSquares(LinearMomentClassifier):
         """Return the logs of memberships, which may be -inf; the fitted values must be finite."""
         return self._indicator_rule().log_memberships(self._finite_values(X))
 
-    def _convert_scores(
-        self, X: Any, convert: Callable[[Floats], npt.NDArray[Any]]
-    ) -> npt.NDArray[Any]:
-        return convert(self._rule_scores(X))
+    def _most_probable_labels(self, X: Any) -> npt.NDArray[Any]:
+        return np.asarray(self.rule_.labels[predicted_codes(self._rule_scores(X))])
+
+    def _posteriors(self, X: Any) -> Floats:
+        return posterior(self._rule_scores(X))
 
     def _scores(self, X: Any, prior: Prior | None) -> Floats:
         if prior is not None:

@@ -47,7 +47,7 @@ than the number of columns shows dependent columns only if n - K is large enough
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -233,6 +233,7 @@ def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
 
 
 _TINY = float(np.finfo(np.float64).tiny)
+_ACCURATE = 1e-10  # reciprocal condition number from which solutions have six correct digits
 
 Driver = Literal["gesdd", "gesvd"]  # LAPACK's SVD: the fast one, or the most accurate one
 
@@ -396,7 +397,7 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
     whiten = lapack.dtrtri(lower, lower=True)[0].T / sd[:, None]
     logdet = 2 * float(np.log(np.diagonal(lower)).sum() + np.log(sd).sum())
     metric = Metric(np.ones(d), whiten, np.ones(d), 0.0, logdet)
-    doubtful = reciprocal < 1e-10
+    doubtful = reciprocal < _ACCURATE
     return metric, _deficiency(standard, sd) if doubtful else None
 
 
@@ -463,15 +464,37 @@ def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
 def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats, Floats]:
     """Return the thin SVD of a matrix (n, d): U (n, r), s (r,) and V' (r, d).
 
-    A wide matrix is first reduced by QR to a triangular matrix (n, n). The Gram matrix would be
-    faster, but would square the condition number.
+    A wide matrix is decomposed by its product with its transpose if this loses no more than about
+    one digit. Otherwise it is first reduced by QR to a triangular matrix (n, n). Singular values of
+    zero may be left out.
     """
     if rows.shape[0] >= rows.shape[1]:
         left, values, right = svd(rows, full_matrices=False, lapack_driver=driver)
         return left, values, right
+    decomposition = _svd_by_products(rows) if driver == "gesdd" else None
+    if decomposition is not None:
+        return decomposition
     tall, small = qr(rows.T, mode="economic", check_finite=False)
     right, values, left = svd(small, lapack_driver=driver)
     return left.T, values, (tall @ right).T
+
+
+def _svd_by_products(rows: Floats) -> tuple[Floats, Floats, Floats] | None:
+    """Return the thin SVD of a wide matrix (n, d) by way of its products `rows rows'`, (n, n).
+
+    The products square the condition number c, so that the relative error of the smallest singular
+    value is about c^2 eps instead of c eps. Return None unless every singular value is either at
+    least an eighth of the largest one, or zero up to the rounding of the products.
+    """
+    squares, vectors = eigh(rows @ rows.T, check_finite=False)
+    largest = squares[-1]
+    positive = squares > len(rows) * _EPS * largest
+    if not (np.isfinite(largest) and largest > _TINY / _EPS) or (
+        squares[positive].min() < largest / 64
+    ):
+        return None
+    values, left = np.sqrt(squares[positive])[::-1], vectors[:, positive][:, ::-1]
+    return left, values, (left.T @ rows) / values[:, None]
 
 
 def _deficiency(standard: Floats, sd: Floats) -> RankDeficiency:
@@ -522,6 +545,49 @@ def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float =
     return embed_columns(metric, varying)
 
 
+def class_metrics_of(
+    moments: ClassMoments, covariances: Floats, *, degrees: Sequence[float]
+) -> tuple[Metric, ...]:
+    """Return the metric of each class, given their covariances (K, d, d); warn as `class_metric`.
+
+    All steps but the factorisation are computed for all classes at once. Classes whose covariance
+    is singular or nearly so are left to `class_metric`.
+    """
+    d = covariances.shape[1]
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    rounding = (16 * _EPS * np.abs(moments.mean)) ** 2
+    regular = (variances > rounding).all(axis=1) & (np.asarray(degrees) >= d)
+    sd = np.sqrt(np.where(regular[:, None], variances, 1.0))
+    standard = covariances / sd[:, :, None]
+    standard /= sd[:, None, :]
+    norm = np.abs(standard).sum(axis=1).max(axis=1)
+    logdet, inverse = np.log(sd).sum(axis=1), np.zeros_like(standard)
+    for k in np.flatnonzero(regular).tolist():
+        lower, failed = lapack.dpotrf(standard[k].T, lower=True)
+        regular[k] = not failed
+        if not failed:
+            logdet[k] += np.log(np.diagonal(lower)).sum()
+            inverse[k] = lapack.dtrtri(lower, lower=True)[0].T
+    # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it.
+    size = np.abs(inverse)
+    bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
+    regular &= bound <= 1.0 / _ACCURATE
+    inverse /= sd[:, :, None]
+    metrics, ones = [], np.ones(d)
+    for k, accurate in enumerate(regular.tolist()):
+        if not accurate:
+            metrics.append(class_metric(moments, covariances[k], k, degrees=degrees[k]))
+            continue
+        metrics.append(Metric(ones, inverse[k], ones, 0.0, 2 * float(logdet[k])))
+        if degrees[k] < moments.rows[k]:  # otherwise rows of other classes contribute
+            _warn_few_rows(_class_name(moments, k), int(moments.rows[k]), degrees[k], d)
+    return tuple(metrics)
+
+
+def _class_name(moments: ClassMoments, code: int) -> str:
+    return f"The covariance of class '{moments.labels[code]}'"
+
+
 def class_metric(
     moments: ClassMoments, covariance: Floats, code: int, *, degrees: float = np.inf
 ) -> Metric:
@@ -532,7 +598,7 @@ def class_metric(
     covariance, varying, n_estimated = _floored_covariance(moments, covariance, code)
     if not varying.any():
         return diagonal_metric(np.zeros(len(varying)))
-    name = f"The covariance of class '{moments.labels[code]}'"
+    name = _class_name(moments, code)
     metric, deficiency = factorise(covariance)
     if deficiency is not None and metric is None and _in_all_classes(moments, deficiency, varying):
         _warn_of_deficiency(moments, deficiency, varying, separating=False)

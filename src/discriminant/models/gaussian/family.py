@@ -40,7 +40,7 @@ from discriminant.models.gaussian.covariance import (
     best_shrinkages,
     class_covariances,
     class_degrees,
-    class_metric,
+    class_metrics_of,
     diagonal_metric,
     floor_variances,
     pooled_covariance,
@@ -249,10 +249,7 @@ def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric
     check_rows_for_family(moments, family)
     covariances = family_covariances(moments, family)
     ranks = max_class_ranks(moments, family)
-    return tuple(
-        class_metric(moments, covariance, k, degrees=rank)
-        for k, (covariance, rank) in enumerate(zip(covariances, ranks, strict=True))
-    )
+    return class_metrics_of(moments, covariances, degrees=ranks)
 
 
 def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
@@ -361,8 +358,5 @@ def _rule_on_features(
             metric = shared_metric(part, block, degrees=degrees)
             return linear_rule(part, metric=metric, prior=prior)
         ranks = max_class_ranks(moments, family)
-        metrics = tuple(
-            class_metric(part, covariance_k, k, degrees=rank)
-            for k, (covariance_k, rank) in enumerate(zip(block, ranks, strict=True))
-        )
+        metrics = class_metrics_of(part, block, degrees=ranks)
         return quadratic_rule(part, metrics=metrics, prior=prior)

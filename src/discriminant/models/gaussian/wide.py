@@ -277,9 +277,11 @@ def _mixture_metric(centred: _CentredRows, mixture: _Mixture) -> Metric:
         return diagonal_metric(variance)
     floored = variance != within + mixture.diagonal  # these columns do not depend on the rows
     used = mixture.share > 0
-    part = centred.offsets[np.ix_(used, varying)]
-    part *= np.sqrt(mixture.share[used])[:, None]
-    part[:, floored[varying]] = 0.0
+    whole = bool(used.all() and varying.all())
+    part = centred.offsets if whole else centred.offsets[np.ix_(used, varying)]
+    part = part * np.sqrt(mixture.share[used])[:, None]
+    if floored.any():
+        part[:, floored[varying]] = 0.0
     if mixture.diagonal.any() or not used.any():
         diagonal = np.where(floored, variance, mixture.diagonal)[varying]
         return embed_columns(_low_rank_metric(part, diagonal), varying)

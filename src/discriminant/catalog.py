@@ -7,7 +7,7 @@ that every other module can import it.
 
 To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the classes, such as its
 rule, that its files may contain in addition to those in `SHARED_VALUES`. `candidates` are the
-configurations that a study compares, each with a rank from simple to complex:
+configurations that a study can compare, each with a rank from simple to complex:
 
     1  one mean per class                 2  linear boundaries
     3  one scale per feature and class    4  between linear and quadratic boundaries
@@ -37,6 +37,7 @@ class Candidate(NamedTuple):
     sentence: str  # what the model assumes or does
     options: Mapping[str, Any] = MappingProxyType({})  # arguments of the constructor
     simplicity: int = 2
+    default: bool = True  # whether a study compares it unless models are named
     tuned: bool = False  # whether hyperparameters are chosen on held-out rows
     may_stop_early: bool = False  # whether a fit usually ends at the limit of passes
     compiled: bool = False  # whether the first fit compiles code
@@ -138,6 +139,7 @@ ESTIMATORS = (
                 "Least squares",
                 "linear boundaries; regresses a 0/1 indicator of each class on the features and "
                 "predicts the class with the largest fitted value",
+                default=False,
             ),
         ),
     ),
@@ -158,6 +160,7 @@ ESTIMATORS = (
                 "Laplace naive Bayes",
                 "treats the features as independent within a class; robust to outliers",
                 simplicity=3,
+                default=False,
             ),
         ),
     ),
@@ -222,6 +225,7 @@ ESTIMATORS = (
                 "Perceptron",
                 "linear boundaries, corrected after each misclassified row; no probabilities",
                 {"keep": "average", "max_passes": 100, "prove": False},
+                default=False,
                 may_stop_early=True,
                 compiled=True,
             ),

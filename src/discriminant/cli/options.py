@@ -150,7 +150,8 @@ reading_options = _all(
 comparing_options = _all(
     click.option(
         "--models",
-        help="Models to compare, separated by commas, such as lda,qda,rda (default: all).",
+        help="Models to compare, separated by commas, such as lda,qda,rda; or all (default: all "
+        "except least_squares, laplace_nb and perceptron).",
     ),
     click.option(
         "--folds",

@@ -80,7 +80,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     _check_request(source, options)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     with open_study(session, source, options) as analysis:
-        compared = analysis.compare(split_names(options["models"]), most=options["most"])
+        compared = analysis.compare(_compared_models(options), most=options["most"])
         choice = analysis.choose(options["model"], by=options["by"], rule=options["rule"])
         if cost is not None or reject is not None:
             analysis.decide(cost=cost, reject=reject)
@@ -126,12 +126,13 @@ def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
     """Reject sparse rows without a target, and invalid model names, before any row is read."""
     if options["target"] is None:
         reject_sparse_file(source)
-    names, name = split_names(options["models"]), options.get("model")
-    candidates = resolve_models(names)
+    name = options.get("model")
+    candidates = resolve_models(_compared_models(options))
     if name is not None:
         reject_inapplicable("named model")
         named = resolve_models([name])
-        if names is not None and name not in names:
+        names = [model.name for model in candidates]
+        if name not in names:
             raise StudyError.not_compared(name, names)
         candidates = named
     weighs = any(options.get(option) is not None for option in ("cost", "reject"))
@@ -140,6 +141,14 @@ def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
     if not any(gives_posterior(model.make()) for model in candidates):
         use = "costs and --reject need" if weighs else f"--by {options['by']} needs"
         raise StudyError.none_with_probabilities([model.name for model in candidates], use)
+
+
+def _compared_models(options: dict[str, Any]) -> list[str] | None:
+    """Return the names of the models to compare: those of --models, or the default and --model."""
+    names, name = split_names(options["models"]), options.get("model")
+    if names is not None or name is None:
+        return names
+    return list(dict.fromkeys([*(model.name for model in resolve_models(None)), name]))
 
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:

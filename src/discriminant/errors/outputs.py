@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from discriminant.errors.base import (
     DiscriminantError,
@@ -590,11 +591,13 @@ class StudyError(InputError):
                 "label-tree, and evaluate it on other rows with 'discriminant assess'. Models "
                 f"that can be compared are {quote(known, most=20)}."
             )
-        return cls(f"There is no model '{name}'. Choose among {quote(known, most=20)}.")
+        near = get_close_matches(str(name).casefold(), known, n=1)
+        hint = f": did you mean '{near[0]}'?" if near else "."
+        return cls(f"There is no model '{name}'{hint} Choose among {quote(known, most=20)}.")
 
     no_models = template()(
-        "No model is named to compare. Name one or more models, or omit the option to compare "
-        "all models."
+        "No model is named to compare. Name one or more, or 'all'; without this option, the "
+        "default models are compared."
     )
 
     not_compared = template("name, known")(

@@ -15,9 +15,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from discriminant import catalog
@@ -196,17 +200,23 @@ def code(text: object) -> str:
     )
 
 
+_SYNTAX: dict[str, Any] = {  # options that change the code of a compiled template
+    "autoescape": True,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "keep_trailing_newline": True,
+}
+
+
 @cache
 def _template(name: str) -> Any:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
         loader=FunctionLoader(asset),
-        autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        bytecode_cache=_bytecode_cache(),
+        **_SYNTAX,
     )
     environment.filters |= {
         "shown": format.shown,
@@ -226,6 +236,42 @@ def _template(name: str) -> Any:
     }
     environment.globals["counted"] = format.count_with_noun
     return environment.get_template(name)
+
+
+def _bytecode_cache() -> Any:
+    """Return a cache of compiled templates on disk; None if there is no private folder for it.
+
+    Compiling the templates takes longer than filling them in. Jinja compiles a template again if
+    its text or the Python version has changed; the names of the files contain all else that matters.
+    """
+    from jinja2 import FileSystemBytecodeCache
+
+    class BytecodeCache(FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: Any) -> None:
+            with suppress(OSError):  # a full or read-only disk
+                super().dump_bytecode(bucket)
+
+    folder = _private_folder()
+    if folder is None:
+        return None
+    compiler = repr((version("jinja2"), sorted(_SYNTAX.items())))
+    digest = hashlib.sha256(compiler.encode()).hexdigest()[:16]
+    return BytecodeCache(str(folder), f"{digest}-%s.cache")
+
+
+def _private_folder() -> Path | None:
+    """Return a cache folder that nobody else can write to, because its content is run as code."""
+    if not hasattr(os, "getuid"):  # Windows: modes do not say who can write
+        return None
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(base).absolute() / "discriminant" / "templates"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home folder
+        return None
+    private = status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return folder if private else None
 
 
 def column_type(kind: str) -> str:

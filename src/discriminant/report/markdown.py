@@ -144,7 +144,7 @@ def _comparison(comparison: ComparisonFacts) -> list[str]:
             escape_name(model["label"]) + (" (selected)" if model["chosen"] else ""),
             percent(model["error"]),
             f"{percent(model['error_low'])} to {percent(model['error_high'])}",
-            percent(model["auc"]),
+            fixed(model["auc"], 3),
             fixed(model["log_loss"], 3),
             fixed(model["brier"], 3),
             percent(model["calibration"]),
@@ -202,7 +202,7 @@ def _decision(decision: DecisionFacts) -> list[str]:
             whole(row["rows"]),
             percent(row["recall"]),
             percent(row["precision"]),
-            percent(row["auc"]),
+            fixed(row["auc"], 3),
         ]
         for row in decision["by_class"]
     ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts, ModelFacts
-from discriminant.report.format import count_with_noun, number, percent, quoted, shown, whole
+from discriminant.report.format import count_with_noun, fixed, number, percent, quoted, shown, whole
 
 _RARE = 0.8  # a class with less than this fraction of an even share of the rows is rare
 _FEW = 30  # number of cases below which a share is given as counts
@@ -43,8 +43,8 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
         note = "never predicted" if rare["precision"] is None else f"precision {rare['precision']}"
         figures.append({"value": rare["recall"], "name": f"recall for {label}", "note": note})
     if model["auc"] is not None:
-        note = "50% is random, 100% perfect"
-        figures.append({"value": percent(model["auc"]), "name": "AUC", "note": note})
+        note = "0.5 is random, 1 perfect"
+        figures.append({"value": fixed(model["auc"], 3), "name": "AUC", "note": note})
     figures.append(
         {
             "value": whole(read["rows"]),

@@ -22,6 +22,7 @@ class StudyModel:
     title: str
     make: Callable[[], Any]  # function that returns the unfitted classifier
     simplicity: int = 2  # rank in `catalog.SIMPLICITY`
+    default: bool = False  # whether it is compared unless models are named
     tuned: bool = False  # whether its hyperparameters are chosen on held-out rows
     may_stop_early: bool = False  # whether its fit usually stops at the limit of passes
     compiled: bool = False  # whether its first fit compiles a loop
@@ -52,6 +53,7 @@ class StudyModel:
             candidate.title,
             make,
             candidate.simplicity,
+            candidate.default,
             candidate.tuned,
             candidate.may_stop_early,
             candidate.compiled,
@@ -72,15 +74,20 @@ def candidate_models() -> dict[str, StudyModel]:
 
 
 def resolve_models(models: Any) -> list[StudyModel]:
-    """Return the models to compare: named candidates, {name: classifier}, or all (None)."""
+    """Return the models to compare: named candidates, 'all' of them, or {name: classifier}.
+
+    By default (None), these are the candidates that the catalogue marks as default.
+    """
     candidates = candidate_models()
     if models is None:
-        return list(candidates.values())
+        return [candidate for candidate in candidates.values() if candidate.default]
     if hasattr(models, "items"):
         return [StudyModel.of(str(name), model) for name, model in models.items()]
     names = list(dict.fromkeys([models] if isinstance(models, str) else models))
     if not names:
         raise StudyError.no_models()
+    if names == ["all"]:
+        return list(candidates.values())
     for name in names:
         if name not in candidates:
             raise StudyError.unknown_model(name, list(candidates))

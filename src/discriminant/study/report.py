@@ -33,7 +33,7 @@ from discriminant.report.fact_types import (
     UseFacts,
     facts,
 )
-from discriminant.report.format import excluded_models, percent, plain_reason, shown
+from discriminant.report.format import excluded_models, fixed, plain_reason, shown
 from discriminant.report.markdown import to_markdown
 from discriminant.report.sections.data import python_code, read_section, use_section
 from discriminant.report.sections.decision import decision_section
@@ -264,8 +264,8 @@ def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
     if facts["auc_high"] is None or facts["auc_high"] >= 0.5:
         return []
     text = (
-        f"The model ranks held-out rows worse than chance (AUC {percent(facts['auc'])}, upper 95% "
-        f"limit {percent(facts['auc_high'])}). Rows that belong together, such as repeated "
+        f"The model ranks held-out rows worse than chance (AUC {fixed(facts['auc'], 3)}, upper 95% "
+        f"limit {fixed(facts['auc_high'], 3)}). Rows that belong together, such as repeated "
         "measurements or counts of one group, may be in different folds; the measures in this "
         "report then say little about new rows. Hold such rows out together: folds may be the "
         "name of a column."

@@ -133,9 +133,9 @@ class Study:
 
         Parameters
         ----------
-        models : list of str, or {name: classifier}, optional
-            Names of candidates (see `study.names`), or classifiers of your own; default: all
-            candidates.
+        models : list of str, 'all', or {name: classifier}, optional
+            Names of candidates, all candidates (see `study.names`), or classifiers of your own.
+            Default: all candidates except `least_squares`, `laplace_nb` and `perceptron`.
         most : int
             Largest number of rows of each training set to which models that need rows are fitted.
             If such models are fitted to a sample, a note in the result states this. Models based on

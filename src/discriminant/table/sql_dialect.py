@@ -1,8 +1,8 @@
 """SQL dialects: how each database writes names, literals and functions.
 
-sqlglot quotes all names and texts; names from users are never written unquoted. Doubles are written
-with an exponent, such as 1.0E0, because databases read a literal without exponent as a decimal of
-few digits.
+Names and texts are always quoted, and a quote character inside them is doubled: standard SQL, in
+which no other character has a meaning between quotes. Doubles are written with an exponent, such as
+1.0E0, because databases read a literal without exponent as a decimal of few digits.
 
 Differences that matter:
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from discriminant.errors import ExportError
 
@@ -32,7 +31,7 @@ LARGEST_DOUBLE = "1.7976931348623157E308"
 class SqlDialect:
     """SQL of one database."""
 
-    name: str  # name of the dialect in sqlglot
+    name: str  # key in `SQL_DIALECTS`
     title: str
     double: str  # type of a double
     greatest: str  # function that returns the largest argument
@@ -44,15 +43,22 @@ class SqlDialect:
     reserved: tuple[str, ...] = ()  # names that no column of a step can have
 
     def identifier(self, name: str) -> str:
-        """Return a quoted name."""
-        return _identifier(name, self.name)
+        """Return a quoted name.
+
+        >>> SQL_DIALECTS["sqlite"].identifier('a"b')
+        '"a""b"'
+        """
+        _refuse_nul("name", name)
+        return '"' + name.replace('"', '""') + '"'
 
     def text(self, value: str) -> str:
-        """Return a quoted text."""
-        from sqlglot import exp
+        """Return a quoted text.
 
+        >>> SQL_DIALECTS["sqlite"].text("it's")
+        "'it''s'"
+        """
         _refuse_nul("text", value)
-        return exp.Literal.string(value).sql(dialect=self.name)
+        return "'" + value.replace("'", "''") + "'"
 
     def literal(self, value: object) -> str:
         """Return the literal of a label: text, truth value, integer or float."""
@@ -214,14 +220,6 @@ def sql_dialect(name: object) -> SqlDialect:
     if dialect is None:
         raise ExportError.of_target(name, tuple(SQL_DIALECTS))
     return dialect
-
-
-@lru_cache(maxsize=1 << 14)  # sqlglot is slow, and names are repeated
-def _identifier(name: str, dialect: str) -> str:
-    from sqlglot import exp
-
-    _refuse_nul("name", name)
-    return exp.to_identifier(name, quoted=True).sql(dialect=dialect)
 
 
 def _scientific(value: float) -> tuple[str, str]:

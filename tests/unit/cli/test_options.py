@@ -329,6 +329,24 @@ def test_models_without_probabilities_are_refused_before_reading(args, place):
     assert "gives probabilities, which" in printed and "reading ..." not in printed
 
 
+def test_misspelt_model_is_refused_before_reading_with_the_nearest_name(place):
+    args = ("--target", "y", "--models", "lgistic")
+    printed = run("compare", "rows.csv", *args, cwd=place, code=2)
+    assert "did you mean 'logistic'?" in printed and "reading ..." not in printed
+
+
+def test_named_model_joins_the_default_comparison(place):
+    args = ("--target", "y", "--model", "laplace_nb", "--folds", 3, "--out", "named.html")
+    printed = run("report", "rows.csv", *args, cwd=place)
+    assert "Laplace naive Bayes" in printed and "QDA" in printed
+
+
+def test_all_models_are_compared_on_request(place):
+    args = ("--target", "y", "--models", "all", "--folds", 3)
+    printed = run("compare", "rows.csv", *args, cwd=place)
+    assert all(title in printed for title in ("Least squares", "Laplace naive Bayes", "Perceptron"))
+
+
 def test_models_without_probabilities_are_compared_by_error(place):
     args = ("--target", "y", "--models", "svm", "--by", "error", "--folds", 3)
     assert "SVM" in run("compare", "rows.csv", *args, cwd=place)
@@ -340,9 +358,7 @@ def test_model_that_is_not_compared_is_refused_before_reading(place):
     assert "Model 'rda' was not compared" in printed and "reading ..." not in printed
 
 
-_HEAVY = (
-    "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.study.workflow"
-)
+_HEAVY = "numpy scipy sklearn pandas pyarrow jinja2 numba narwhals discriminant.study.workflow"
 
 
 @pytest.mark.parametrize(

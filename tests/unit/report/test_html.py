@@ -3,13 +3,16 @@
 import base64
 import copy
 import hashlib
+import os
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from jinja2 import Environment
 
+from discriminant.report import html
 from discriminant.report.fact_types import Facts
 from discriminant.report.format import shown
 from discriminant.report.html import asset, render
@@ -240,3 +243,76 @@ def test_selected_model_and_best_rda_setting_are_highlighted():
     for kind in ("label", "bar", "dot"):
         assert f'class="{kind} selected"' in page and f".{kind}.selected" in style
     assert 'class="selected"/>' in page and "rect.selected" in style
+
+
+# --- cache of compiled templates ------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiled(monkeypatch, tmp_path):
+    """Names of the templates that are compiled, with an empty cache folder in `tmp_path`."""
+    names = []
+    compile_template = Environment.compile
+
+    def compile_and_log(self, source, name=None, *args, **options):
+        names.append(name)
+        return compile_template(self, source, name, *args, **options)
+
+    monkeypatch.setattr(Environment, "compile", compile_and_log)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    html._template.cache_clear()
+    yield names
+    html._template.cache_clear()
+
+
+def render_again(names):
+    """Render a page as a new process would; return it and the templates that were compiled."""
+    html._template.cache_clear()
+    names.clear()
+    page = html.render(iris())
+    return page, list(names)
+
+
+def test_templates_are_compiled_once_per_user(compiled, tmp_path):
+    first, once = render_again(compiled)
+    second, again = render_again(compiled)
+    assert "template.html" in once and again == [] and first == second
+    folder = tmp_path / "discriminant" / "templates"
+    assert len(list(folder.iterdir())) == len(once) and folder.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_templates_of_a_folder_that_others_can_write_to_are_not_run(mode, compiled, tmp_path):
+    folder = tmp_path / "discriminant" / "templates"
+    render_again(compiled)
+    folder.chmod(mode)
+    assert "template.html" in render_again(compiled)[1]
+
+
+def test_templates_of_a_folder_of_another_user_are_not_run(compiled, monkeypatch):
+    render_again(compiled)
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    assert "template.html" in render_again(compiled)[1]
+
+
+def test_page_is_written_where_no_cache_can_be(compiled, monkeypatch, tmp_path):
+    page = render_again(compiled)[0]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert render_again(compiled) == (page, compiled) and "template.html" in compiled
+
+    def fail(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "full"))
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", fail)
+    assert render_again(compiled)[0] == page
+
+
+def test_damaged_template_in_the_cache_is_compiled_again(compiled, tmp_path):
+    page = render_again(compiled)[0]
+    for file in (tmp_path / "discriminant" / "templates").iterdir():
+        file.write_bytes(file.read_bytes()[:-200])
+    again, names = render_again(compiled)
+    assert again == page and "template.html" in names

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import discriminant as dd
+from discriminant.report.format import percent
+from discriminant.report.html import render
+from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import in_short, tiles
+from tests.unit.report.samples import cancer
 
 
 def churn(rows=400, rare=0.2, signal=1.2):
@@ -54,3 +59,12 @@ def test_reason_for_selection_says_if_the_error_does_not_beat_the_baseline():
     study = dd.study(churn(signal=0.0), target="y")
     study.compare(["lda"])
     assert "the model is not significantly better than this baseline" in study.choose().why
+
+
+@pytest.mark.parametrize("write", [render, to_markdown])
+def test_auc_is_never_a_percentage(write):
+    facts = cancer()
+    area = next(model for model in facts["comparison"]["models"] if model["chosen"])["auc"]
+    text = write(facts)
+    assert f"{area:.3f}" in text and percent(area) not in text
+    assert next(tile["value"] for tile in tiles(facts) if tile["name"] == "AUC") == f"{area:.3f}"

@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_predict
 import discriminant as dd
 from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.errors import OptionError, StudyError
+from discriminant.study.models import candidate_models, resolve_models
 from tests.shared.paths import SHARED
 
 QUICK = ["lda", "qda", "rda", "nearest_mean", "least_squares"]
@@ -166,6 +167,22 @@ def test_unknown_models_and_options_are_named(wine):
         wine.choose("svm")
     with pytest.raises(OptionError, match=r"'log_loss', 'error' or 'brier'"):
         wine.choose(by="f1")
+
+
+def test_misspelt_model_is_answered_with_the_nearest_name(wine):
+    with pytest.raises(StudyError, match=r"no model 'lgistic': did you mean 'logistic'\? Choose"):
+        wine.compare(["lgistic"])
+    with pytest.raises(StudyError, match=r"did you mean 'lda'\?"):
+        wine.compare(["LDA"])
+
+
+def test_default_models_need_no_compiled_loop_and_all_adds_the_rest():
+    default = [model.name for model in resolve_models(None)]
+    every = [model.name for model in resolve_models("all")]
+    rest = ["least_squares", "laplace_nb", "perceptron"]
+    assert sorted([*default, *rest]) == sorted(every) == sorted(candidate_models())
+    assert not any(model.compiled for model in resolve_models(None))
+    assert [model.name for model in resolve_models(rest)] == rest
 
 
 def test_ones_own_classifiers_join_the_comparison():

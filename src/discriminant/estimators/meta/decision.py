@@ -13,9 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.class_weight import compute_class_weight
 
 from discriminant.decision.actions import REJECT, Reject, decided, expected_cost, least_cost
 from discriminant.decision.costs import Costs, check_probability
@@ -61,7 +59,6 @@ from discriminant.table.blocks import Block, Codes, Floats, Labels, Schema
 from discriminant.table.labels import encode_known_labels
 from discriminant.table.memory import as_features, as_table
 
-_SUMS_WEIGHTS = "sample_weight" in signature(compute_class_weight).parameters
 # names of the attribute in this package, and in scikit-learn
 _PRIORS = ("prior_", "priors_", "class_prior_")
 
@@ -134,8 +131,10 @@ def _class_weight_of(model: Any, codes: Codes, weight: Floats, labels: Labels) -
     if not isinstance(option, str):
         return np.array([float(option.get(label, 1.0)) for label in labels.tolist()])
     from sklearn.linear_model import LogisticRegression
+    from sklearn.utils.class_weight import compute_class_weight
 
-    by_weight = isinstance(model, LogisticRegression) and _SUMS_WEIGHTS
+    sums_weights = "sample_weight" in signature(compute_class_weight).parameters
+    by_weight = isinstance(model, LogisticRegression) and sums_weights
     count = np.bincount(codes, weights=weight if by_weight else None, minlength=len(labels))
     # for 'balanced_subsample' this is the mean over the subsamples
     return np.asarray(count.sum() / (len(labels) * count))
@@ -381,6 +380,8 @@ class Decision(ClassifierWrapper):
         if self.calibrate is not None:
             if self.calibrate not in _CALIBRATIONS:
                 raise OptionError.of("calibrate", self.calibrate, "None, 'platt' or 'isotonic'")
+            from sklearn.calibration import CalibratedClassifierCV
+
             return CalibratedClassifierCV(model, method=_CALIBRATIONS[self.calibrate])
         if not has_probabilities(model):
             raise PosteriorError.absent(type(model).__name__)

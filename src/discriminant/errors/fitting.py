@@ -111,8 +111,9 @@ class CodeError(InputError):
     )
 
     equal_rows = template("pairs")(
-        "{pairs:len} pair(s) of classes are never on opposite sides of a column, so the code does "
-        "not separate them: {pairs:pairs}. Add such columns, or merge the classes."
+        "{pairs:len} pair(s) of classes are never on opposite sides of a column, so the code "
+        "does not separate them: {pairs:pairs}. Add columns that separate these classes, or "
+        "merge them."
     )
 
     too_many = template("kind, columns, classes, most")(

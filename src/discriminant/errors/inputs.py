@@ -625,7 +625,7 @@ def _hint(text: str) -> str:
     if _GROUPS.fullmatch(stripped):
         return "If its commas group digits, pass thousands=','. "
     if _has_decimal_comma(text):
-        return "The text looks like a number with a decimal comma: write '.' instead. "
+        return "The text looks like a number with a decimal comma: write '.'. "
     if stripped.startswith("0x"):
         return "Hexadecimal numbers are not supported. "
     if "_" in text:

@@ -86,7 +86,7 @@ class FileError(InputError):
     )
 
     many_columns = template("path, columns, limit")(
-        "{path}: {columns} columns, more than the limit of {limit}. Store such a wide table as "
+        "{path}: {columns} columns, more than the limit of {limit}. Store so wide a table as "
         "Parquet with fewer columns, or transposed."
     )
 
@@ -324,8 +324,8 @@ class DatabaseError(InputError):
     )
 
     unknown_connection = template("kind")(
-        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass such a "
-        "connection, or a URL such as duckdb:///file.db."
+        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass a "
+        "supported connection, or a URL such as duckdb:///file.db."
     )
 
     not_reached = template("title, reason")(

@@ -249,7 +249,7 @@ def _matters(study: ReportedStudy) -> MattersFacts:
 def _with_feature_names(warning: Warning, features: Sequence[str]) -> Warning:
     """Replace the names x0, x1, ... in a warning by the names of the features.
 
-    Models fitted to arrays use such names.
+    Models fitted to arrays use the names x0, x1, ...
     """
 
     def name(match: re.Match[str]) -> str:

@@ -282,8 +282,8 @@ def representative_rows(
 
     The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
-    A category has the same level in all of these rows. A column of row numbers has missing values,
-    so that it will be surveyed.
+    A category has the same level in all of these rows. A column of row numbers gets missing values
+    in these rows, so that it is surveyed later.
     """
     assert options is not None
     assert options.target is not None

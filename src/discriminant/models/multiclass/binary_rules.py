@@ -270,7 +270,8 @@ def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
 
 
 def _solve_standardised(covariance: Floats, difference: Floats) -> Floats | float:
-    """Return the solution x of covariance x = difference, or NaN if it is ill-conditioned.
+    """Return the solution x of covariance x = difference, or NaN if the covariance is
+    ill-conditioned.
 
     The system is solved for standardised columns.
     """

@@ -381,7 +381,8 @@ _REGISTRY = (
         precision,
         "precision",
         "rate",
-        "Share of correct rows among those predicted as each class, (K,); NaN if there are none.",
+        "Share of correct rows among the rows predicted as each class, (K,); NaN for a class "
+        "without such rows.",
         per_class=True,
     ),
     Measure(
@@ -389,8 +390,8 @@ _REGISTRY = (
         recall,
         "recall",
         "rate",
-        "Share of the rows of each class that are predicted correctly, (K,); NaN if there are "
-        "none.",
+        "Share of the rows of each class that are predicted correctly, (K,); NaN for a class "
+        "without rows.",
         per_class=True,
     ),
     Measure(

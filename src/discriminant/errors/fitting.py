@@ -460,7 +460,7 @@ class LabelSetError(InputError):
 
     not_a_set = template("row, kind")(
         "y[{row}] is a {kind}, but y[0] is a set of labels. Pass a set, a list or a tuple for "
-        "every row, an empty one for a row without labels."
+        "every row; for a row without labels, pass an empty set."
     )
 
     all_empty = template("rows")(

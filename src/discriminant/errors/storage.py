@@ -554,7 +554,7 @@ class WriteError(DiscriminantError, OSError):
         return cls._of(
             number,
             f"{path} could not be written: {os.strerror(number)}. {_UNCHANGED} Choose another "
-            "folder, or check this one.",
+            "folder, or check this folder.",
         )
 
 

@@ -326,7 +326,9 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
 
 
 def _sql_comment(file: str, table: str, keys: Sequence[str]) -> str:
-    """Return the comment above the SQL: its database and table, and the command for other ones."""
+    """Return the comment above the SQL: its database and table, and the command for another
+    database or table.
+    """
     model = shlex.quote(shown(file, 200)) if file else "FILE.model"
     key = f" --keep {shlex.quote(shown(keys[0], 200))}" if keys else " --keep KEY"
     order = "" if keys else "\n-- Rows come in no order: KEY is the column to join them by."

@@ -62,7 +62,7 @@ def plan_reading(
     max_classes: int,
     min_classes: int = 2,
 ) -> PlanningResult:
-    """Make a plan from a sample of rows and a survey of the columns that need one.
+    """Make a plan from a sample of rows and a survey of the columns that need a survey.
 
     Parameters
     ----------

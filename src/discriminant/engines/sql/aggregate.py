@@ -443,7 +443,7 @@ def _survey_numbers(
 ) -> ColumnSurvey:
     """Return the survey of a numeric column, with its mean and standard deviation.
 
-    Minimum and maximum are read only if they are equal.
+    Minimum and maximum are recorded only if they are equal.
     """
     survey = ColumnSurvey(name, kind, False, rows, 0, whole=False)
     if kind == "text":  # the target; its labels are surveyed separately
@@ -721,7 +721,7 @@ def _count_predictions(
 ) -> PredictedCounts:
     """Return the number of rows by predicted class.
 
-    The predicted class is the first one with the largest score.
+    The predicted class is the first class with the largest score.
     """
     features, database = FeatureQuery(query, plan), query.database
     columns = range(len(reading.features))

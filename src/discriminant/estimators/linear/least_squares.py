@@ -65,7 +65,7 @@ class LeastSquares(LinearMomentClassifier):
     The model is fast and simple. With two classes, `coef_` has the direction of Fisher's
     discriminant. With three or more classes, a class may be masked by others, so that it is never
     predicted: a warning names the classes that are predicted for no training row (`masked_`). LDA
-    does not have this problem.
+    masks no class.
 
     Parameters
     ----------

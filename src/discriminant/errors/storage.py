@@ -276,7 +276,7 @@ class CheckpointError(DiscriminantError):
     )
 
     damaged = template("path, reason")(
-        "{path} is damaged ({reason}). Remove this file: its part of the work is repeated."
+        "{path} is damaged ({reason}). Remove it: its part of the work is repeated."
     )
 
 

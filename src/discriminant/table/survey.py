@@ -1,5 +1,4 @@
-"""Survey of a partitioned table: statistics of columns over all rows, from which the plan for
-reading the table is made.
+"""Survey of a partitioned table: statistics of columns over all rows, for planning its encoding.
 
 For most columns a sample of rows is enough to decide that the column is numeric. Only columns for
 which the sample is not enough are surveyed, before the table is read:

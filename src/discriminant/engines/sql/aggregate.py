@@ -1,5 +1,4 @@
-"""Aggregates inside a database: class moments and column surveys in SQL; no row leaves the
-database.
+"""Aggregates computed by a database in SQL: class moments and column surveys, without its rows.
 
 Columns are encoded in SQL according to the plan: a category becomes an indicator for each of its
 levels, and missing cells are filled, or their rows dropped. Texts are compared byte by byte,

@@ -73,7 +73,7 @@ def posterior(scores: Floats) -> Floats:
 def gives_posterior(model: Any) -> bool:
     """Return whether the model has `predict_proba` or `predict_log_proba` with true probabilities.
 
-    Costs, the reject option, other priors, fusion and the log loss need such a model.
+    Costs, the reject option, other priors, fusion and the log loss need true probabilities.
     """
     has_method = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
     return has_method and not_probabilistic(model) is None

@@ -492,7 +492,7 @@ def match_spelling(labels: Labels, classes: Labels) -> Labels:
 
 
 def encoding_of(model: Any) -> Any:
-    """Return the column encoding of a model or of a model nested in it; None if there is none."""
+    """Return the column encoding of a model or of a model nested in it; None without encoding."""
     while model is not None:
         if hasattr(model, "encoding_"):
             return model.encoding_

@@ -20,9 +20,9 @@ n[a, k] is the weight of the rows of class k for which action a was chosen.
 Accuracy and error are computed on the decided rows (those that are assigned to a class), so that
 they sum to one. Coverage is the share of the decided rows. All other measures use all rows: a row
 whose action is not a class, such as a rejection, counts in N and in `true`, and is neither correct
-nor wrong. In MCC such actions are one more predicted value. The results equal those of scikit-learn
-with these actions passed as labels. Counts may have leading axes, so that many tables are measured
-at once.
+nor wrong. In MCC all actions that are not classes are one more predicted value. The results equal
+those of scikit-learn with these actions passed as labels. Counts may have leading axes, so that
+many tables are measured at once.
 
 A rate with denominator 0 is NaN. An average replaces a NaN rate by `zero_division`; it leaves out
 classes that are neither the true nor the predicted class of any row. zero_division=0 is
@@ -381,7 +381,8 @@ _REGISTRY = (
         precision,
         "precision",
         "rate",
-        "Share of correct rows among those predicted as each class, (K,); NaN if there are none.",
+        "Share of correct rows among the rows predicted as each class, (K,); NaN for a class "
+        "without such rows.",
         per_class=True,
     ),
     Measure(
@@ -389,8 +390,8 @@ _REGISTRY = (
         recall,
         "recall",
         "rate",
-        "Share of the rows of each class that are predicted correctly, (K,); NaN if there are "
-        "none.",
+        "Share of the rows of each class that are predicted correctly, (K,); NaN for a class "
+        "without rows.",
         per_class=True,
     ),
     Measure(

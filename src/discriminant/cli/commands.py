@@ -163,7 +163,7 @@ def compare(source: tuple[str, ...], **options: Any) -> int:
 
 @cli.command()
 @_SOURCE
-@click.option("--model", help="Model to explain (default: the selected one).")
+@click.option("--model", help="Model to explain (default: the selected model).")
 @shared.reading_options
 @shared.comparing_options
 @shared.selecting_options

@@ -211,7 +211,7 @@ decision_options = _all(
 
 
 def one_or_all(source: tuple[str, ...]) -> Any:
-    """Return the only source, or the list of sources if there are several."""
+    """Return the source, or the list of sources if there are several."""
     return source[0] if len(source) == 1 else list(source)
 
 

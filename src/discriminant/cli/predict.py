@@ -107,7 +107,7 @@ def _predict(
 
 
 def _set_policies(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
-    """Replace policies of a fitted model (for unseen categories, and missing texts) by new ones."""
+    """Replace the policies of a fitted model for unseen categories and missing texts."""
     while model is not None and not hasattr(model, "encoding_"):
         model = getattr(model, "estimator_", None)
     if model is None:

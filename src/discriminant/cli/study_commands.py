@@ -262,7 +262,7 @@ def _as_numeric_columns(moments: ClassMoments) -> TableMoments:
 
 
 def with_decision(model: Any, name: str, cost: Any, reject: Any) -> Any:
-    """Return the model with costs and a reject option; these are validated now."""
+    """Return the model with costs and a reject option, after validating both."""
     if not gives_posterior(model):
         raise StudyError.no_probabilities(name)
     decision = Decision.of_fitted(model, cost=cost, reject=reject)

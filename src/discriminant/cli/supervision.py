@@ -89,7 +89,9 @@ def _wait(child: int, handled: set[signal.Signals]) -> tuple[int, int | None]:
 
 
 def _limit_reserved_memory() -> None:
-    """Limit the address space that libraries reserve; call this before any of them is loaded."""
+    """Limit the address space that libraries reserve; call this function before any library is
+    loaded.
+    """
     threads = available_threads()
     for name in _THREADS:
         given = os.environ.get(name, "")

@@ -196,7 +196,7 @@ def risk_coverage(
 def cost_curve(
     log_posterior: Any, truth: Any, *, classes: Any = None, sample_weight: Any = None
 ) -> CostCurve:
-    """Return the cost curve of two classes. The second class is the positive one.
+    """Return the cost curve of two classes. The second class is the positive class.
 
     Arguments are as in `risk_coverage`.
 

@@ -251,7 +251,7 @@ class CheckpointedSource:
         return self.source.sample(columns, rows)
 
     def map_reduce(self, work: Work[A]) -> A:
-        """Return the sum of the results of all parts: the stored sum, or else a computed one."""
+        """Return the sum of the results of all parts, either stored or computed now."""
         rows = self._rows_digest(work.columns)
         return self.journal.cached_sum(work, rows, lambda: self.source.map_reduce(work))
 

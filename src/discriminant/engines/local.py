@@ -99,7 +99,7 @@ def map_rows(
 
 
 def threads_for(numbers: int) -> int:
-    """Return the number of threads for work on this many numbers: one if they are few."""
+    """Return the number of threads for work on `numbers` numbers: one thread if they are few."""
     return 1 if numbers < _FEW_NUMBERS else available_threads()
 
 

@@ -9,7 +9,8 @@ Each thread takes address space before it does any work: its stack, an arena of 
 two buffers in each of the two copies of OpenBLAS that come with NumPy and SciPy. With many cores
 and a low limit, the threads alone could exceed the limit, so their number is derived from it.
 
-This module imports no numerical library: the command line reads it before it loads one.
+This module imports no numerical library, because the command line imports it before any such
+library.
 """
 
 from __future__ import annotations

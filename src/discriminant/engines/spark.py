@@ -122,7 +122,9 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    """Return the last error in the traceback of a worker, or the first line if there is none."""
+    """Return the last error in the traceback of a worker, or the first line if there is no error in
+    it.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines or [""])[-1 if errors else 0][:300].rstrip(".")

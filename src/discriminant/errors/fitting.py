@@ -111,8 +111,9 @@ class CodeError(InputError):
     )
 
     equal_rows = template("pairs")(
-        "{pairs:len} pair(s) of classes are never on opposite sides of a column, so the code does "
-        "not separate them: {pairs:pairs}. Add such columns, or merge the classes."
+        "{pairs:len} pair(s) of classes are never on opposite sides of a column, so the code "
+        "does not separate them: {pairs:pairs}. Add columns that separate these classes, or "
+        "merge them."
     )
 
     too_many = template("kind, columns, classes, most")(
@@ -459,7 +460,7 @@ class LabelSetError(InputError):
 
     not_a_set = template("row, kind")(
         "y[{row}] is a {kind}, but y[0] is a set of labels. Pass a set, a list or a tuple for "
-        "every row, an empty one for a row without labels."
+        "every row; for a row without labels, pass an empty set."
     )
 
     all_empty = template("rows")(

@@ -625,7 +625,7 @@ def _hint(text: str) -> str:
     if _GROUPS.fullmatch(stripped):
         return "If its commas group digits, pass thousands=','. "
     if _has_decimal_comma(text):
-        return "The text looks like a number with a decimal comma: write '.' instead. "
+        return "The text looks like a number with a decimal comma: write '.'. "
     if stripped.startswith("0x"):
         return "Hexadecimal numbers are not supported. "
     if "_" in text:
@@ -769,9 +769,9 @@ class UnreadTextWarning(DiscriminantWarning):
             separator="; ",
         )
         return cls(
-            f"Text columns that look like numbers or dates: {shown}. Write them as plain numbers "
-            "(1234.5) or dates (2023-10-27), and list texts that mean 'missing' in missing_texts; "
-            "or list the columns in categories or exclude to confirm."
+            f"Text columns that look like numbers or dates: {shown}. Write the values as plain "
+            "numbers (1234.5) or dates (2023-10-27), and list texts that mean 'missing' in "
+            "missing_texts; or list the columns in categories or exclude to confirm."
         )
 
 

@@ -86,7 +86,7 @@ class FileError(InputError):
     )
 
     many_columns = template("path, columns, limit")(
-        "{path}: {columns} columns, more than the limit of {limit}. Store such a wide table as "
+        "{path}: {columns} columns, more than the limit of {limit}. Store so wide a table as "
         "Parquet with fewer columns, or transposed."
     )
 
@@ -276,7 +276,7 @@ class CheckpointError(DiscriminantError):
     )
 
     damaged = template("path, reason")(
-        "{path} is damaged ({reason}). Remove this file: its part of the work is repeated."
+        "{path} is damaged ({reason}). Remove it: its part of the work is repeated."
     )
 
 
@@ -324,8 +324,8 @@ class DatabaseError(InputError):
     )
 
     unknown_connection = template("kind")(
-        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass such a "
-        "connection, or a URL such as duckdb:///file.db."
+        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass a "
+        "supported connection, or a URL such as duckdb:///file.db."
     )
 
     not_reached = template("title, reason")(
@@ -554,7 +554,7 @@ class WriteError(DiscriminantError, OSError):
         return cls._of(
             number,
             f"{path} could not be written: {os.strerror(number)}. {_UNCHANGED} Choose another "
-            "folder, or check this one.",
+            "folder, or check this folder.",
         )
 
 

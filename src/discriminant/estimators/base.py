@@ -830,7 +830,7 @@ class IterativeEstimator(RowEstimator):
     _fit_methods = "fit"
 
     def _check_options(self) -> None:
-        """Raise `OptionError` if an option is invalid; `fit` calls this once."""
+        """Raise `OptionError` if an option is invalid; `fit` calls this method once."""
         raise NotImplementedError
 
     def _require_bool(self, *names: str) -> None:

@@ -280,7 +280,7 @@ class _PythonWriter:
     # --- names and constants ----------------------------------------------------------------------
 
     def _unique(self, wanted: str) -> str:
-        """Return an identifier that is not used yet, similar to the wanted one."""
+        """Return an identifier that is not used yet, similar to the wanted name."""
         plain = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
         plain = plain if re.match(r"[A-Za-z]", plain) else f"s_{plain}"
         name, number = plain, 1

@@ -318,13 +318,15 @@ class _SQLWriter:
         return [number_at(operand, place) for operand in step.operands]
 
     def _maximum(self, step: Expression) -> Expression:
-        """Return the expression of the largest number; the model's own one, if it has one."""
+        """Return the stored expression of the largest number of `step`; reuse the model's, if there
+        is one.
+        """
         best = self.maxima.setdefault(id(step), Expression("max", (step,), 1, name="best"))
         self.stored.add(id(best))
         return best
 
     def _add(self, step: Expression, place: int) -> None:
-        """Add the term of a number whose operands are written; as a column if it is stored."""
+        """Add the SQL term of a number after its operands; a stored number becomes a column."""
         key = id(step), place
         if step.op == "features":
             self._add_feature(key, self.plan.sources[place])

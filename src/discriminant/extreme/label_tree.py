@@ -461,8 +461,8 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     Parameters
     ----------
     trees : int, default=3
-        Number of trees whose scores are averaged. Three are usually about one percentage point more
-        accurate than one.
+        Number of trees whose scores are averaged. Three trees are usually about one percentage
+        point more accurate than one tree.
     tree : str or hierarchy, default='balanced'
         How labels are arranged:
 

@@ -441,7 +441,7 @@ class _RankedRows:
     def ideal(self, discount: Floats) -> Floats:
         """Return sums (n, K) of the discounts of the best list.
 
-        A row without labels is treated as if it had one.
+        A row without labels is treated as if it had one label.
         """
         own = np.maximum(np.diff(self.truth.indptr), 1)[:, None]
         return np.asarray(np.cumsum(discount)[np.minimum(own, np.arange(len(discount)) + 1) - 1])

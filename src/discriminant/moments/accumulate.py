@@ -229,7 +229,7 @@ class _ClassGatherer:
     def _parts(self, rows: Places, reference: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Yield pieces of the rows, centred at a reference, with their weights.
 
-        The buffer of a piece is reused for the next one.
+        The buffer of a piece is reused for the next piece.
         """
         size, weight = len(self.buffer), self.block.weight
         centre_buffer = self.centre_buffer[: min(size, len(rows))]

@@ -22,7 +22,7 @@ With some links, the means have a boundary at which a row is fitted without loss
     binomial  log              a share of 1 at the score 0, scores below it
     poisson   identity, sqrt   a count of 0 at the score 0, scores above it
 
-The optimum may lie on such a boundary. `BarrierLoss` therefore adds `-strength log a` for each of
+The optimum may lie on the boundary. `BarrierLoss` therefore adds `-strength log a` for each of
 these rows, where `a > 0` is its distance from the boundary. The optimum is then in the interior. As
 `strength` decreases, it converges to the constrained optimum, and `strength / a` to the Lagrange
 multipliers (Boyd & Vandenberghe 2004, 11.2). The optimiser uses the observed curvature, which is

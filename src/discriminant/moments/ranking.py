@@ -158,7 +158,7 @@ class Ranking(Summable):
     def _read(
         self, scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
     ) -> Ranking:
-        """Return the ranking of these rows, with the positive class and bins of this ranking."""
+        """Rank more rows, with the positive class and the number of bins of this ranking."""
         if weight is not None:
             counted = weight > 0
             scores, own, weight = scores[counted], own[counted], weight[counted]

@@ -5,9 +5,8 @@
 
 A link for two classes is described by both log probabilities and both hazards, `mu'/mu` and `mu'/(1
 - mu)`. Each of these four quantities is accurate in its own tail; none is computed from `1 - mu`.
-  The curvature is
-the expected one, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For the logit it
-equals the observed curvature.
+  The expected curvature is used, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For
+  the logit link, the expected curvature equals the observed curvature.
 
 `JeffreysGradientReading` sums the gradient of the log of Jeffreys' prior, which is half the log
 determinant of the curvature. Let `H` be the curvature of the summed softmax loss in coordinates

@@ -191,7 +191,7 @@ _PHRASES = (
 )
 
 _PLURALS = (
-    ("It gives", "They give"),
+    ("The model gives", "These models give"),
     ("its fits", "their fits"),
     ("its log loss is", "their log losses are"),
 )

@@ -407,7 +407,7 @@ class Encoder:
 def _parts(kind: str, thing: Any, path: str) -> dict[str, dict[str, Any]]:
     """Return the parts of an object: options and state of an estimator, or fields of a value.
 
-    Raise if they are invalid.
+    Raise an error if the parts are invalid.
     """
     if is_dictionary(kind):
         _raise_if_invalid(invalid_reason_within(thing), path or kind)

@@ -84,7 +84,7 @@ class ModelResult:
 
     @property
     def name(self) -> str:
-        """Name in code and on the command line."""
+        """Name of the model, in code and on the command line."""
         return self.model.name
 
     @property

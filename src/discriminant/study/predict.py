@@ -444,7 +444,7 @@ class _FramePredictor:
         return kinds + ["f"] * (len(self.names) - len(kinds))
 
     def check_names(self, present: list[str]) -> None:
-        """Raise an error if an added column has the name of a present one."""
+        """Raise an error if an added column has the name of a column of the source."""
         for name in self.names:
             if name in present:
                 raise ColumnNamesError.of_duplicates(name, [present.index(name), len(present)])

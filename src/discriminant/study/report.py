@@ -249,7 +249,7 @@ def _matters(study: ReportedStudy) -> MattersFacts:
 def _with_feature_names(warning: Warning, features: Sequence[str]) -> Warning:
     """Replace the names x0, x1, ... in a warning by the names of the features.
 
-    Models fitted to arrays use such names.
+    Models fitted to arrays use the names x0, x1, ...
     """
 
     def name(match: re.Match[str]) -> str:
@@ -326,7 +326,9 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
 
 
 def _sql_comment(file: str, table: str, keys: Sequence[str]) -> str:
-    """Return the comment above the SQL: its database and table, and the command for other ones."""
+    """Return the comment above the SQL: its database and table, and the command for another
+    database or table.
+    """
     model = shlex.quote(shown(file, 200)) if file else "FILE.model"
     key = f" --keep {shlex.quote(shown(keys[0], 200))}" if keys else " --keep KEY"
     order = "" if keys else "\n-- Rows come in no order: KEY is the column to join them by."

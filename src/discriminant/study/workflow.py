@@ -195,7 +195,7 @@ class Study:
     # --- using ------------------------------------------------------------------------------------
 
     def model(self, name: str | None = None) -> Encoded:
-        """Return a model fitted to all rows, by default the selected one.
+        """Return a model fitted to all rows, by default the selected model.
 
         The model accepts tables.
         """

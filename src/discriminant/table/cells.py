@@ -273,8 +273,8 @@ def _days(column: Any) -> npt.NDArray[np.float64]:
 def _from_dictionary(name: str, column: Any, missing: Collection[str], declared: bool) -> Cells:
     """Return the cells of a dictionary column.
 
-    If all chunks have the same dictionary, its order is kept. If their dictionaries differ, no
-    order is declared.
+    If all chunks have the same dictionary, its order is kept. If the dictionaries of the chunks
+    differ, no order is declared.
     """
     import pyarrow as pa
 

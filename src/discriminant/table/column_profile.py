@@ -12,7 +12,8 @@ recognised as follows:
     a sample of rows   distinct integers: they may number the rows between them as well
     SQL aggregates     distinct integers from k to k + rows - 1, since rows have no order
 
-With fewer than `MIN_COUNTED_ROWS` rows, such values may be a measurement and are used.
+With fewer than `MIN_COUNTED_ROWS` rows, consecutive integers may be a measurement, so the column is
+used.
 """
 
 from __future__ import annotations

@@ -198,7 +198,8 @@ def as_table(
 
 
 def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple[str, ...] | None]:
-    """Return features that can be sliced by rows, and the column names or None if there are none.
+    """Return features that can be sliced by rows, and the column names, or None if the columns have
+    no names.
 
     With `match`, the columns of a data frame are reordered by name to the order of that schema.
     """

@@ -1,5 +1,4 @@
-"""Survey of a partitioned table: statistics of columns over all rows, from which the plan for
-reading the table is made.
+"""Survey of a partitioned table: statistics of columns over all rows, for planning its encoding.
 
 For most columns a sample of rows is enough to decide that the column is numeric. Only columns for
 which the sample is not enough are surveyed, before the table is read:
@@ -62,7 +61,7 @@ def plan_reading(
     max_classes: int,
     min_classes: int = 2,
 ) -> PlanningResult:
-    """Make a plan from a sample of rows and a survey of the columns that need one.
+    """Make a plan from a sample of rows and a survey of the columns that need a survey.
 
     Parameters
     ----------

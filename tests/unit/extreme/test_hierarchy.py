@@ -91,7 +91,7 @@ def test_levels_of_uneven_depth_end_with_every_label_by_itself():
         ([*PAIRS, ("oak", "nut")], ["are not labels", "'oak'", "below 'nut'"]),
         (
             {"fruit": ["apple", "pear"], "nut": ["hazel", "cashew"], "tree": []},
-            ["node tree['tree'] ", "is empty", "Leave it out"],
+            ["node tree['tree'] ", "is empty", "Leave the node out"],
         ),
         (
             [["apple", "pear"], [["hazel", "cashew"], []], {}],

@@ -174,11 +174,15 @@ def test_names_that_the_classes_do_not_have_are_missed_where_they_are_added_to_t
         (["zinc", "gold"], {"labels": 4}, r"by name.*classes=model.classes_"),
         ([{"lead"}, {"zinc", "salt"}], {"classes": NAMES}, r"2 label.*4 classes: 'lead', 'salt'"),
         ([[1, 0], [0, 1]], {"classes": NAMES}, r"mixed types \(int, str\)"),
-        ([{"zinc"}, "gold"], {"classes": NAMES}, r"row 1 is 'gold', but that of row 0 is of anoth"),
+        (
+            [{"zinc"}, "gold"],
+            {"classes": NAMES},
+            r"row 1 is 'gold', but the truth of row 0 is of anoth",
+        ),
         (
             [["zinc", "tin"], None],
             {"classes": NAMES},
-            r"row 1 is None.* empty where there are",
+            r"row 1 is None.*empty if a row has no label",
         ),
         ([[0, 1, 0], [0, 1, 1]], {"classes": [0, 1, 2]}, r"lists of 3 zeros and ones, .* np.array"),
         ([{"zinc"}, {"tin"}], {"classes": ["zinc", "tin", "tin"]}, r"names a class twice"),

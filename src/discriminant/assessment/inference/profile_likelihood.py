@@ -7,8 +7,8 @@ of N are orthogonal to a. With value(c) the least loss under the constraint,
 
 is almost linear in c. The ends of an interval are the values of c at which r equals minus and plus
 the normal quantile. Newton's method finds them: the slope of r is known, because at the constrained
-minimum the gradient is a multiple of a. Each evaluation of r is a fit that starts where the last
-one ended.
+minimum the gradient is a multiple of a. Each evaluation of r is a fit that starts where the
+previous fit ended.
 """
 
 from __future__ import annotations

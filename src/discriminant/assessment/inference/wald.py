@@ -261,7 +261,7 @@ def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
 
     Coordinates exclude every direction in which the standardised columns (`scale`) are linearly
     dependent. Such a direction is orthogonal to all coordinates, so a coefficient is identified if
-    its axis lies in their span.
+    its axis lies in the span of the coordinates.
     """
     basis = scale[:, None] * coordinates.frame[:-1, coordinates.free :]
     if basis.shape[1] == len(basis):

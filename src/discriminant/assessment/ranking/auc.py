@@ -141,7 +141,9 @@ def _placements(positive: npt.NDArray[Any], negative: npt.NDArray[Any]) -> tuple
 
 
 def _variance_of_mean(values: Floats, mean: float) -> float:
-    """Return the variance of a mean of `values`; NaN if there is only one. Overwrites `values`."""
+    """Return the variance of a mean of `values`; NaN if there is only one value. Overwrites
+    `values`.
+    """
     m = len(values)
     values -= mean
     return float(np.dot(values, values)) / (m - 1) / m if m > 1 else np.nan

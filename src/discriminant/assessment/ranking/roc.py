@@ -247,7 +247,7 @@ def _weighted_steps(
 
 
 def _sorted(*values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Sort each array, in threads if they are long."""
+    """Sort each array; long arrays are sorted in threads."""
     if len(values[0]) < _MIN_THREADED or available_threads() == 1:
         return [np.sort(array) for array in values]
     with ThreadPoolExecutor(2) as pool:

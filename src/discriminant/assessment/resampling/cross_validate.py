@@ -121,10 +121,10 @@ def cross_validate(
     -----
     For a partitioned table (`discriminant.rows`, without y) the result is a
     `HeldOutTally` with the attributes error, log_loss, auc, tally and tallies. Rows are read twice.
-    The rows of such a table have no order, so the fold of a row is a hash of its values and `seed`:
-    classes are divided at random, not stratified, and equal rows are assigned to the folds in
-    turn. `folds` may be the name of a column; each of its values is then one fold. `groups` may be
-    the name of a column whose equal values stay together. A model that needs more than moments
+    The rows of a partitioned table have no order, so the fold of a row is a hash of its values and
+    `seed`: classes are divided at random, not stratified, and equal rows are assigned to the folds
+    in turn. `folds` may be the name of a column; each of its values is then one fold. `groups` may
+    be the name of a column whose equal values stay together. A model that needs more than moments
     (Logistic) reads all rows once for each step of each fold.
 
     Examples

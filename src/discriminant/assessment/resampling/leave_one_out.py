@@ -411,7 +411,7 @@ def _nan_if_small(left: Floats) -> Floats:
 
 
 def _collapse(values: Floats) -> Floats:
-    """Return the values, or only the first if all are equal, so that one log is enough."""
+    """Return the values, or only the first value if all are equal, so that one log is enough."""
     return values[:1] if len(values) and (values == values[0]).all() else values
 
 

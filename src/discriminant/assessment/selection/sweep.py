@@ -307,7 +307,7 @@ class SweptFold:
         return sums
 
     def explained(self, tolerance: float) -> Mask:
-        """Return a mask (d,) of features that the selected ones explain within classes.
+        """Return a mask (d,) of features that the selected features explain within classes.
 
         With a covariance for each class, a feature counts as explained if the selected features
         explain it within any one class.

@@ -299,7 +299,7 @@ class SqlSource:
 
 
 def _at_least_one(parts: Iterator[Batch]) -> Iterator[Batch]:
-    """Yield the batches, or a single empty batch if there are none."""
+    """Yield the batches, or a single empty batch if there are no batches."""
     first = next(parts, None)
     yield _EmptyBatch((), 0, 0) if first is None else first
     yield from parts

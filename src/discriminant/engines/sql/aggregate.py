@@ -1,5 +1,4 @@
-"""Aggregates inside a database: class moments and column surveys in SQL; no row leaves the
-database.
+"""Aggregates computed by a database in SQL: class moments and column surveys, without its rows.
 
 Columns are encoded in SQL according to the plan: a category becomes an indicator for each of its
 levels, and missing cells are filled, or their rows dropped. Texts are compared byte by byte,
@@ -282,8 +281,8 @@ def representative_rows(
 
     The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
-    A category has the same level in all of these rows. A column of row numbers has missing values,
-    so that it will be surveyed.
+    A category has the same level in all of these rows. A column of row numbers gets missing values
+    in these rows, so that it is surveyed later.
     """
     assert options is not None
     assert options.target is not None
@@ -443,7 +442,7 @@ def _survey_numbers(
 ) -> ColumnSurvey:
     """Return the survey of a numeric column, with its mean and standard deviation.
 
-    Minimum and maximum are read only if they are equal.
+    Minimum and maximum are recorded only if they are equal.
     """
     survey = ColumnSurvey(name, kind, False, rows, 0, whole=False)
     if kind == "text":  # the target; its labels are surveyed separately
@@ -721,7 +720,7 @@ def _count_predictions(
 ) -> PredictedCounts:
     """Return the number of rows by predicted class.
 
-    The predicted class is the first one with the largest score.
+    The predicted class is the first class with the largest score.
     """
     features, database = FeatureQuery(query, plan), query.database
     columns = range(len(reading.features))

@@ -663,8 +663,9 @@ class GLM(GeneralisedLinearModel):
 class LogLinear(GeneralisedLinearModel):
     """Log-linear regression: ln y = x'w + b, by least squares on ln y.
 
-    Errors have constant variance on the scale of ln y, so they multiply y. By contrast, a GLM with
-    a log link models the log of the mean of y, and its errors are added to y.
+    Errors have constant variance on the scale of ln y, so they are multiplicative on the scale of
+    y. By contrast, a GLM with a log link models the log of the mean of y, and its errors are added
+    to y.
 
     Parameters
     ----------

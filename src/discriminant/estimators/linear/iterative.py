@@ -1,8 +1,8 @@
 """Linear classifiers fitted by iteration: their base class, and the coordinates for iterating.
 
-A subclass of `LinearClassifier` adds its options, `_check_options` and `_fit_table`. The latter
-sets a `LinearRule` with one score per class, or, with two classes, a single score, second minus
-first.
+A subclass of `LinearClassifier` adds its options, `_check_options` and `_fit_table`. `_fit_table`
+sets a `LinearRule` with one score per class or, with two classes, a single score: second class
+minus first.
 
     RowSpaceTable   a table with more features than rows, in the few directions that the rows span
     ColumnUnits     origin and scale of each column, so that iterations do not depend on units

@@ -66,7 +66,7 @@ class LeastSquares(LinearMomentClassifier):
     The model is fast and simple. With two classes, `coef_` has the direction of Fisher's
     discriminant. With three or more classes, a class may be masked by others, so that it is never
     predicted: a warning names the classes that are predicted for no training row (`masked_`). LDA
-    does not have this problem.
+    masks no class.
 
     Parameters
     ----------
@@ -449,9 +449,9 @@ def _drop_empty_classes(table: AnyTable) -> AnyTable:
 def _find_masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     """Return the classes that are predicted for no row of positive weight; warn if there are any.
 
-    Usually, predicting two rows of each class is enough to show that no class is masked. Otherwise
-    all rows of the class are predicted, and only if none of them is predicted as the class, all
-    rows.
+    Usually, predicting two rows of each class is enough to show that no class is masked. For any
+    other class, all its rows are predicted; if none of them is predicted as the class, all rows of
+    the table are predicted.
     """
     line = rule.line
     reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)

@@ -3,8 +3,8 @@
     minimise  sum of weight (y - x'w - b)^2  +  ridge |w|^2
 
 The fit is first computed from moments. If columns are nearly collinear and the rows are available,
-these are read again: once for their triangular factor, whose condition number is not squared, and
-then for the residuals, which correct the fit. The solver is `models.linear.least_squares`.
+the rows are read again: once for their triangular factor, whose condition number is not squared,
+and then for the residuals, which correct the fit. The solver is `models.linear.least_squares`.
 """
 
 from __future__ import annotations

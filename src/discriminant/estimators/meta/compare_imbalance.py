@@ -160,9 +160,9 @@ def compare_imbalance(
         Class labels.
     positive : label, optional
         Class for which F1, AUC, average precision and calibration are computed. None: with two
-        classes the rarer one; with more classes they are averaged over the classes. AUC then
-        compares each class with all others, and the calibration error is computed for the most
-        probable class.
+        classes, the rarer class; with more classes, these measures are averaged over the classes.
+        AUC then compares each class with all others, and the calibration error is computed for the
+        most probable class.
     cost : dict, array of shape (K, K) or data frame, optional
         Cost of each decision for each true class, as in `Decision`; actions must be classes. The
         moved threshold then minimises the expected cost. None: an error costs 1, and the moved

@@ -193,8 +193,8 @@ class Decision(ClassifierWrapper):
         Method of scikit-learn's `CalibratedClassifierCV` that turns scores into probabilities.
         None: no calibration.
     fitted_prior : array of shape (K,), dict by label or None, default None
-        Class priors that the posteriors of `estimator` assume. None: its `prior_` if it has one, or
-        else the class shares of the rows.
+        Class priors that the posteriors of `estimator` assume. None: the attribute `prior_` of the
+        estimator, or, if it has none, the class shares of the rows.
 
     Attributes
     ----------

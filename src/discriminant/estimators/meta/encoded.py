@@ -449,7 +449,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     def _drop_unlabelled(
         self, frame: Frame, y: npt.NDArray[Any], weight: Floats | None, known: npt.NDArray[np.bool_]
     ) -> tuple[Frame, npt.NDArray[Any], Floats | None]:
-        """Drop the rows without a label; `known` (n,) is True for rows with one."""
+        """Drop the rows without a label; `known` (n,) is True for rows that have a label."""
         if len(y) != len(frame):
             raise ShapeError.of_lengths("y", len(y), len(frame))
         keep = np.flatnonzero(known)

@@ -334,7 +334,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def detail(self) -> Detail:
         """Level of detail of the moments that a fit needs.
 
-        If a class may be left out, one scatter per class is needed instead of a pooled one.
+        If a class may be left out, one scatter per class is needed instead of a pooled scatter.
         """
         needed: Detail = self.estimator.detail
         return "class" if needed == "pooled" and self._omits_classes() else needed
@@ -640,10 +640,10 @@ class OneVsOne(Decomposition):
     """One-vs-one: one two-class classifier per pair of classes; the class with the most votes is
     predicted, and ties are broken.
 
-    There are K (K - 1) / 2 pairs; the later class of a pair is the positive one. Ties are broken by
-    the confidence of the classifiers: `decision_function` returns the votes, up to a constant, plus
-    a term below 1/6 in absolute value for the confidence. Probabilities of the pairs are combined
-    by the method of Wu, Lin and Weng (2004).
+    There are K (K - 1) / 2 pairs; the later class of a pair is the positive class. Ties are broken
+    by the confidence of the classifiers: `decision_function` returns the votes, up to a constant,
+    plus a term below 1/6 in absolute value for the confidence. Probabilities of the pairs are
+    combined by the method of Wu, Lin and Weng (2004).
 
     See Also
     --------

@@ -73,7 +73,9 @@ class SmoteTable:
         neighbours: int,
         random: np.random.RandomState,
     ) -> tuple[Any, Codes]:
-        """Return the rows followed by synthetic ones of the same type, and the codes of all."""
+        """Return the rows followed by synthetic rows of the same type, and the class codes of all
+        rows.
+        """
         class_rows = rows_by_class(codes, len(labels))
         more = np.maximum(target.wanted - np.array([len(rows) for rows in class_rows]), 0)
         room, filled = self._allocate_rows(int(more.sum())), len(codes)
@@ -111,7 +113,7 @@ class SmoteTable:
             return nearest_neighbours(numbers, neighbours, label, threads=threads)
 
     def _allocate_rows(self, more: int) -> npt.NDArray[Any] | None:
-        """Return an array of the rows followed by `more` empty ones; None for sparse rows."""
+        """Return an array of the rows followed by `more` empty rows; None for sparse rows."""
         if is_sparse(self.numbers):
             return None
         N, p = self.numbers.shape

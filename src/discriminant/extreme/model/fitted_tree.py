@@ -522,7 +522,7 @@ class TreeStatistics:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Statistics that describe the shape; trees of the same shape have equal ones."""
+        """Statistics that describe the shape; trees of the same shape have equal statistics."""
         return *((level.nodes, level.children) for level in self.levels), self.depth, self.leaf
 
 

@@ -249,7 +249,7 @@ def _add_listed(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> 
 def _add_bitmaps(rows: Any, layer: Any, first: int, row_bytes: int, margin: Any) -> None:
     """Add the terms of a row to the margins of children stored as bitmaps.
 
-    A bitmap has `row_bytes` bytes; the first one begins at byte `first`.
+    A bitmap has `row_bytes` bytes; the first bitmap begins at byte `first`.
     """
     begin, end, values, low, high, chunk_rows = rows
     for p in range(begin, end):

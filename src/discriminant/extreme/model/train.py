@@ -263,8 +263,8 @@ class LevelProblem:
     def _inverse_costs(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
         """Return 1 / (2 c) of each row as a negative, and a work array (rows, 8).
 
-        If neither rows nor labels have weights, return an empty array, and an array with the only
-        value of 1 / (2 c).
+        If neither rows nor labels have weights, all values of 1 / (2 c) are equal: return an empty
+        array, and an array with this value.
         """
         if self.below.weight is None and self.weight is None:
             return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)

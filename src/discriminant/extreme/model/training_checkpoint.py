@@ -129,7 +129,7 @@ class LayerStore(Protocol):
         ...
 
     def add_part(self, task: Task, part: ChunkPart) -> None:
-        """Store a part. Several threads may call this at the same time."""
+        """Store a part. Several threads may call this method at the same time."""
         ...
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:

@@ -318,7 +318,7 @@ class Metric:
         return np.asarray(sample * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
 
     def expression(self, apart: Expression, u: Expression, name: str) -> Expression:
-        """Return the squared Mahalanobis length of `apart`, as an expression.
+        """Return the squared Mahalanobis length of the offset `apart`, as an expression.
 
         `apart` is the offsets `u` minus a class mean. `name` is the name of the class.
         """

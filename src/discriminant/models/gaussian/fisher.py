@@ -19,8 +19,8 @@ Other criteria (trace ratio, mean difference) determine only the subspace that r
 Canonical directions within the subspace are then computed in the same way, so the above holds for
 every criterion.
 
-To classify, a threshold is added. With z the projection of a row, and z_k the projected mean of
-class k:
+For classification, a threshold is added to the projection. With z the projection of a row, and z_k
+the projected mean of class k:
 
     score_k = z . z_k - |z_k|^2 / 2 + log prior_k     'gaussian': LDA in the subspace (reduced rank)
     without log prior_k                               'midpoint': the nearest projected mean

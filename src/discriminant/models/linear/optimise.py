@@ -11,7 +11,7 @@ has variance one:
 Newton's method uses the exact curvature H. L-BFGS (Nocedal & Wright, algorithm 7.4) starts from an
 approximation, a sketch (`linear.preconditioning`), and corrects it by the gradients of the last
 passes. Gradient descent uses an upper bound of the curvature. The Newton decrement is computed with
-the H of the method.
+the exact or approximate curvature H that the method uses.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ R, then
 
     number of updates <= R^2 / gamma^2.
 
-If there is no such w*, training never ends by itself. So if the number of updates per pass no
-longer decreases, the caller is asked whether a w* exists; if not, training ends. The pocket
+If the classes are not separable, training never ends by itself. So if the number of updates per
+pass no longer decreases, the caller tests whether a w* exists; if not, training ends. The pocket
 algorithm (Gallant 1990, with ratchet) then returns the best rule. A rule is evaluated on all rows
-whenever it ends a run of correct rows that is longer than all runs before. It is also evaluated
+whenever it ends a run of correct rows that is longer than all runs before. Rules are also evaluated
 after each of the first few hundred updates, so that a good rule is found for small tables without
 long runs too.
 """

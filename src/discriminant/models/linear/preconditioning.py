@@ -245,7 +245,8 @@ def contrasts(classes: int) -> Floats:
 
 
 def _least_penalised(basis: Floats, sd: Floats, scale: Floats) -> Floats:
-    """Return the (d, r) basis that gives every row the same scores, with the least ridge penalty.
+    """Return the (d, r) basis with the least ridge penalty among those that give every row the same
+    scores as `basis`.
 
     The rows span the columns of V = sd^2 basis, since `basis` is orthogonal to the null directions
     of standardised columns. So each column c of the result minimises |scale c| subject to

@@ -453,7 +453,9 @@ class _ActiveRows:
     def with_rows(
         self, margins: Margins, selected: npt.NDArray[np.bool_] | None = None
     ) -> _ActiveRows:
-        """Return the active rows plus the rows of `margins`, or plus the selected ones of these."""
+        """Return the active rows plus the rows of `margins`, or plus the selected rows of
+        `margins`.
+        """
         indices = np.arange(len(margins.codes)) if selected is None else np.flatnonzero(selected)
         keys = {(int(margins.codes[i]), margins.offsets[i].tobytes()): i for i in indices}
         new = np.array([i for key, i in keys.items() if key not in self.seen], dtype=np.intp)

@@ -149,7 +149,7 @@ def _second_minus_first(of_class: Floats) -> Any:
 
 
 def _linear_rule(rule: Rule) -> LinearRule | None:
-    """Return the linear scores, or linear fitted values, of a rule; None if it has neither."""
+    """Return the linear scores or fitted values of a rule; None if the rule has neither."""
     if isinstance(rule, IndicatorRule):
         return rule.line if rule.basis is None else None
     return rule if isinstance(rule, LinearRule) else None
@@ -270,7 +270,8 @@ def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
 
 
 def _solve_standardised(covariance: Floats, difference: Floats) -> Floats | float:
-    """Return the solution x of covariance x = difference, or NaN if it is ill-conditioned.
+    """Return the solution x of covariance x = difference, or NaN if the covariance is
+    ill-conditioned.
 
     The system is solved for standardised columns.
     """

@@ -23,8 +23,8 @@ zeros is guaranteed to correct fewer errors (`OutputCode.corrects`).
     designed     10 log2 K          from moments: sides that a linear rule can separate
 
 In these codes no column equals another column or its complement, since both would give the same
-classifier. A matrix given by the user may have such columns, with a warning. A matrix is rejected
-if two classes are never on opposite sides.
+classifier. A matrix given by the user may have equal or complementary columns, with a warning. A
+matrix is rejected if two classes are never on opposite sides.
 
 How well a linear rule separates the two sides of a column is measured by R^2, the squared
 correlation of the indicator of the positive side with its best linear prediction. Let T be the

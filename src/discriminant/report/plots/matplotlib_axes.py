@@ -236,7 +236,7 @@ class Plane:
     def rows(self, points: Floats) -> Any:
         """Convert (m, len(axes)) points to rows for the model.
 
-        The result is a frame if the plane was created from one.
+        The result is a frame if the plane was created from a frame.
         """
         if self.frame is None:
             rows = np.tile(self.middle, (len(points), 1))

@@ -132,7 +132,7 @@ def held_facts(
 
 
 def _integer_logs(logs: Floats) -> list[list[int]]:
-    """Return -1000 log p, rounded, (m, K); the largest posterior remains the only largest one."""
+    """Return -1000 log p, rounded, (m, K); the largest posterior stays larger than all others."""
     rounded = np.rint(np.minimum(-1000.0 * logs, _LARGEST)).astype(int)
     top = logs.argmax(axis=1)
     rows = np.flatnonzero(rounded.argmin(axis=1) != top)

@@ -189,7 +189,7 @@ _NAMED = 15  # largest number of classes whose names are written above their ell
 
 
 def draw_space(space: SpaceFacts) -> Svg:
-    """Draw the projection: a scatter plot of two directions, or histograms along one."""
+    """Draw the projection: a scatter plot of two directions, or histograms along one direction."""
     return _plane(space) if len(space["axes"]) == 2 else _along(space)
 
 

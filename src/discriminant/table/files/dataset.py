@@ -226,7 +226,7 @@ class Dataset:
         return dataset
 
     def split_again(self, error: SplitError) -> Dataset:
-        """Return the dataset with the file in which the error occurred split in another way."""
+        """Return the dataset in which the file with the error is split in another way."""
         if error.new_fields:
             return self._with_all_fields()
         files = (

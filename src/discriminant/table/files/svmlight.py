@@ -326,7 +326,7 @@ class _LineParser:
 
 
 def _float(text: str) -> float | None:
-    """Return a text as a number, or None if it is not one.
+    """Return a text as a number, or None if the text is not a number.
 
     1_000 and digits of other alphabets are not numbers here.
     """
@@ -580,7 +580,7 @@ def svmlight_blocks(
 
 
 def concatenate_rows(blocks: Iterable[LabelledRows]) -> LabelledRows:
-    """Concatenate consecutive blocks of rows to one."""
+    """Concatenate consecutive blocks of rows to one block."""
     parts = list(blocks)
     if len(parts) == 1:
         return parts[0]

@@ -333,7 +333,7 @@ def test_three_hundred_strings_are_columns_classes_categories_and_tables(connect
 def test_a_column_that_sqlite_takes_for_a_truth_value_is_refused():
     connection = databases.connect("sqlite")
     databases.lay(connection, numbers(7, 90).rename(columns={"x0": "True"}), "few")
-    with pytest.raises(DatabaseError, match="'True': SQLite takes that name for a truth value"):
+    with pytest.raises(DatabaseError, match="'True': SQLite reads that name as a truth value"):
         dd.rows(dd.sql(connection, "few"), target="y")
 
 

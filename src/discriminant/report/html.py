@@ -6,7 +6,7 @@ their hashes, and nothing else:
     default-src 'none'; style-src 'sha256-...'; script-src 'sha256-...'; img-src data:
 
 With this policy, the browser does not run a script injected through a name. Names are escaped in
-any case: by the templates (autoescape; a missing fact is an error), by `svg.elements.element`, and
+any case: by the templates (autoescape; a missing fact is an error), by `svg.element`, and
 in the JSON for the script, where every `<` is written as \\u003c.
 """
 
@@ -26,12 +26,11 @@ from typing import Any
 
 from discriminant import catalog
 from discriminant.assessment.inference.summary import format_bytes
-from discriminant.report import format
+from discriminant.report import format, svg
 from discriminant.report.fact_types import Facts, plain
 from discriminant.report.format import model_notes
 from discriminant.report.overview import in_short, selected, tiles
-from discriminant.report.svg import elements
-from discriminant.report.svg.charts import (
+from discriminant.report.svg import (
     draw_coefficients,
     draw_coverage,
     draw_intervals,
@@ -87,11 +86,11 @@ def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
         facts=facts,
-        style=elements.Svg(style),
-        script=elements.Svg(script),
+        style=svg.Svg(style),
+        script=svg.Svg(script),
         policy=policy(style, script),
-        embedded=elements.Svg(embedded),
-        symbols=elements.symbols(),
+        embedded=svg.Svg(embedded),
+        symbols=svg.symbols(),
         explained=_explained(),
         **more,
     )
@@ -149,7 +148,7 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, elements.Svg]:
+def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, svg.Svg]:
     """Draw every figure whose facts are present."""
     comparison = facts["comparison"]
     figures = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
@@ -229,8 +228,8 @@ def _template(name: str) -> Any:
         "whole": format.whole,
         "duration": format.duration,
         "bytes": format_bytes,
-        "colour": elements.colour,
-        "shape": elements.shape,
+        "colour": svg.colour,
+        "shape": svg.shape,
         "shade": shade,
         "column_type": column_type,
     }
@@ -242,7 +241,7 @@ def _bytecode_cache() -> Any:
     """Return a cache of compiled templates on disk; None if there is no private folder for it.
 
     Compiling the templates takes longer than filling them in. Jinja compiles a template again if
-    its text or the Python version has changed; the names of the files contain all else that matters.
+    its text or the Python version has changed; file names depend on everything else that matters.
     """
     from jinja2 import FileSystemBytecodeCache
 

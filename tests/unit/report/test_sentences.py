@@ -13,7 +13,7 @@ from discriminant.report.fact_types import SurfaceFacts
 from discriminant.report.format import excluded_models, name_list, plain_reason
 from discriminant.report.html import render
 from discriminant.report.overview import in_short
-from discriminant.report.svg.charts import draw_surface
+from discriminant.report.svg import draw_surface
 from tests.unit.report.samples import iris
 
 CODE = re.compile(r"\w\(\[|\w=\w|\w\.\w+\(|\(s\)|\(es\)|_[a-z]+=|n_samples|sample_weight")

@@ -26,7 +26,7 @@ import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
 from discriminant.table.cells import Cells, Frame, cells_from_arrow
-from discriminant.table.files.arrow_input import arrow_input
+from discriminant.table.files.arrow import arrow_input
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,

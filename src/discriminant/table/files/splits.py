@@ -25,13 +25,13 @@ from discriminant.errors import FileError
 from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.files.arrow import (
     MAX_DEPTH,
+    arrow_input,
     first_deep_line,
     open_ipc,
     raise_json_error,
     raise_parquet_error,
     translate_arrow_errors,
 )
-from discriminant.table.files.arrow_input import arrow_input
 from discriminant.table.files.csv import (
     CsvColumns,
     cell_of_row,

@@ -9,7 +9,12 @@ from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,
     DiscriminantWarning as DiscriminantWarning,
     InputError as InputError,
+    add_context as add_context,
+    capture_warnings as capture_warnings,
+    in_thread as in_thread,
+    merge_warnings as merge_warnings,
     quote as quote,
+    warn as warn,
 )
 from discriminant.errors.fitting import (
     BoundaryWarning as BoundaryWarning,
@@ -112,11 +117,4 @@ from discriminant.errors.storage import (
     StoredFileError as StoredFileError,
     WriteError as WriteError,
     check_file_name as check_file_name,
-)
-from discriminant.errors.warning_control import (
-    add_context as add_context,
-    capture_warnings as capture_warnings,
-    in_thread as in_thread,
-    merge_warnings as merge_warnings,
-    warn as warn,
 )

@@ -1,6 +1,6 @@
 """Option names of other libraries, and the equivalent options of this package.
 
-Hints for the options of estimators are in `estimators.sklearn_option_hints`. This module lists
+Hints for the options of estimators are in `estimators.base`. This module lists
 option names of scikit-learn, SciPy, pandas and R; the hints apply to every function that has the
 equivalent option. No option is translated silently, because scales and defaults differ.
 """

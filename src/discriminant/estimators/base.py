@@ -17,13 +17,35 @@ and weights. A model that needs all rows in memory loads them if they are few en
 `NeedsMemoryError` otherwise. A model fitted to a partitioned table is fitted to the encoded
 features, so `predict` expects frames with these columns. To predict from the original columns, use
 `Encoded(model).fit(rows)`.
+
+Inheritance of docstrings: estimators show the parameters and attributes of their base classes.
+
+A class documents only the parameters and attributes that it adds or changes. The entries that it
+leaves out are copied from its base classes into its docstring, so that `help` shows every parameter
+of the constructor and every fitted attribute.
+
+Wrappers of estimator methods: they copy mutable options and ignore underflow.
+
+Options: scikit-learn requires that a constructor stores its arguments unchanged, so an option may
+be the caller's own array. A later change of that array must not change a fitted model. Therefore
+each fit copies mutable options (arrays, lists, dicts), and the fitted model uses the copies. If an
+option is replaced after the fit, by `set_params` or assignment, the new object is copied when it is
+first used.
+
+Underflow: a posterior of exp(-800) is rounded to zero, even if the caller set
+`np.seterr(under="raise")`. Public methods and properties therefore ignore underflow; overflow,
+division by zero and invalid operations follow the caller's settings.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
+from functools import cache, partial, wraps
+from inspect import isfunction
 from types import MethodType
 from typing import Any, Self, TypeVar, cast
 
@@ -54,9 +76,7 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
-from discriminant.estimators.docstrings import InheritsDocstring
-from discriminant.estimators.method_wrappers import IgnoresUnderflow, OptionCopies, ignore_underflow
-from discriminant.estimators.sklearn_option_hints import OptionHints
+from discriminant.errors.foreign_options import check_names
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -66,7 +86,281 @@ from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names
 from discriminant.table.memory import Table, as_features, as_table
 
+_PRIOR = "pass prior=, by label or in sorted order; it enters the intercepts only"
+_INTERCEPT = "pass intercept="
+_STRENGTH = "pass ridge=1/(C*n) for n rows (or their weight) and standardize=False"
+_KERNEL = "scores are linear: add columns first, in a pipeline with Basis"
+_NEVER = "leave it out; it has no effect on the results here"
+_EXACT = "leave it out; the solution is exact"
+_LIMIT = "leave it out; a fit that has not converged after max_iter steps raises a warning"
+
+_DISCRIMINANT = {
+    "priors": _PRIOR,
+    "store_covariance": "covariance_ is always available",
+    "tol": "leave it out; constant and collinear columns are detected and named",
+    "solver": "leave it out; there is one solution, computed as suits the shape of the rows",
+    "covariance_estimator": "pass shrinkage='auto' (Ledoit and Wolf), 'oas' or a number",
+}
+_REG_PARAM = "RDA.from_sklearn(reg_param=...) is the same model"
+_INSTEAD: dict[str, dict[str, str]] = {
+    "LDA": {
+        **_DISCRIMINANT,
+        "n_components": "use Fisher(n_components=...), or the first columns of transform",
+    },
+    "Fisher": _DISCRIMINANT,
+    "QDA": {**_DISCRIMINANT, "reg_param": _REG_PARAM},
+    "RDA": {**_DISCRIMINANT, "reg_param": _REG_PARAM},
+    "NearestMean": {
+        "priors": _PRIOR,
+        "metric": "distances are Euclidean; for standardised ones use LDA(shrinkage=1.0)",
+        "shrink_threshold": "choose features with select_features, or use LDA(shrinkage=...)",
+    },
+    "Logistic": {
+        "C": _STRENGTH,
+        "penalty": "pass ridge > 0 for 'l2', with l1_ratio=1 for 'l1'; there is none by default",
+        "fit_intercept": _INTERCEPT,
+        "tol": _LIMIT,
+        "dual": _NEVER,
+        "random_state": _NEVER,
+        "verbose": "pass progress=, a function that is called after every pass",
+        "multi_class": "leave it out; for one model per class use OneVsRest(Logistic())",
+    },
+    "Perceptron": {
+        "alpha": "a perceptron has no penalty here; SVM(ridge=...) has",
+        "penalty": "a perceptron has no penalty here; SVM(ridge=...) has",
+        "eta0": "leave it out; starting from zero, the step size does not move the boundary",
+        "max_iter": "pass max_passes=",
+        "fit_intercept": _INTERCEPT,
+        "tol": "leave it out; it ends when every row is correct, or after max_passes",
+    },
+    "SVM": {
+        "C": _STRENGTH,
+        "penalty": "the penalty is on squares ('l2'), pass ridge=; Logistic has l1_ratio=",
+        "dual": "pass solver='dual' or 'primal'; both give the same solution",
+        "tol": "pass tolerance=",
+        "max_iter": "pass max_steps=",
+        "fit_intercept": _INTERCEPT,
+        "kernel": _KERNEL,
+        "gamma": _KERNEL,
+    },
+    "LeastSquares": {
+        "alpha": "pass ridge=, the same number",
+        "fit_intercept": "an intercept is always fitted; LinearRegression has fit_intercept=",
+        "solver": _EXACT,
+        "tol": _EXACT,
+        "max_iter": _EXACT,
+        "random_state": _EXACT,
+    },
+    "LinearRegression": {
+        "alpha": "pass ridge=, the same number",
+        "intercept": "pass fit_intercept=",
+    },
+    "GLM": {
+        "alpha": "pass ridge=; it is on standardised columns",
+        "fit_intercept": _INTERCEPT,
+        "solver": _NEVER,
+        "tol": _LIMIT,
+        "power": "pass family='poisson' (power 1) or 'gamma' (power 2)",
+    },
+    "Basis": {
+        "interaction_only": "pass interactions='only'",
+        "include_bias": "leave it out; models have their own intercept",
+    },
+}
+_EVERYWHERE = {
+    "n_jobs": "leave it out; all cores are used",
+    "warm_start": "leave it out; every fit starts anew",
+    "verbose": "leave it out; diagnostics are issued as warnings",
+    "class_weight": "wrap it: Reweighted(estimator, 'balanced')",
+    "copy_X": "leave it out; rows are never modified",
+}
+
+
+class OptionHints:
+    """Mixin that raises a helpful error for an unknown constructor option."""
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Raise an error for an unknown option; `__init__` stores the values of known options."""
+        if options:
+            parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+            if all(each.kind is not each.VAR_KEYWORD for each in parameters):
+                known = [each.name for each in parameters]
+                check_names(cls.__name__, options, known, partial(_hint, cls))
+        return super().__new__(cls)
+
+
+def _hint(cls: type[Any], option: str) -> str | None:
+    """Return the hint for an option, from the class or one of its base classes."""
+    hints = [_INSTEAD.get(base.__name__, {}).get(option) for base in cls.__mro__]
+    return next(filter(None, hints), _EVERYWHERE.get(option))
+
+
+_FITS = ("fit", "fit_moments", "partial_fit", "forget")
+
+
+class OptionCopies:
+    """Mixin: a fitted model is not affected by later changes to the objects given as options."""
+
+    _copied: dict[str, tuple[Any, Any]]  # option name -> the object that was given, and its copy
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _FITS:
+            if isfunction(vars(cls).get(name)):
+                setattr(cls, name, _copy_options_first(vars(cls)[name]))
+
+    def options_in_effect(self) -> dict[str, Any]:
+        """Return all options by name; mutable ones are replaced by their copies."""
+        kind: Any = type(self)
+        copied = self.__dict__.get("_copied", {})
+        options = {name: getattr(self, name) for name in _option_names(kind)}
+        for name, (given, own) in copied.items():
+            if options[name] is given:
+                options[name] = own
+        return options
+
+    def _option(self, name: str) -> Any:
+        """Return an option that is used after the fit; if it was replaced, it is copied first."""
+        given = getattr(self, name)
+        if not _is_mutable(given):
+            return given
+        copied = self.__dict__.setdefault("_copied", {})
+        if name not in copied or copied[name][0] is not given:
+            copied[name] = given, deepcopy(given, _models_within(given))
+        return copied[name][1]
+
+    def _copy_options(self) -> None:
+        """Copy all mutable options together: an object shared by two options is copied once."""
+        self.__dict__.pop("_copied", None)
+        options = self.options_in_effect().items()
+        given = {name: value for name, value in options if _is_mutable(value)}
+        if given:
+            copies = deepcopy(given, _models_within([*given.values()]))
+            self._copied = {name: (given[name], copies[name]) for name in given}
+
+
+def _copy_options_first(fit: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(fit)
+    def run(self: OptionCopies, *args: Any, **options: Any) -> Any:
+        self._copy_options()
+        return fit(self, *args, **options)
+
+    return run
+
+
+@cache
+def _option_names(kind: Any) -> tuple[str, ...]:
+    return tuple(kind._get_param_names())
+
+
+def _is_mutable(value: Any) -> bool:
+    """Return whether a value can be changed in place; estimators and functions do not count."""
+    if isinstance(value, list | tuple | dict | set | np.ndarray):
+        return True
+    return hasattr(value, "shape") or hasattr(value, "__array__")  # frames, series, sparse matrices
+
+
+def _models_within(value: Any) -> dict[int, Any]:
+    """Return the estimators and functions within lists, as in `Fusion`, which are not copied."""
+    models: dict[int, Any] = {}
+    items, visited = [value], set()
+    while items:
+        item = items.pop()
+        if hasattr(item, "fit") or callable(item):
+            models[id(item)] = item
+        elif isinstance(item, list | tuple) and id(item) not in visited:
+            visited.add(id(item))
+            items.extend(item)
+    return models
+
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def ignore_underflow(function: F) -> F:
+    """Return a function that runs with underflow ignored."""
+
+    @wraps(function)
+    def run(*args: Any, **options: Any) -> Any:
+        with np.errstate(under="ignore"):
+            return function(*args, **options)
+
+    return cast(F, run)
+
+
+class IgnoresUnderflow:
+    """Mixin: public methods and properties ignore underflow."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, member in list(vars(cls).items()):
+            if name.startswith("_"):
+                continue
+            if isfunction(member):
+                setattr(cls, name, ignore_underflow(member))
+            elif isinstance(member, property) and member.fget is not None:
+                setattr(cls, name, member.getter(ignore_underflow(member.fget)))
+
+
+_HEADING = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", flags=re.MULTILINE)
+_SECTIONS = ("Parameters", "Attributes")
+
+
+class InheritsDocstring:
+    """Mixin: subclasses inherit the documentation of parameters and attributes."""
+
+    _documented: dict[str, list[str]]  # section name -> entries that the class documents itself
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        introduction, *parts = _HEADING.split(inspect.cleandoc(cls.__doc__ or ""))
+        sections = dict(zip(parts[::2], parts[1::2], strict=True))
+        cls._documented = {name: _entries(sections.pop(name, "")) for name in _SECTIONS}
+        if cls.__doc__ is None:
+            return
+        names = list(inspect.signature(cls.__init__).parameters)
+        parameters = _with_inherited(cls, "Parameters", names)
+        parameters.sort(key=lambda entry: _position(entry, names))
+        attributes = _with_inherited(cls, "Attributes")
+        merged = {"Parameters": "\n".join(parameters), "Attributes": "\n".join(attributes)}
+        texts = [introduction.rstrip()]
+        for name, body in (merged | sections).items():
+            if body:
+                texts.append(f"{name}\n{'-' * len(name)}\n{body.rstrip()}")
+        cls.__doc__ = "\n\n".join(texts)
+
+
+def _entries(section: str) -> list[str]:
+    """Split a section of a docstring into entries, each a name line with its description."""
+    return [entry.rstrip() for entry in re.split(r"^(?=\S)", section, flags=re.MULTILINE) if entry]
+
+
+def _names(entry: str) -> list[str]:
+    """Return the names in an entry: ["coef_", "intercept_"] for "coef_, intercept_ : arrays"."""
+    return entry.partition("\n")[0].partition(" : ")[0].split(", ")
+
+
+def _position(entry: str, names: list[str]) -> int:
+    name = _names(entry)[0]
+    return names.index(name) if name in names else len(names)
+
+
+def _with_inherited(cls: type, section: str, wanted: list[str] | None = None) -> list[str]:
+    """Return the entries of a section: first the entries of the class, then the inherited ones.
+
+    With `wanted`, return only the entries of these names.
+    """
+    entries = list(vars(cls)["_documented"][section])
+    known = {name for entry in entries for name in _names(entry)}
+    for base in cls.__mro__[1:]:
+        for entry in vars(base).get("_documented", {}).get(section, ()):
+            names = _names(entry)
+            if known.isdisjoint(names) and (wanted is None or names[0] in wanted):
+                entries.append(entry)
+                known.update(names)
+    return entries
+
+
 # array (K,) in the order of the classes, or dict by label
 Prior = npt.ArrayLike | Mapping[Any, float]
 

@@ -33,7 +33,7 @@ from discriminant.models.expressions import (
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.linear.least_squares import IndicatorRule
 from discriminant.models.multiclass.binary_rules import BinaryRules
-from discriminant.models.multiclass.decode import Decoding
+from discriminant.models.multiclass.codes import Decoding
 from discriminant.models.rules import LinearRule
 from discriminant.moments.probability_scores import TIE
 from discriminant.posterior import not_probabilistic

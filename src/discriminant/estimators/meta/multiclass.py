@@ -65,22 +65,20 @@ from discriminant.models.multiclass.binary_rules import (
 )
 from discriminant.models.multiclass.codes import (
     CODES,
+    DECODINGS,
     FIXED,
     RANDOM,
+    Ambiguity,
     OutputCode,
     Signs,
     design_code,
-    one_vs_one_code,
-    one_vs_rest_code,
-)
-from discriminant.models.multiclass.decode import (
-    DECODINGS,
-    Ambiguity,
     euclidean_scores,
     hamming_scores,
     is_rest,
     loss_scores,
     measure_ambiguity,
+    one_vs_one_code,
+    one_vs_rest_code,
 )
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
@@ -688,7 +686,7 @@ class OutputCodes(Decomposition):
         Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K problems, or 15
         log2 K for 'sparse', but at most the number of different divisions.
     decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'
-        Distance between code words and scores (`models.multiclass.decode`). This option can be
+        Distance between code words and scores (`models.multiclass.codes`). This option can be
         changed after the fit.
     random_state : int or RandomState, default 0
         Seed of the random codes.

@@ -34,8 +34,7 @@ from discriminant.errors import add_context
 from discriminant.models.gaussian.covariance import Denominator, shrink, standard_cholesky
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.linear.least_squares import IndicatorRule
-from discriminant.models.multiclass.codes import OutputCode, Signs
-from discriminant.models.multiclass.decode import couple_probabilities
+from discriminant.models.multiclass.codes import OutputCode, Signs, couple_probabilities
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments

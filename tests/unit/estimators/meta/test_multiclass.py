@@ -51,23 +51,21 @@ from discriminant.models.multiclass.codes import (
     FIXED,
     RANDOM,
     OutputCode,
+    _couple_code,
     count_opposed,
+    couple_probabilities,
     dense_code,
     design_code,
     distinct_columns,
+    euclidean_scores,
     exhaustive_code,
+    hamming_scores,
+    loss_scores,
     means_in_total_metric,
     one_vs_one_code,
     one_vs_rest_code,
     separability,
     sparse_code,
-)
-from discriminant.models.multiclass.decode import (
-    _couple_code,
-    couple_probabilities,
-    euclidean_scores,
-    hamming_scores,
-    loss_scores,
 )
 
 WINE, KINDS = load_wine(return_X_y=True)
@@ -637,7 +635,7 @@ def test_a_cycle_of_pairs_is_claimed_by_nobody():
     """Rock beats scissors beats paper beats rock."""
     model = OneVsOne(LDA()).fit(IRIS, SPECIES)
     signs = model.code_  # the pairs (0, 1), (0, 2), (1, 2), the later positive
-    from discriminant.models.multiclass.decode import measure_ambiguity
+    from discriminant.models.multiclass.codes import measure_ambiguity
 
     found = measure_ambiguity(np.array([[1.0, -1.0, 1.0], [1.0, 1.0, 1.0]]), signs, rest=False)
     assert found.claims.tolist() == [0, 1] and found.tied.tolist() == [True, False]

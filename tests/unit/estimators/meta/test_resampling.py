@@ -61,7 +61,7 @@ from discriminant.errors import (
     WeightError,
 )
 from discriminant.estimators.meta.compare_imbalance import MEASURES
-from discriminant.estimators.meta.smote_rows import SmoteTable
+from discriminant.estimators.meta.resampling import SmoteTable
 from discriminant.imbalance.rebalance import (
     class_weights,
     over_sample,

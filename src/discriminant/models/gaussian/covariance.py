@@ -469,7 +469,7 @@ def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats,
     if rows.shape[0] >= rows.shape[1]:
         left, values, right = svd(rows, full_matrices=False, lapack_driver=driver)
         return left, values, right
-    decomposition = _svd_by_products(rows) if driver == "gesdd" else None
+    decomposition = _svd_by_products(rows) if len(rows) and driver == "gesdd" else None
     if decomposition is not None:
         return decomposition
     tall, small = qr(rows.T, mode="economic", check_finite=False)

@@ -561,7 +561,7 @@ def class_metrics_of(
     norm = np.abs(standard).sum(axis=1).max(axis=1)
     logdet, inverse = np.log(sd).sum(axis=1), np.zeros_like(standard)
     for k in np.flatnonzero(regular).tolist():
-        lower, failed = lapack.dpotrf(standard[k].T, lower=True)
+        lower, failed = lapack.dpotrf(standard[k], lower=True)
         regular[k] = not failed
         if not failed:
             logdet[k] += np.log(np.diagonal(lower)).sum()

@@ -471,7 +471,7 @@ def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats,
     if rows.shape[0] >= rows.shape[1]:
         left, values, right = svd(rows, full_matrices=False, lapack_driver=driver)
         return left, values, right
-    decomposition = _svd_by_products(rows) if driver == "gesdd" else None
+    decomposition = _svd_by_products(rows) if len(rows) and driver == "gesdd" else None
     if decomposition is not None:
         return decomposition
     tall, small = qr(rows.T, mode="economic", check_finite=False)
@@ -563,7 +563,7 @@ def class_metrics_of(
     norm = np.abs(standard).sum(axis=1).max(axis=1)
     logdet, inverse = np.log(sd).sum(axis=1), np.zeros_like(standard)
     for k in np.flatnonzero(regular).tolist():
-        lower, failed = lapack.dpotrf(standard[k].T, lower=True)
+        lower, failed = lapack.dpotrf(standard[k], lower=True)
         regular[k] = not failed
         if not failed:
             logdet[k] += np.log(np.diagonal(lower)).sum()

@@ -48,12 +48,13 @@ _BLOCKS = threading.local()  # `limited`: whether the Python thread is inside a 
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread within a `with` block.
 
-    A block inside another one of the same Python thread has nothing to set.
+    A block inside another one of the same Python thread need not set OpenMP again.
     """
-    if getattr(_BLOCKS, "limited", False):
-        yield
-        return
     limit = _blas_limit()
+    if getattr(_BLOCKS, "limited", False):
+        with limit:
+            yield
+        return
     before = [library.get_num_threads() for library in limit.openmp]
     try:
         _limit_to_one(limit.openmp)

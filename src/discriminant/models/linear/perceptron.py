@@ -72,6 +72,7 @@ _PART_BYTES = 1 << 23  # bytes copied at a time if the compiled loop cannot read
 # Default limits: at least _ROWS rows are processed, at most _PASSES passes are made, and training
 # ends if _PATIENCE passes bring no improvement.
 _ROWS, _PASSES, _PATIENCE = 2_000_000, 1000, 5
+_ROWS_BEFORE_TEST = 20_000  # rows processed before separability is tested; the pocket needs some
 # Evaluations after every update: at most _FREE, and at most _FREE_ROWS rows in all.
 _FREE_ROWS, _FREE = 200_000, 200
 _NEVER = np.iinfo(np.int64).max
@@ -108,7 +109,7 @@ def train_online(
     """Train row by row. With `rng` the rows are in a new random order in every pass.
 
     `is_separable` returns whether the classes are separable, or None if this is not known. Without
-    `max_passes` it is called once if training makes no progress.
+    `max_passes` it is called once if training for the pocket makes no progress.
     """
     if is_sparse(features) and not scaling.squarable:
         features, scaling = (
@@ -121,14 +122,15 @@ def train_online(
     count = training.count_mistakes if training.countable else lambda w: evaluate(w, False).count
     pocket = _Pocket(count, rows=len(codes), enabled=keep == "pocket")
     converged, path, separable = False, list[int](), None
-    to_test = is_separable if max_passes is None else None
+    to_test = is_separable if max_passes is None and keep == "pocket" else None
     while not converged and should_continue(path, rows=len(codes), max_passes=max_passes):
         before = training.updates
         order = None if rng is None else rng.permutation(len(codes))
         all_correct = training.run_pass(order, pocket)
         path.append(training.updates - before)
         converged = all_correct or training.updates == before
-        if to_test is not None and not converged and _has_stalled(path):
+        enough = len(path) * len(codes) >= _ROWS_BEFORE_TEST and _has_stalled(path)
+        if to_test is not None and not converged and enough:
             separable, to_test = to_test(), None
             if separable is False:
                 break

@@ -300,7 +300,7 @@ def _remaining_options(options: LogisticOptions, passes: int) -> LogisticOptions
 def _descend(
     objective: Objective, start: Floats, white: WhiteSample, options: LogisticOptions
 ) -> OptimisationResult:
-    """Minimise by the solver of the options.
+    """Minimise with the solver that the options name.
 
     'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
     converges slowly.

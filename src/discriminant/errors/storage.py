@@ -65,8 +65,8 @@ class FileError(InputError):
 
     changed = template("path, before, after")(
         "{path} changed while it was read ({before} bytes before, {after} after, or its "
-        "modification time), so rows of two versions may be mixed. Wait until it is written "
-        "completely, or read a copy."
+        "modification time), so rows of two versions may be mixed. Wait until the file is "
+        "written completely, or read a copy."
     )
 
     bomb = template("path, packed, unpacked, ratio")(
@@ -440,8 +440,8 @@ class StoredFileError(InputError):
 
     runs_code = template("path, kind")(
         "{path} is {kind}, which can run any code when it is opened. It was not opened. If you "
-        "trust its source, open it with the library that wrote it, then model.save(path) writes "
-        "a file that holds only numbers and text."
+        "trust the source of the file, open it with the library that wrote it; then "
+        "model.save(path) writes a file that holds only numbers and text."
     )
 
     unknown_kind = template("path, kind, version, package")(

@@ -53,7 +53,7 @@ class Perceptron(LinearClassifier):
     (`bound_`). Otherwise the updates never end, and the model keeps the best rule that occurred
     (the pocket), with a warning that gives the number of misclassified rows. The warning is a
     `NotSeparatedWarning` if no separating boundary exists. The warning is a `NotConvergedWarning`
-    if a separating boundary exists, or if this is unknown; more passes may then find it.
+    if a separating boundary exists or may exist; more passes may then find it.
 
     The model has no probabilities and accepts no sample weights.
 

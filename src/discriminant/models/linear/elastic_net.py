@@ -567,7 +567,7 @@ def fit_elastic_net(read: Pass, columns: ColumnScales, options: LogisticOptions)
 def _descend(
     objective: L1PenalisedLoss, share: Floats, options: LogisticOptions
 ) -> OptimisationResult:
-    """Minimise by the solver of the options.
+    """Minimise with the solver that the options name.
 
     'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
     converges slowly.

@@ -357,7 +357,7 @@ def _descend(
     options: LogisticOptions,
     watch: _SeparationWatch,
 ) -> OptimisationResult:
-    """Minimise by the solver of the options.
+    """Minimise with the solver that the options name.
 
     'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
     converges slowly. `watch` ends Newton's method early for separated classes.

@@ -778,7 +778,7 @@ BAD = [
     (41, {"prior": [1.0, 0.0, 0.0]}, PriorError, r"'versicolor' is 0"),
     (42, {"cost": np.ones((2, 3))}, CostError, r"\(2, 3\) for 3 classes.*'setosa', 'versicolor', 'virginica'"),
     (42, {"cost": {"setosa": {"rosa": 1}}}, CostError, r"'setosa' mentions 'rosa'.*'virginica'"),
-    (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"cost mentions 'setos', which is not one of the classes.*none is given for 'versicolor', 'virginica'\."),
+    (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"cost mentions 'setos', which is not one of the classes.*no cost is given for 'versicolor', 'virginica'\."),
     (42, {"cost": pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))}, CostError, r"columns of cost are 'a', 'b', 'c', but the classes are 'setosa'"),
     (42, {"cost": pl.DataFrame(1 - np.eye(3))}, CostError, r"columns of cost are 'column_0', .* classes are 'setosa'"),
     (42, {"cost": pl.DataFrame(1 - np.eye(3), schema=["virginica", "setosa", "versicolor"])[[1, 2, 0]]}, CostError, r"3 rows of cost have no names.*order of the columns \('virginica', 'setosa', 'versicolor'\).*Name the decisions"),
@@ -865,7 +865,7 @@ def test_unknown_priors_are_not_guessed():
         def predict_proba(self, X):
             return np.full((len(X), 2), 0.5)
 
-    with pytest.raises(PosteriorError, match=r"Bare are not known.*fitted_prior"):
+    with pytest.raises(PosteriorError, match=r"Bare assume are not known.*fitted_prior"):
         Decision.of_fitted(Bare(), prior=[0.1, 0.9]).predict(X)
     found = Decision.of_fitted(Bare(), prior=[0.1, 0.9], fitted_prior=[0.5, 0.5])
     assert found.predict_proba(X)[0] == pytest.approx([0.1, 0.9])

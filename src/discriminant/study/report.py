@@ -33,7 +33,7 @@ from discriminant.report.fact_types import (
     UseFacts,
     facts,
 )
-from discriminant.report.format import excluded_models, fixed, percent, plain_reason, shown
+from discriminant.report.format import excluded_models, fixed, plain_reason, shown
 from discriminant.report.markdown import to_markdown
 from discriminant.report.sections.data import python_code, read_section, use_section
 from discriminant.report.sections.decision import decision_section

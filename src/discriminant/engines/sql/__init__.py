@@ -264,7 +264,7 @@ class SqlSource:
     def _aggregates(self, connection: Any) -> AggregateQuery:
         """Return the query to aggregate. If rows without a label are dropped, it excludes them."""
         query, options = self.query, self.options
-        if options is not None and options.missing == "drop" and options.target:
+        if options is not None and options.missing != "error" and options.target:
             term = self.database.identifier(options.target)
             missing = f"{term} IS NULL"
             if self.kinds.get(options.target) == "number":

@@ -90,7 +90,8 @@ reading_options = _all(
         default="error",
         show_default=True,
         help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "
-        "and add an indicator, or integrate the feature out (marginal).",
+        "and add an indicator, or integrate the feature out (marginal). All but error also drop "
+        "rows without a label.",
     ),
     click.option(
         "--unseen",
@@ -123,8 +124,8 @@ reading_options = _all(
     click.option(
         "--missing-text",
         multiple=True,
-        help="Text that marks a missing cell in a CSV, besides the empty text. May be repeated "
-        "(default, in numeric columns: NA, NaN, nan, null, NULL).",
+        help="Text that marks a missing cell in a CSV, besides the empty text and, in numeric "
+        "columns, NA, NaN, nan, null and NULL. May be repeated.",
     ),
     csv_options,
     click.option(

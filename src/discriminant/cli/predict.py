@@ -34,12 +34,11 @@ from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as export_model
 from discriminant.report.format import count_with_noun
 from discriminant.study.data_source import is_partitioned, open_partitions, resolve_database
-from discriminant.study.predict import PredictedRows, predict_file
+from discriminant.study.predict import PredictedRows, check_suffix, predict_file
 from discriminant.study.progress import ProgressRate
 from discriminant.table.cells import encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS
 from discriminant.table.load import read_frame
 from discriminant.table.partitioned_source import with_read_options
 
@@ -51,6 +50,7 @@ def predict(session: Session, path: str, source: tuple[str, ...], options: dict[
     out = options["out"]
     if out == "-":
         return _to_stdout(session, path, source, options)
+    check_suffix(out)
     check_outputs(source, out)
     check_outputs(path, out)
     done = _predict(session, path, source, out, options)
@@ -118,7 +118,7 @@ def _set_policies(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> 
         encoding = replace(encoding, unseen=unseen)
     if texts:
         before = encoding.missing_texts
-        known = ("", *sorted(MISSING_TEXTS)) if before is None else before
+        known = ("",) if before is None else before
         encoding = replace(encoding, missing_texts=tuple(dict.fromkeys((*known, *texts))))
     model.encoding_ = encoding
 
@@ -131,7 +131,7 @@ def _row_progress(
 
     def shown(rows: int, of: int) -> None:
         if sys.stderr.isatty():
-            show(f"{rows:,} rows", rows, of)
+            show(count_with_noun(rows, "row"), rows, of)
         elif rows // _LOG_ROWS > logged[0]:
             logged[0] = rows // _LOG_ROWS
             session.log(f"{rows:,} rows" + (f" of {of:,}" if of else ""))

@@ -54,7 +54,8 @@ def open_study(
         )
         rows, seconds = analysis.opened.rows_read, analysis.seconds["reading"]
         session.log(
-            f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
+            f"read {count_with_noun(rows, 'row')} in {seconds:.1f} s "
+            f"({rows / max(seconds, 1e-9):,.0f} a second)"
         )
         for line in analysis.opened.notes:
             session.log(line)
@@ -95,7 +96,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         written=written,
     )
     converged = compared[choice.name].converged and _converged(analysis.model())
-    return _exit_code(session, choice.title, converged)
+    return _exit_code(session, choice.title, converged, separated=compared[choice.name].separated)
 
 
 def _verdict(facts: Facts, why: str) -> list[str]:
@@ -119,7 +120,8 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
         f"{compared}\n\n{choice.why}",
     )
-    return _exit_code(session, choice.title, compared[choice.name].converged)
+    chosen = compared[choice.name]
+    return _exit_code(session, choice.title, chosen.converged, separated=chosen.separated)
 
 
 def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -164,7 +166,8 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         text = analysis.explain()
     sections: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
     session.result({"model": choice.name, **sections}, text)
-    return _exit_code(session, choice.title, compared[choice.name].converged)
+    chosen = compared[choice.name]
+    return _exit_code(session, choice.title, chosen.converged, separated=chosen.separated)
 
 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -199,10 +202,12 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
             "converged": converged,
             "classes": [str(label) for label in analysis.rows.schema.labels.tolist()],
         },
-        f"{type(inner).__name__} fitted to {rows:,} rows of {features} features. {why}",
+        f"{type(inner).__name__} fitted to {count_with_noun(rows, 'row')} of "
+        f"{count_with_noun(features, 'feature')}. {why}",
         written={"model": options["out"]},
     )
-    return _exit_code(session, type(inner).__name__, converged)
+    separated = getattr(inner, "separation_", None) in ("quasi", "complete")
+    return _exit_code(session, type(inner).__name__, converged, separated=separated)
 
 
 def _converged(model: Any) -> bool:
@@ -210,11 +215,12 @@ def _converged(model: Any) -> bool:
     return bool(getattr(model.estimator_, "converged_", True))
 
 
-def _exit_code(session: Session, title: str, converged: bool) -> int:
+def _exit_code(session: Session, title: str, converged: bool, *, separated: bool) -> int:
     """Return the exit code: it depends only on whether the selected model converged."""
     if converged:
         return DONE
-    session.warn(f"{title} did not converge: exit code {NOT_CONVERGED}.")
+    why = " because the classes are separated" if separated else ""
+    session.warn(f"{title} did not converge{why}: exit code {NOT_CONVERGED}.")
     return NOT_CONVERGED
 
 
@@ -248,7 +254,8 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
             "features": features,
             "classes": [str(label) for label in moments.labels.tolist()],
         },
-        f"{type(inner).__name__} fitted to the moments of {rows:,} rows of {features} features. "
+        f"{type(inner).__name__} fitted to the moments of {count_with_noun(rows, 'row')} of "
+        f"{count_with_noun(features, 'feature')}. "
         "Use 'discriminant assess' to evaluate the model on labelled rows.",
         written={"model": options["out"]},
     )

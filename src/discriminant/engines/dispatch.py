@@ -40,6 +40,8 @@ from discriminant.errors import (
     LabelError,
     OptionError,
     SourceChangedError,
+    UnlabelledRowsWarning,
+    warn,
 )
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor, ColumnMagnitudesReading
@@ -472,7 +474,7 @@ def _plan_and_read(
     sample = source.sample(options.columns_to_read(source.names), _SAMPLE_ROWS)
     sample = replace(sample, excluded=tuple(n for n in source.names if n not in sample.positions))
     if options.target is not None and sample[options.target].n_missing:
-        if options.missing == "drop":
+        if options.missing != "error":
             size, sample = len(sample), sample.drop_unlabelled(options.target)
             if not len(sample):
                 raise LabelError.none_left(options.target, size)
@@ -553,7 +555,10 @@ def _check_classes(table: PartitionedTable, min_classes: int) -> PartitionedTabl
     present = moments.weight > 0
     if present.sum() < min_classes:
         raise LabelError.one_class(moments.labels[int(np.argmax(present))])
-    if missing not in ("drop", "marginal") or len(table) == table.rows_read:
+    if len(table) == table.rows_read:
+        return table
+    if missing not in ("drop", "marginal"):  # only rows without a label are dropped
+        warn(UnlabelledRowsWarning.dropped(table.rows_read - len(table), table.rows_read))
         return table
     note = dropped_rows_note(table.rows_read, len(table), missing, labels=True)
     return replace(table, notes=(*table.notes, note))

@@ -610,6 +610,10 @@ class UnlabelledRowsWarning(DiscriminantWarning):
         "rows labels, or drop them."
     )
 
+    dropped = template("rows, of_rows")(
+        "{rows:,} of {of_rows:,} rows have no label and are dropped."
+    )
+
 
 class LongRowsWarning(DiscriminantWarning):
     """Rows have large norms, so weights are small and the threshold removes them."""

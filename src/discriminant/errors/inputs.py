@@ -27,13 +27,13 @@ class LabelError(InputError):
 
     missing = template("rows")(
         "Input y contains NaN or None: the label is missing in row(s) {rows:list 5} (counted "
-        "from 0). Drop these rows (missing='drop' where a table is read), or give missing labels "
-        "a class of their own."
+        "from 0). Drop these rows (where a table is read, missing='drop' does so, and so do "
+        "'mean', 'indicator' and 'marginal'), or give missing labels a class of their own."
     )
 
     none_left = template("target, rows")(
-        "Column '{target}', the target, is missing in all {rows} rows, so missing='drop' leaves "
-        "no row. Name another target."
+        "Column '{target}', the target, is missing in all {rows} rows, so no row is "
+        "left. Name another target."
     )
 
     infinite = template("row")(

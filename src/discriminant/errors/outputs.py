@@ -675,6 +675,11 @@ class CommandError(InputError):
         "{path} holds {kind}, not moments. Create a file of moments with 'discriminant moments'."
     )
 
+    unknown_suffix = template("path, suffix, known")(
+        "{path}: no format of predictions has the suffix '{suffix}'. Name a file that ends in "
+        "{known:list 10}."
+    )
+
     no_rows = template("path, names")(
         "{path} holds moments, from which models can be fitted but not compared: a comparison "
         "needs held-out rows. Name a model with --model: {names:list}."

@@ -19,7 +19,7 @@ from typing import Literal
 from discriminant.errors import ExportError
 from discriminant.models.expressions import Expression
 from discriminant.table.encoding import Column, Encoding
-from discriminant.table.files.csv_dialect import MISSING_TEXTS
+from discriminant.table.files.csv_dialect import missing_number_texts
 from discriminant.table.labels import other_spellings
 from discriminant.table.text_values import number_signs
 
@@ -101,8 +101,7 @@ def _column_sources(column: Column, encoding: Encoding, filled: bool) -> Iterato
     signs = _signs(column, encoding)
     missing_texts: tuple[str, ...] = ()
     if signs is not None:
-        given = encoding.missing_texts
-        missing_texts = MISSING_TEXTS if given is None else given
+        missing_texts = missing_number_texts(encoding.missing_texts)
     if column.kind == "category":
         spellings = _spellings(column)
         for name, level, value in zip(column.features, column.indicator_levels, fill, strict=False):

@@ -241,7 +241,7 @@ def _bytecode_cache() -> Any:
     """Return a cache of compiled templates on disk; None if there is no private folder for it.
 
     Compiling the templates takes longer than filling them in. Jinja compiles a template again if
-    its text or the Python version has changed; file names depend on everything else that matters.
+    its text or the Python version has changed; the file names depend on its version and options.
     """
     from jinja2 import FileSystemBytecodeCache
 

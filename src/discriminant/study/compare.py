@@ -53,7 +53,9 @@ from discriminant.study.comparison import (
     Comparison,
     ModelResult,
     both_correct_weight,
+    describe_failed_fits,
     held_out_auc,
+    is_separated,
     measure_model,
 )
 from discriminant.study.models import StudyModel
@@ -260,7 +262,7 @@ class ComparisonRun:
                 area=area,
                 probabilistic=gives_posterior(model.make()),
                 seconds=scores.seconds,
-                note=self._note(model, converged),
+                note=self._note(model, converged, separated=is_separated(scores.warnings)),
                 warnings=(*scores.warnings, *self._missing),
                 converged=converged,
                 predictions=predictions if keep else None,
@@ -342,7 +344,7 @@ class ComparisonRun:
         folds = self.n_folds
         return lambda f: self.progress(f"{model.title}, fold {f + 1} of {folds}", -1, 0)
 
-    def _note(self, model: StudyModel, converged: bool) -> str:
+    def _note(self, model: StudyModel, converged: bool, *, separated: bool) -> str:
         """Return remarks on a model: its hyperparameters, or how many rows it was fitted to."""
         notes = []
         refit = not model.moment_based or self.in_memory.whole is None
@@ -353,7 +355,7 @@ class ComparisonRun:
             if used < self._training_size():
                 notes.append(f"Fitted to a sample of {used:,} rows of each training set.")
         if not converged:
-            notes.append("Some of its fits did not converge.")
+            notes.append(describe_failed_fits("its fits", separated=separated))
         return " ".join(notes)
 
     def _training_size(self) -> int:

@@ -16,7 +16,7 @@ and AUC then leave the class out, and a note in the result states this.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.assessment.selection.refit_criterion import CriterionValues
 from discriminant.catalog import SIMPLICITY
-from discriminant.errors import DiscriminantError, OptionError, StudyError
+from discriminant.errors import DiscriminantError, OptionError, SeparationWarning, StudyError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, plain
 from discriminant.report.format import (
     count_with_noun,
@@ -92,10 +92,30 @@ class ModelResult:
         """Name in tables and reports."""
         return self.model.title
 
+    @property
+    def separated(self) -> bool:
+        """Whether a linear score separates the classes of the training rows of a fold."""
+        return is_separated(self.warnings)
+
     def value(self, by: str) -> float | None:
         """Return the value of a criterion, or None if it is not finite."""
         value = self.criteria[by]
         return value if value is not None and math.isfinite(value) else None
+
+
+def is_separated(warnings: Iterable[Warning]) -> bool:
+    """Whether the warnings of a model report separated classes."""
+    return any(isinstance(warning, SeparationWarning) for warning in warnings)
+
+
+def describe_failed_fits(fits: str, *, separated: bool) -> str:
+    """Return a sentence on fits that did not converge, with the reason if it is known.
+
+    >>> describe_failed_fits("its fits", separated=True)
+    'Some of its fits did not converge because the classes of their training rows are separated.'
+    """
+    why = " because the classes of their training rows are separated" if separated else ""
+    return f"Some of {fits} did not converge{why}."
 
 
 def measure_model(
@@ -418,7 +438,9 @@ class Comparison(PrintedResult):
                 f"{extreme} among {among}, {shown(best.value(by))} for {quoted(best.title)}."
             )
         fits = "its fits" if len(candidates) == 1 else f"the fits of each of {among}"
-        unconverged = "" if selected.converged else f"Some of {fits} did not converge."
+        unconverged = (
+            "" if selected.converged else describe_failed_fits(fits, separated=selected.separated)
+        )
         sentences = [
             reason,
             unconverged,

@@ -54,6 +54,7 @@ from discriminant.table.load import read_frame
 
 Progress = Callable[[int, int], object]
 _ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
+_SUFFIXES = ("", ".csv", ".txt", *_ARROW_SUFFIXES)
 _MAX_REREAD = 1 << 28  # size of a file up to which it is read again to count all its invalid cells
 
 
@@ -96,8 +97,9 @@ def predict_file(
         table of a database: `discriminant.sql(connection, table_or_query)`, or its URL with
         `#table`; its rows are streamed.
     out : path
-        File to write: Parquet if the name ends in .parquet, Arrow IPC for .arrow or .feather, else
-        CSV. An existing file is replaced only when the new one is complete.
+        File to write: Parquet if the name ends in .parquet, Arrow IPC for .arrow or .feather,
+        CSV for .csv, .txt or no suffix; any other suffix is an error. An existing file
+        is replaced only when the new one is complete.
     prefix : str
         Prefix for the names of the added columns. The added columns are `predicted`, `decision`
         (for a model with costs or a reject option), and `p(label)` for each class; for a label tree
@@ -129,6 +131,7 @@ def predict_file(
     ...     predict_file(model, f"{folder}/rows.csv", f"{folder}/predictions.csv").counts
     {'a': 2, 'b': 2}
     """
+    check_suffix(out)
     progress = progress or (lambda rows, total: None)
     if hasattr(model, "write_predictions") and not hasattr(model, "feature_names_in_"):
         return PredictedRows(
@@ -153,6 +156,13 @@ def predict_file(
             return predictor.write(dataset, progress)
         except SplitError as error:
             dataset = dataset.split_again(error)
+
+
+def check_suffix(out: str | os.PathLike[str]) -> None:
+    """Raise an error if the suffix of a file of predictions does not name a known format."""
+    suffix = Path(out).suffix
+    if suffix not in _SUFFIXES:
+        raise CommandError.unknown_suffix(str(out), suffix, [s for s in _SUFFIXES if s])
 
 
 def with_encoding(model: Any) -> tuple[Any, Encoding]:

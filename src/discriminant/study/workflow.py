@@ -29,6 +29,7 @@ from discriminant.estimators.meta.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import Facts
+from discriminant.report.format import count_with_noun
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_source import StudySource, open_study_source, study_folds
@@ -108,7 +109,8 @@ class Study:
         table = self.rows
         selected = "" if self.choice is None else f", {self.choice.title} selected"
         return (
-            f"Study({self.source}: {len(table)} rows, {table.width} features, "
+            f"Study({self.source}: {count_with_noun(len(table), 'row')}, "
+            f"{count_with_noun(table.width, 'feature')}, "
             f"{len(table.schema.labels)} classes{selected})"
         )
 

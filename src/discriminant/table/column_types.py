@@ -44,10 +44,10 @@ from discriminant.table.column_profile import (
 from discriminant.table.encoding import Column, Encoding, levels_in_declared_order
 from discriminant.table.files.csv_dialect import (
     MAYBE_MISSING,
-    MISSING_TEXTS as MISSING_TEXTS,
     CsvKind,
     check_thousands,
     is_number,
+    missing_number_texts,
 )
 from discriminant.table.labels import closest_name, lookalike_pairs
 from discriminant.table.policies import MISSING, UNSEEN
@@ -349,7 +349,7 @@ def _parsed(profile: ColumnProfile, options: ReadOptions) -> ColumnProfile:
 
 def _known_texts(profile: ColumnProfile, options: ReadOptions) -> dict[str, int]:
     """Return the number of rows of each text, without the texts that mean "missing"."""
-    missing = MISSING_TEXTS if options.missing_texts is None else options.missing_texts
+    missing = missing_number_texts(options.missing_texts)
     pairs = zip(profile.levels, profile.counts.tolist(), strict=True)
     return {text: rows for text, rows in pairs if rows and text not in missing}
 

@@ -54,7 +54,7 @@ from discriminant.errors import (
 )
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, to_frame
-from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS, is_number
+from discriminant.table.files.csv_dialect import is_number, missing_number_texts
 from discriminant.table.labels import other_spellings
 from discriminant.table.memory import ColumnarFeatures
 from discriminant.table.policies import Missing, Unseen
@@ -160,7 +160,7 @@ class Encoding:
     missing: Missing = "error"
     unseen: Unseen = "error"
     named: bool = True  # whether columns are matched by name; if False, by position
-    missing_texts: tuple[str, ...] | None = None  # None: `csv_dialect.MISSING_TEXTS`
+    missing_texts: tuple[str, ...] | None = None  # besides `csv_dialect.MISSING_TEXTS`
     decimal: str = "."  # decimal sign of the CSV that the model was fitted to
 
     @staticmethod
@@ -293,8 +293,7 @@ class _RowEncoder:
         self.frame = frame
         self.missing = encoding.missing
         self.unseen = encoding.unseen
-        texts = encoding.missing_texts
-        self.missing_texts = MISSING_TEXTS if texts is None else texts
+        self.missing_texts = missing_number_texts(encoding.missing_texts)
         self.fitting = fitting
         self.check_finite = check_finite
         self.rejected = np.zeros(len(frame), dtype=bool)

@@ -22,6 +22,7 @@ from discriminant.errors import (
     OptionError,
     TargetError,
     TooFewRowsError,
+    UnlabelledRowsWarning,
     WeightError,
     warn,
 )
@@ -116,7 +117,8 @@ def open_source(
     categories : iterable of str, default=()
         Columns that are categories although they look like numbers, such as postal codes.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
-        Treatment of missing cells; see `table.encoding`. 'drop' also drops rows without a label.
+        Treatment of missing cells; see `table.encoding`. All but 'error' also drop rows without a
+        label: 'drop' with a note, the others with a warning.
     unseen : {'error', 'ignore', 'reject'}, default='error'
         Treatment of levels at prediction that do not occur in these rows.
     columns : iterable of str, optional
@@ -137,8 +139,8 @@ def open_source(
     max_bytes : int, default=2**36
         Stop reading text beyond this size.
     missing_texts : iterable of str, optional
-        Texts of a CSV that mean "missing". By default the empty text, and in numeric columns also
-        NA, NaN, nan, null and NULL. A label is missing only if it is empty.
+        Texts of a CSV that mean "missing", besides the empty text and, in numeric columns, NA, NaN,
+        nan, null and NULL. A label is missing only if it is empty.
     encoding, delimiter, decimal : str, optional
         Text encoding, field delimiter and decimal sign of a CSV; detected by default.
     thousands : str, optional
@@ -263,11 +265,14 @@ def _encode_table(
     assert options.target is not None
     notes = [] if format is None else [format.description]
     rows_read = len(frame)
-    if options.missing == "drop":
+    if options.missing != "error":
         frame = frame.drop_unlabelled(options.target)
         if not len(frame):
             raise LabelError.none_left(options.target, rows_read)
-        notes += unlabelled_rows_note(rows_read, len(frame))
+        if options.missing == "drop":
+            notes += unlabelled_rows_note(rows_read, len(frame))
+        elif len(frame) < rows_read:
+            warn(UnlabelledRowsWarning.dropped(rows_read - len(frame), rows_read))
     labels, codes = encode_label_cells(frame[options.target])
     check_classes(options.target, labels, len(frame), max_classes, min_classes=min_classes)
     weight = _weight(frame, options)
@@ -303,7 +308,7 @@ def dropped_rows_note(rows: int, kept: int, missing: str, *, labels: bool = Fals
     With `labels`, rows dropped because of a missing label are included.
     """
     why = "" if missing == "drop" else ": the fit is to complete rows"
-    also = " or no label" if labels and missing == "drop" else ""
+    also = " or no label" if labels else ""
     return f"{rows - kept} of {rows} rows have a missing cell{also} and are dropped{why}."
 
 

@@ -233,7 +233,7 @@ class ReadPlan:
         return block
 
     def _encode(self, frame: Frame, columnar: bool) -> Block:
-        if self.encoding.missing == "drop":
+        if self.encoding.missing != "error":
             frame = frame.drop_unlabelled(self.target)
             if not len(frame):
                 empty = np.zeros((0, len(self.encoding.features)))

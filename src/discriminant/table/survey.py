@@ -306,7 +306,7 @@ class SurveyWork:
     def _survey(self, frame: Frame) -> Survey:
         options = self.options
         assert options.target is not None
-        if options.missing == "drop":
+        if options.missing != "error":
             frame = frame.drop_unlabelled(options.target)
         columns, start = [frame[name] for name in self.columns], frame.start
         weight = None

@@ -271,6 +271,31 @@ def test_moments_that_are_added_twice_are_told(place, tmp_path):
     assert "Warning" not in more.stderr
 
 
+@pytest.mark.parametrize("name", ["said.xlsx", "said.PARQUET", "said.csv.gz", "said.json"])
+def test_predictions_with_an_unknown_suffix_are_refused_before_reading(name, place, tmp_path):
+    args = ("predict", place / "lda.model", place / "iris.csv", "--out", name)
+    told = run(*args, cwd=tmp_path, code=2)
+    assert all(s in told.stderr for s in (".csv", ".txt", ".parquet", ".arrow", ".feather"))
+    assert "predicting ..." not in told.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_separation_is_the_reason_where_it_prevents_convergence(tmp_path):
+    rows = [f"{i % 7 + 20 * (i % 2)},{i * i % 11},{'uv'[i % 2]}" for i in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    args = ("rows.csv", "--target", "y", "--models", "logistic_ml", "--folds", "3")
+    told = run("compare", *args, cwd=tmp_path, code=3)
+    reason = "did not converge because the classes of their training rows are separated"
+    assert told.stdout.count(reason) == 2
+    assert "did not converge because the classes are separated: exit code 3" in told.stderr
+
+
+def test_one_row_and_one_feature_are_singular(tmp_path):
+    rows = [f"{i % 7},{'uv'[i % 2]}" for i in range(20)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,y", *rows]) + "\n")
+    args = ("fit", "rows.csv", "--target", "y", "--model", "lda", "--out", "m.model")
+    assert "fitted to 20 rows of 1 feature." in run(*args, cwd=tmp_path).stdout
+
+
 # --- what goes wrong -----------------------------------------------------------------------------
 
 BAD = {
@@ -393,7 +418,7 @@ def test_a_model_that_does_not_converge_ends_with_3_and_says_so(command, tmp_pat
     rows = ["x,y", *(f"{i},{'a' if i < 20 else 'b'}" for i in range(40))]
     (tmp_path / "apart.csv").write_text("\n".join(rows).replace("0,", "0.5,") + "\n")
     found = run(command, "apart.csv", "--target", "y", *COMMANDS[command], cwd=tmp_path, code=3)
-    assert "did not converge: exit code 3" in found.stderr
+    assert "did not converge because the classes are separated: exit code 3" in found.stderr
 
 
 # --- safe to open --------------------------------------------------------------------------------

@@ -521,3 +521,18 @@ def test_encoded_refitted_around_another_kind_of_estimator_forgets_the_classes()
     model = Encoded(LDA()).fit(FRAME, Y)
     model.set_params(estimator=dd.LinearRegression()).fit(FRAME, NUMBERS)
     assert not hasattr(model, "classes_") and model.predict(FRAME).dtype == float
+
+
+def test_missing_texts_add_to_the_usual_ones(tmp_path):
+    path = tmp_path / "rows.csv"
+    cells = ["1.5", "?", "NA", "2.5", "", "null", "4.0", "3.0"]
+    path.write_text(
+        "x,region,y\n"
+        + "".join(
+            f"{cell},{'NA' if i % 2 else 'EU'},{'ab'[i // 2 % 2]}\n" for i, cell in enumerate(cells)
+        )
+    )
+    opened = open_source(path, target="y", missing="drop", missing_texts=["?"])
+    assert np.asarray(opened.table.features[:])[:, 0].tolist() == [1.5, 2.5, 4.0, 3.0]
+    levels = {column.name: column.levels for column in opened.encoding.columns}
+    assert set(levels["region"]) == {"EU", "NA"}  # a category called NA is no missing cell

@@ -8,7 +8,7 @@ import pytest
 import discriminant as dd
 from discriminant import LDA, Encoded, store
 from discriminant.cli.run import run as main
-from discriminant.errors import LabelError
+from discriminant.errors import LabelError, UnlabelledRowsWarning
 
 ROWS = 90
 RNG = np.random.default_rng(4)
@@ -90,6 +90,38 @@ def test_rows_in_messages_are_numbered_as_in_the_source(csv):
     frame.loc[30, "x"] = np.inf
     with pytest.raises(dd.errors.InfiniteValueError, match="Row 30"):
         dd.open_source(frame.astype({"x": float}), target="y", missing="drop")
+
+
+@pytest.mark.parametrize("missing", ["mean", "indicator", "marginal"])
+def test_policies_for_missing_features_drop_rows_without_a_label(missing, csv):
+    labelled = FRAME[FRAME["y"].notna()].reset_index(drop=True)
+    options = {"target": "y", "missing": missing, "reference": "first"}
+    expected = dd.open_source(labelled, **options)
+    with pytest.warns(UnlabelledRowsWarning, match="10 of 90 rows have no label and are dropped"):
+        found = dd.open_source(csv, **options)
+    assert found.encoding.features == expected.encoding.features
+    np.testing.assert_allclose(found.table.features[:], expected.table.features[:], rtol=1e-12)
+    np.testing.assert_array_equal(found.table.codes, expected.table.codes)
+
+
+@pytest.mark.parametrize("database", [False, True])
+def test_partitions_with_filled_features_drop_rows_without_a_label(database, csv):
+    labelled = FRAME[FRAME["y"].notna()]
+    options = {"target": "y", "missing": "mean", "reference": "first"}
+    expected = dd.open_source(labelled, **options).table
+    model = LDA().fit(np.asarray(expected.features[:]), expected.schema.labels[expected.codes])
+    with duckdb.connect() as connection:
+        connection.register("frame", FRAME)
+        source = dd.sql(connection, "frame") if database else csv
+        with pytest.warns(UnlabelledRowsWarning, match="10 of 90 rows have no label and are drop"):
+            found = dd.rows(source, **options)
+        np.testing.assert_allclose(LDA().fit(found).coef_, model.coef_, rtol=1e-9)
+
+
+def test_command_that_fills_features_warns_of_rows_without_a_label(csv, tmp_path, capsys):
+    options = ["--target", "y", "--missing", "mean", "--model", "lda", "--quiet"]
+    assert main(["fit", str(csv), *options, "--out", str(tmp_path / "m.model")]) == 0
+    assert "Warning: 10 of 90 rows have no label and are dropped." in capsys.readouterr().err
 
 
 def test_no_label_at_all_is_an_error(csv):

@@ -17,6 +17,7 @@ from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import OptionError, PlotError
 from discriminant.moments.confusion import Tally
+from discriminant.report.format import count_with_noun
 from discriminant.report.plots.matplotlib_axes import Canvas, action_words, check_matplotlib
 from discriminant.table.blocks import Floats
 
@@ -127,11 +128,11 @@ def _cell_text(value: float, *, share: bool) -> str:
 
 
 def _default_title(tally: Assessment) -> str:
-    rows = int(tally.rows.sum())
+    counted = count_with_noun(int(tally.rows.sum()), "row")
     if tally.coverage == 1.0:
-        return f"Error {tally.error:.1%} on {rows} rows"
+        return f"Error {tally.error:.1%} on {counted}"
     error = f"error of the decided rows {tally.error:.1%}"
-    return f"{rows} rows, {tally.coverage:.1%} decided\n({error})"
+    return f"{counted}, {tally.coverage:.1%} decided\n({error})"
 
 
 _TICKS = 11

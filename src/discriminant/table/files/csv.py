@@ -37,6 +37,7 @@ from discriminant.table.files.csv_dialect import (
     fits_kind,
     is_number,
     large_field_limit,
+    missing_number_texts,
 )
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
@@ -230,7 +231,7 @@ class CsvColumns:
     ) -> CsvColumns:
         """Return the columns with missing texts and target from the options or a fitted model."""
         texts = options.missing_texts
-        missing = {} if texts is None else {"missing": texts, "empty": texts}
+        missing = {} if texts is None else {"missing": missing_number_texts(texts), "empty": texts}
         target = options.target if fitted is None else fitted.target
         return cls(format, kinds, target=target, max_bytes=max_bytes, **missing)
 

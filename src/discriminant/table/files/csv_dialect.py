@@ -31,6 +31,17 @@ MAX_FIELD = 10**6  # most characters of a field
 MAX_LINE = 10 * 10**6
 MAX_COLUMNS = 10**5
 MISSING_TEXTS = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that mean a missing number
+
+
+def missing_number_texts(more: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the texts that mean a missing number: `MISSING_TEXTS` and those of the user.
+
+    >>> missing_number_texts(["", "?"])
+    ('', 'NA', 'NaN', 'nan', 'null', 'NULL', '?')
+    """
+    return tuple(dict.fromkeys((*MISSING_TEXTS, *(more or ()))))
+
+
 MAYBE_MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # may mean missing
 DELIMITERS = ",;\t|"
 THOUSANDS = (",", ".", " ", "'")  # signs between groups of three digits

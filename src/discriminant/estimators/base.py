@@ -35,6 +35,9 @@ first used.
 Underflow: a posterior of exp(-800) is rounded to zero, even if the caller set
 `np.seterr(under="raise")`. Public methods and properties therefore ignore underflow; overflow,
 division by zero and invalid operations follow the caller's settings.
+
+Hints for scikit-learn's option names: a constructor raises an error for an option that it does not
+have. If scikit-learn has the option, the message names the equivalent option of this package.
 """
 
 from __future__ import annotations

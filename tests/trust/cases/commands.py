@@ -226,7 +226,7 @@ COMMANDS = [
     Command(32, "a sum of columns", GOOD.assign(k=GOOD.a + GOOD.b).to_csv(index=False), r"Warning: .*'a', 'b', 'k'.*rank \d of \d, condition number.*correct digits", code=DONE),
     Command(33, "more columns than rows", wide, r"Warning: .*rank \d+ for 40 features.*shrunk", code=DONE),
     Command(34, "separated classes", separated, r"Warning: .*'p' and 'q' are completely separated.*'a'", LOGISTIC, NOT_CONVERGED),
-    Command(35, "a fit that does not end", separated, r"did not converge: exit code 3", LOGISTIC, NOT_CONVERGED),
+    Command(35, "a fit that does not end", separated, r"did not converge because the classes are separated: exit code 3", LOGISTIC, NOT_CONVERGED),
     Command(36, "a negative weight", weights(-2), r"row 5 \(counted from 0\) is -2.*weight 0", WEIGH),
     Command(37, "an infinite weight", weights("inf"), r"ow 5 .*inf", WEIGH),
     Command(37, "a missing weight", weights(""), r"ow 5 .*nan|missing", WEIGH),

@@ -42,8 +42,8 @@ NAMES = [  # of files that somebody sends
 def columns_in_another_order_give_the_same_answers(folder):
     GOOD[["y", "c", "b", "a"]].to_csv(folder / "t.csv", index=False)
     for name in ("good", "t"):
-        assert call(f"predict good.model {name}.csv --out {name}.out", folder).code == 0
-    texts = [(folder / f"{name}.out").read_text().splitlines() for name in ("good", "t")]
+        assert call(f"predict good.model {name}.csv --out {name}.txt", folder).code == 0
+    texts = [(folder / f"{name}.txt").read_text().splitlines() for name in ("good", "t")]
     same, turned = (list(csv_module.DictReader(lines)) for lines in texts)
     assert same == [{name: row[name] for name in same[0]} for row in turned]
 
@@ -116,8 +116,8 @@ def names_in_sql_are_quoted(folder):
 def numbers_with_a_decimal_comma_are_no_formulas(folder):
     (folder / "t.csv").write_text(csv(sep=";", dec=","))
     assert call("fit t.csv --target y --model lda --out t.model", folder).code == 0
-    assert call("predict t.model t.csv --out t.out", folder).code == 0
-    assert ";-0,132;" in (folder / "t.out").read_text()
+    assert call("predict t.model t.csv --out t.txt", folder).code == 0
+    assert ";-0,132;" in (folder / "t.txt").read_text()
 
 
 def an_export_that_cannot_be_names_the_part(folder):

@@ -85,7 +85,7 @@ def test_a_model_of_the_sum_is_the_model_of_all_rows(tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["fit", "north.m", "--out", "x.model"], "Name one with --model: lda"),
+        (["fit", "north.m", "--out", "x.model"], "Name a model with --model: lda"),
         (
             ["fit", "north.m", "--model", "logistic", "--out", "x.model"],
             "cannot be fitted",

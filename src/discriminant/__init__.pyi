@@ -66,7 +66,7 @@ from discriminant.estimators.gaussian.lda_qda import (
 from discriminant.estimators.gaussian.rda import (
     RDA as RDA,
 )
-from discriminant.estimators.laplace_naive_bayes import (
+from discriminant.estimators.laplace_distribution import (
     LaplaceNB as LaplaceNB,
 )
 from discriminant.estimators.linear.glm import (

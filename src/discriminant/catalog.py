@@ -151,9 +151,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "LaplaceNB",
-        "estimators.laplace_naive_bayes",
+        "estimators.laplace_distribution",
         "Naive Bayes with Laplace-distributed features",
-        values={"LaplaceRule": "models.laplace_naive_bayes"},
+        values={"LaplaceRule": "models.laplace_distribution"},
         candidates=(
             Candidate(
                 "laplace_nb",

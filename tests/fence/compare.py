@@ -77,9 +77,14 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def report(differences: dict[str, float], accepted: int) -> int:
-    """Print the differences, largest first, and return the exit code."""
-    for name, ulps in sorted(differences.items(), key=lambda item: -item[1])[:40]:
-        print(f"{'gone or another kind' if np.isinf(ulps) else f'{ulps:.0f} ulp':>20}  {name}")
+    """Print the cases that differ, the largest difference first, and return the exit code."""
+    cases: dict[str, list[float]] = {}
+    for name, ulps in differences.items():
+        cases.setdefault(name.partition("|")[0], []).append(ulps)
+    for case, distances in sorted(cases.items(), key=lambda item: -max(item[1])):
+        largest = max(distances)
+        size = "gone or another kind" if np.isinf(largest) else f"{largest:.0f} ulp"
+        print(f"{size:>20}  {case} ({len(distances)} values)")
     refused = sum(ulps > accepted for ulps in differences.values())
     print(f"{len(differences)} values differ, {refused} of them by more than {accepted} ulp")
     return 1 if refused else 0

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.ranking.auc import AUC
-from discriminant.assessment.resampling.held_out import auc_of_rankings
-from discriminant.assessment.scorers import (
+from discriminant.assessment.classifier_outputs import (
     check_classifier,
     decisions_of,
     log_posterior_or_none,
     without_feature_names,
 )
+from discriminant.assessment.ranking.auc import AUC
+from discriminant.assessment.resampling.held_out import auc_of_rankings
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
 from discriminant.engines.partitioned_table import PartitionedTable, reject_separate_labels

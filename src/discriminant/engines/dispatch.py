@@ -541,7 +541,10 @@ def _read(
     )
     if plan.weight is None:
         return table
-    return replace(table, min_weight=table.fold(weights_only).min_weight)
+    weights = table.fold(weights_only)
+    return replace(
+        table, min_weight=weights.min_weight, rows_of_weight_zero=weights.rows_of_weight_zero
+    )
 
 
 def _systematic_sample(source: SystematicSource, plan: ReadPlan, schema: Schema) -> Table:
@@ -555,10 +558,11 @@ def _check_classes(table: PartitionedTable, min_classes: int) -> PartitionedTabl
     present = moments.weight > 0
     if present.sum() < min_classes:
         raise LabelError.one_class(moments.labels[int(np.argmax(present))])
-    if len(table) == table.rows_read:
+    remaining = len(table) + table.rows_of_weight_zero
+    if remaining == table.rows_read:
         return table
     if missing not in ("drop", "marginal"):  # only rows without a label are dropped
-        warn(UnlabelledRowsWarning.dropped(table.rows_read - len(table), table.rows_read))
+        warn(UnlabelledRowsWarning.dropped(table.rows_read - remaining, table.rows_read))
         return table
-    note = dropped_rows_note(table.rows_read, len(table), missing, labels=True)
+    note = dropped_rows_note(table.rows_read, remaining, missing, labels=True)
     return replace(table, notes=(*table.notes, note))

@@ -62,6 +62,7 @@ class PartitionedTable:
     moments: ClassMoments  # class moments of all rows
     rows_read: int  # including rows that were dropped or have weight zero
     min_weight: float = 1.0  # smallest positive weight of a row
+    rows_of_weight_zero: int = 0
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -201,7 +201,7 @@ def _hint(cls: type[Any], option: str) -> str | None:
 _FITS = ("fit", "fit_moments", "partial_fit", "forget")
 
 
-class OptionCopies:
+class UnchangedOptions:
     """Mixin: a fitted model is not affected by later changes to the objects given as options."""
 
     _copied: dict[str, tuple[Any, Any]]  # option name -> the object that was given, and its copy
@@ -244,7 +244,7 @@ class OptionCopies:
 
 def _copy_options_first(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
-    def run(self: OptionCopies, *args: Any, **options: Any) -> Any:
+    def run(self: UnchangedOptions, *args: Any, **options: Any) -> Any:
         self._copy_options()
         return fit(self, *args, **options)
 
@@ -514,7 +514,7 @@ def to_memory(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
     return frame, table.schema.labels[table.codes], table.weight
 
 
-class EstimatorMixin(InheritsDocstring, OptionHints, OptionCopies, IgnoresUnderflow):
+class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUnderflow):
     """Base class of all estimators: options, saving, and the check that a model is fitted."""
 
     _fitted_attribute = "estimator_"  # attribute that exists only after a fit

@@ -217,10 +217,13 @@ class ColumnMagnitudes(Summable):
 
     max_abs: Floats  # (m,)
     min_weight: float = np.inf  # smallest positive weight of a row
+    rows_of_weight_zero: int = 0
 
     def __add__(self, other: ColumnMagnitudes) -> ColumnMagnitudes:
         return ColumnMagnitudes(
-            np.maximum(self.max_abs, other.max_abs), min(self.min_weight, other.min_weight)
+            np.maximum(self.max_abs, other.max_abs),
+            min(self.min_weight, other.min_weight),
+            self.rows_of_weight_zero + other.rows_of_weight_zero,
         )
 
 
@@ -242,14 +245,17 @@ class ColumnMagnitudesReading:
         values = dense(block.features)
         if block.responses is not None:
             values = np.hstack([values, block.responses])
-        min_weight = 1.0
+        min_weight, rows_of_weight_zero = 1.0, 0
         if block.weight is not None:
             positive = block.weight > 0
             values = values[positive]
             min_weight = float(block.weight.min(where=positive, initial=np.inf))
+            rows_of_weight_zero = len(positive) - int(positive.sum())
         with np.errstate(over="ignore"):
             distance = np.abs(values[:, self.columns] - self.origin)
         largest_float = np.finfo(np.float64).max
         return ColumnMagnitudes(
-            np.minimum(distance.max(axis=0, initial=0.0), largest_float), min_weight
+            np.minimum(distance.max(axis=0, initial=0.0), largest_float),
+            min_weight,
+            rows_of_weight_zero,
         )

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
+from discriminant.assessment.classifier_outputs import Predictions
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
@@ -41,7 +42,6 @@ from discriminant.assessment.resampling.held_out import (
     score_model,
 )
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grids_by_fold
-from discriminant.assessment.scorers import Predictions
 from discriminant.engines.local import available_threads
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import StudyError, capture_warnings

@@ -19,6 +19,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.base import clone
 
+from discriminant.assessment.classifier_outputs import check_classifier
 from discriminant.assessment.resampling.folds import (
     MemoryFolds,
     PartitionedFolds,
@@ -39,7 +40,6 @@ from discriminant.assessment.resampling.held_out import (
 )
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, score_grid
-from discriminant.assessment.scorers import check_classifier
 from discriminant.engines.local import blas_context
 from discriminant.engines.partitioned_table import PartitionedTable, reject_separate_labels
 from discriminant.errors import (

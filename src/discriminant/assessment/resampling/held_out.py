@@ -30,6 +30,15 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.assessment import Assessment
+from discriminant.assessment.classifier_outputs import (
+    DecisionScorer,
+    ModelScorer,
+    PredictionCollector,
+    Predictions,
+    RuleScorer,
+    class_scores,
+    without_feature_names,
+)
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.folds import (
     FoldedTable,
@@ -41,15 +50,6 @@ from discriminant.assessment.resampling.folds import (
     present_classes,
     restrict_prior,
     rows_by_fold,
-)
-from discriminant.assessment.scorers import (
-    DecisionScorer,
-    ModelScorer,
-    PredictionCollector,
-    Predictions,
-    RuleScorer,
-    class_scores,
-    without_feature_names,
 )
 from discriminant.engines.local import available_threads, blas_context, one_blas_thread
 from discriminant.engines.partitioned_table import PartitionedTable

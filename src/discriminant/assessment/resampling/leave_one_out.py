@@ -43,8 +43,8 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from discriminant.assessment.classifier_outputs import Predictions
 from discriminant.assessment.resampling.folds import fit_rule_without
-from discriminant.assessment.scorers import Predictions
 from discriminant.engines.dispatch import read_classes
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.gaussian.covariance import (

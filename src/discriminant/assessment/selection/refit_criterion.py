@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.classifier_outputs import Predictions
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
@@ -25,7 +26,6 @@ from discriminant.assessment.resampling.folds import (
 )
 from discriminant.assessment.resampling.held_out import FoldModel, score_model
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
-from discriminant.assessment.scorers import Predictions
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table

@@ -29,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.classifier_outputs import check_classifier
 from discriminant.assessment.inference.summary import (
     PrintedResult,
     format_number,
@@ -42,7 +43,6 @@ from discriminant.assessment.resampling.folds import (
     is_moment_based,
     warn_classes_in_one_fold,
 )
-from discriminant.assessment.scorers import check_classifier
 from discriminant.assessment.selection.refit_criterion import (
     Criterion,
     CriterionName,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.scorers import check_classifier, decisions_of
+from discriminant.assessment.classifier_outputs import check_classifier, decisions_of
 from discriminant.decision.actions import OUTLIER, REJECT, Verdict
 from discriminant.errors import OptionError, PlotError, ShapeError, merge_warnings
 from discriminant.report.plots.matplotlib_axes import (

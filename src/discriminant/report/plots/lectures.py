@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from discriminant.assessment.scorers import check_classifier
+from discriminant.assessment.classifier_outputs import check_classifier
 from discriminant.errors import OptionError, PlotError, capture_warnings, merge_warnings
 from discriminant.report.plots.boundary import (
     draw_borders,

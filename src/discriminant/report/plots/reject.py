@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.classifier_outputs import check_classifier
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
-from discriminant.assessment.scorers import check_classifier
 from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, PosteriorError, merge_warnings

@@ -661,10 +661,7 @@ def _is_versioned(module: str) -> bool:
 
 
 def _object_parts(value: Any) -> list[Any]:
-    """Return the fields of a dataclass.
-
-    For another object, return the state that pickling would store.
-    """
+    """Return what makes up an object: fields of a dataclass, else the state that pickle stores."""
     if is_dataclass(value):
         return [[item.name, getattr(value, item.name)] for item in fields(value)]
     if isinstance(value, _OPAQUE):

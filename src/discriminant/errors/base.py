@@ -28,7 +28,7 @@ field has a format specification of Python, or one of these:
     {classes - 1}       arithmetic of facts and whole numbers, from left to right
 
 Values of rows are never formatted, except a text where a number is expected. A pickled exception
-contains only its text. A message that depends on its facts in another way is a class method.
+contains only its text. Where these fields do not suffice, a class method composes the message.
 
 Control of warnings: issue, merge and capture the warnings of the package.
 

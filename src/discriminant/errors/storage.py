@@ -611,9 +611,9 @@ class SparseFileError(FileError):
     )
 
     negative = template("path, line, label")(
-        "{path}, line {line}: label {label:short 40}, but labels are numbers counted from 0. For "
-        "two classes -1 and 1, write 0 for -1; read_svmlight(path) reads any numbers, one for each "
-        "row, for model.fit(X, y)."
+        "{path}, line {line}: label {label:short 40}, but labels are numbers counted from 0. If the "
+        "classes are -1 and 1, write 0 instead of -1. To fit another model than a label tree, "
+        "read the file with X, y = read_svmlight(path), which accepts any numbers as labels."
     )
 
     of_size = template("path, size, most")(

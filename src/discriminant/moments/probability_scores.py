@@ -178,7 +178,7 @@ def _bin_of(p: Floats, bins: int) -> Places:
 
 
 def _bin_sums(bin_index: Places, p: Floats, weight: Floats | None, bins: int) -> Floats:
-    """Return the sums of `w` and of `w p` in each bin, (2, B)."""
+    """Return the sum of the weights and the weighted sum of `p` in each bin, (2, bins)."""
     weighted = p if weight is None else weight * p
     return np.array([np.bincount(bin_index, each, minlength=bins) for each in (weight, weighted)])
 

@@ -374,6 +374,6 @@ def test_a_header_that_tells_of_too_much_is_named(tmp_path):
 
 def test_labels_that_are_minus_one_are_told_the_way_out(tmp_path):
     (tmp_path / "rows.svm").write_text("+1 1:1\n-1 2:1\n")
-    with pytest.raises(SparseFileError, match=r"line 2: label '-1'.* write 0 for -1"):
+    with pytest.raises(SparseFileError, match=r"line 2: label '-1'.* write 0 instead of -1"):
         read_svmlight(tmp_path / "rows.svm", many=True)
     assert read_svmlight(tmp_path / "rows.svm")[1].tolist() == [1, -1]

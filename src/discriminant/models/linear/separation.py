@@ -14,8 +14,8 @@ The likelihood has a finite maximum if and only if all margins are zero for ever
     none       all margins are zero for every B of the cone: the classes overlap
 
 A linear programme (after Konis 2007) yields a B with as many positive margins as possible, and the
-linear span of the cone. A column whose coefficients are zero in the whole span has finite
-coefficients; all other columns do not. Let the margins be the entries of A b, where b holds the
+linear span of the cone. The maximum-likelihood coefficients of a column are finite exactly if every
+B of that span is zero in the column. Let the margins be the entries of A b, where b holds the
 coefficients, and let c_i >= 1 be caps:
 
     max  sum_i min(a_i'b, c_i)   over   a_i'b >= 0     =     min  c'm   over   A'(m - n) = A'1,

@@ -611,8 +611,8 @@ class SparseFileError(FileError):
     )
 
     negative = template("path, line, label")(
-        "{path}, line {line}: label {label:short 40}, but labels are numbers counted from 0. If the "
-        "classes are -1 and 1, write 0 instead of -1. To fit another model than a label tree, "
+        "{path}, line {line}: label {label:short 40}, but labels are numbers counted from 0. If "
+        "the classes are -1 and 1, write 0 instead of -1. To fit another model than a label tree, "
         "read the file with X, y = read_svmlight(path), which accepts any numbers as labels."
     )
 

@@ -123,8 +123,8 @@ def blas_context(width: int, *, rows: int | None = None) -> Any:
     """Return a context manager that limits BLAS to one thread for matrices of small width.
 
     For small matrices several threads are not faster, and on a busy machine they wait for each
-    other. If `rows` is given, matrices have at most so many rows and columns each way. BLAS uses
-    one thread for very small matrices anyway.
+    other. With `rows`, the matrices have at most `rows` rows. BLAS uses one thread for very small
+    matrices anyway.
     """
     size = width if rows is None else min(rows, width)
     if size >= _WIDE or (rows is not None and rows * width < _SMALL and width < _NARROW):

@@ -30,11 +30,9 @@ field has a format specification of Python, or one of these:
 Values of rows are never formatted, except a text where a number is expected. A pickled exception
 contains only its text. Where these fields do not suffice, a class method composes the message.
 
-Control of warnings: issue, merge and capture the warnings of the package.
-
-Inside `merge_warnings`, `capture_warnings` and `add_context`, warnings are collected in a context
-variable and not by Python's warning filters, because the filters belong to the whole process and
-the variable belongs to one thread.
+`warn` issues a warning of the package. Inside `merge_warnings`, `capture_warnings` and
+`add_context`, warnings are collected in a context variable and not by Python's warning filters,
+because the filters belong to the whole process and the variable belongs to one thread.
 """
 
 from __future__ import annotations

@@ -18,26 +18,23 @@ and weights. A model that needs all rows in memory loads them if they are few en
 features, so `predict` expects frames with these columns. To predict from the original columns, use
 `Encoded(model).fit(rows)`.
 
-Inheritance of docstrings: estimators show the parameters and attributes of their base classes.
+Each subclass inherits the following.
 
-A class documents only the parameters and attributes that it adds or changes. The entries that it
-leaves out are copied from its base classes into its docstring, so that `help` shows every parameter
-of the constructor and every fitted attribute.
-
-Wrappers of estimator methods: they copy mutable options and ignore underflow.
-
-Options: scikit-learn requires that a constructor stores its arguments unchanged, so an option may
-be the caller's own array. A later change of that array must not change a fitted model. Therefore
-each fit copies mutable options (arrays, lists, dicts), and the fitted model uses the copies. If an
-option is replaced after the fit, by `set_params` or assignment, the new object is copied when it is
-first used.
-
-Underflow: a posterior of exp(-800) is rounded to zero, even if the caller set
-`np.seterr(under="raise")`. Public methods and properties therefore ignore underflow; overflow,
-division by zero and invalid operations follow the caller's settings.
-
-Hints for scikit-learn's option names: a constructor raises an error for an option that it does not
-have. If scikit-learn has the option, the message names the equivalent option of this package.
+Docstrings
+    A class documents only the parameters and attributes that it adds or changes. The other entries
+    are copied from its base classes, so that `help` shows every parameter and fitted attribute.
+Copies of options
+    scikit-learn requires that a constructor stores its arguments unchanged, so an option may be the
+    caller's own array. Each fit copies mutable options (arrays, lists, dicts), so that a later
+    change of the array does not change the fitted model. If an option is replaced after the fit, by
+    `set_params` or assignment, the new object is copied when it is first used.
+Underflow
+    A posterior of exp(-800) is rounded to zero, even if the caller set
+    `np.seterr(under="raise")`: public methods and properties ignore underflow. Overflow, division
+    by zero and invalid operations follow the caller's settings.
+Hints
+    A constructor raises an error for an option that it does not have. If scikit-learn has the
+    option, the message names the equivalent option of this package.
 """
 
 from __future__ import annotations
@@ -1054,13 +1051,18 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         return self._score_rows(self.rule_.scores, X)
 
     def _most_probable_labels(self, X: Any) -> npt.NDArray[Any]:
-        return self._predict_labels(self.rule_, X)
+        return self._predict_labels(self._prediction_rule(), X)
 
     def _posteriors(self, X: Any) -> Floats:
+        return self._map_scores(self._prediction_rule().scores, posterior, X)
+
+    def _prediction_rule(self) -> Rule:
+        """Return the rule; for a linear rule of two classes, the one with a single predictor."""
         rule = self.rule_
         if isinstance(rule, LinearRule) and len(rule.labels) == 2:
-            rule = self._cached("contrast", rule.contrast)
-        return self._map_scores(rule.scores, posterior, X)
+            contrast: LinearRule = self._cached("contrast", rule.contrast)
+            return contrast
+        return rule
 
     def _scores(self, X: Any, prior: Prior | None) -> Floats:
         scores = self._rule_scores(X)

@@ -22,6 +22,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from discriminant import catalog
@@ -237,6 +238,10 @@ def _template(name: str) -> Any:
     return environment.get_template(name)
 
 
+# What reading a damaged file of the cache can raise.
+_DAMAGED = (OSError, EOFError, ImportError, LookupError, TypeError, ValueError, UnpicklingError)
+
+
 def _bytecode_cache() -> Any:
     """Return a cache of compiled templates on disk; None if there is no private folder for it.
 
@@ -246,6 +251,12 @@ def _bytecode_cache() -> Any:
     from jinja2 import FileSystemBytecodeCache
 
     class BytecodeCache(FileSystemBytecodeCache):
+        def load_bytecode(self, bucket: Any) -> None:
+            try:
+                super().load_bytecode(bucket)
+            except _DAMAGED:
+                bucket.reset()
+
         def dump_bytecode(self, bucket: Any) -> None:
             with suppress(OSError):  # a full or read-only disk
                 super().dump_bytecode(bucket)

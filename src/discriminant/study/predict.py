@@ -160,7 +160,7 @@ def predict_file(
 
 def check_suffix(out: str | os.PathLike[str]) -> None:
     """Raise an error if the suffix of a file of predictions does not name a known format."""
-    suffix = Path(out).suffix
+    suffix = Path(out).suffix.lower()
     if suffix not in _SUFFIXES:
         raise CommandError.unknown_suffix(str(out), suffix, [s for s in _SUFFIXES if s])
 
@@ -309,7 +309,7 @@ class _FilePredictor:
 
     def _copies_text(self, source: Dataset | DatabaseRows) -> bool:
         """Whether rows are copied from CSV to CSV exactly as they are written in the source."""
-        if isinstance(source, DatabaseRows) or self.out.suffix in _ARROW_SUFFIXES:
+        if isinstance(source, DatabaseRows) or self.out.suffix.lower() in _ARROW_SUFFIXES:
             return False
         return (
             source.files[0].format.kind == "csv"
@@ -318,8 +318,8 @@ class _FilePredictor:
         )
 
     def _writer(self, file: Any, source: Dataset | DatabaseRows) -> TableWriter:
-        if self.out.suffix in _ARROW_SUFFIXES:
-            return ArrowWriter(file, parquet=self.out.suffix == ".parquet")
+        if self.out.suffix.lower() in _ARROW_SUFFIXES:
+            return ArrowWriter(file, parquet=self.out.suffix.lower() == ".parquet")
         formats: list[FileFormat] = []
         if self._copies_text(source):
             formats = [file.format for file in source.files]

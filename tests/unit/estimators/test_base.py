@@ -31,6 +31,9 @@ def test_tied_rows_have_one_label_in_any_batch(model, seed):
     assert len(set(labels.tolist())) == 1
     assert fitted.predict(middle[:1])[0] == labels[0]
     assert (fitted.decision_function(middle) > 0).all() == (labels[0] == "b")
+    if hasattr(fitted, "predict_proba"):
+        first, second = fitted.predict_proba(middle).T  # equal if the difference is rounded away
+        assert (second >= first if labels[0] == "b" else second <= first).all()
 
 
 @pytest.mark.parametrize("origin", [0.0, 1e3, 1e8, -1e13])

@@ -307,12 +307,14 @@ def test_page_is_written_where_no_cache_can_be(compiled, monkeypatch, tmp_path):
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "full"))
     monkeypatch.setattr("tempfile.NamedTemporaryFile", fail)
-    assert render_again(compiled)[0] == page
+    assert render_again(compiled) == (page, compiled) and "template.html" in compiled
+    assert not list((tmp_path / "full").rglob("*.cache"))
 
 
-def test_damaged_template_in_the_cache_is_compiled_again(compiled, tmp_path):
+@pytest.mark.parametrize("end", [0, 5, 15, 20, 30, 60, -200])
+def test_damaged_template_in_the_cache_is_compiled_again(end, compiled, tmp_path):
     page = render_again(compiled)[0]
     for file in (tmp_path / "discriminant" / "templates").iterdir():
-        file.write_bytes(file.read_bytes()[:-200])
+        file.write_bytes(file.read_bytes()[:end])
     again, names = render_again(compiled)
     assert again == page and "template.html" in names

@@ -269,7 +269,7 @@ def _encode_table(
         frame = frame.drop_unlabelled(options.target)
         if not len(frame):
             raise LabelError.none_left(options.target, rows_read)
-        if options.missing in ("drop", "marginal"):
+        if options.missing == "drop":
             notes += unlabelled_rows_note(rows_read, len(frame))
         elif len(frame) < rows_read:
             warn(UnlabelledRowsWarning.dropped(rows_read - len(frame), rows_read))

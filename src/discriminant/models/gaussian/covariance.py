@@ -234,6 +234,7 @@ def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
 
 _TINY = float(np.finfo(np.float64).tiny)
 _ACCURATE = 1e-10  # reciprocal condition number from which solutions have six correct digits
+_GROUP_BYTES = 1 << 19  # bytes of the covariances that are factorised together
 
 Driver = Literal["gesdd", "gesvd"]  # LAPACK's SVD: the fast one, or the most accurate one
 
@@ -550,29 +551,20 @@ def class_metrics_of(
 ) -> tuple[Metric, ...]:
     """Return the metric of each class, given their covariances (K, d, d); warn as `class_metric`.
 
-    All steps but the factorisation are computed for all classes at once. Classes whose covariance
-    is singular or nearly so are left to `class_metric`.
+    The covariances are factorised in groups of classes that stay in the cache. Classes whose
+    covariance is singular or nearly so are left to `class_metric`.
     """
-    d = covariances.shape[1]
+    K, d = covariances.shape[:2]
     variances = np.diagonal(covariances, axis1=1, axis2=2)
     rounding = (16 * _EPS * np.abs(moments.mean)) ** 2
     regular = (variances > rounding).all(axis=1) & (np.asarray(degrees) >= d)
     sd = np.sqrt(np.where(regular[:, None], variances, 1.0))
-    standard = covariances / sd[:, :, None]
-    standard /= sd[:, None, :]
-    norm = np.abs(standard).sum(axis=1).max(axis=1)
-    logdet, inverse = np.log(sd).sum(axis=1), np.zeros_like(standard)
-    for k in np.flatnonzero(regular).tolist():
-        lower, failed = lapack.dpotrf(standard[k], lower=True)
-        regular[k] = not failed
-        if not failed:
-            logdet[k] += np.log(np.diagonal(lower)).sum()
-            inverse[k] = lapack.dtrtri(lower, lower=True)[0].T
-    # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it.
-    size = np.abs(inverse)
-    bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
-    regular &= bound <= 1.0 / _ACCURATE
-    inverse /= sd[:, :, None]
+    logdet, inverse = np.log(sd).sum(axis=1), np.zeros((K, d, d))
+    size = max(_GROUP_BYTES // (8 * d * d), 1)
+    for group in (slice(lo, lo + size) for lo in range(0, K, size)):
+        _invert_factors(
+            covariances[group], sd[group], regular[group], logdet[group], inverse[group]
+        )
     metrics, ones = [], np.ones(d)
     for k, accurate in enumerate(regular.tolist()):
         if not accurate:
@@ -582,6 +574,31 @@ def class_metrics_of(
         if degrees[k] < moments.rows[k]:  # otherwise rows of other classes contribute
             _warn_few_rows(_class_name(moments, k), int(moments.rows[k]), degrees[k], d)
     return tuple(metrics)
+
+
+def _invert_factors(
+    covariances: Floats, sd: Floats, regular: Columns, logdet: Floats, inverse: Floats
+) -> None:
+    """Write the whitening matrices of some classes to `inverse`, and add to `logdet` (m,).
+
+    The log determinants of the Cholesky factors are added. Classes whose covariance is singular,
+    or too nearly so for accurate solutions, are set to False in `regular` (m,).
+    """
+    standard = covariances / sd[:, None, :]
+    standard /= sd[:, :, None]
+    norm = np.abs(standard).sum(axis=1).max(axis=1)
+    for k in np.flatnonzero(regular).tolist():
+        # The transpose is in the column order of LAPACK, so that it is not reordered first.
+        lower, failed = lapack.dpotrf(standard[k].T, lower=True)
+        regular[k] = not failed
+        if not failed:
+            logdet[k] += np.log(np.diagonal(lower)).sum()
+            inverse[k] = lapack.dtrtri(lower, lower=True, overwrite_c=True)[0].T
+    # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it.
+    size = np.abs(inverse)
+    bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
+    regular &= bound <= 1.0 / _ACCURATE
+    inverse /= sd[:, :, None]
 
 
 def _class_name(moments: ClassMoments, code: int) -> str:

@@ -10,8 +10,9 @@ has variance one:
 
 Newton's method uses the exact curvature H. L-BFGS (Nocedal & Wright, algorithm 7.4) starts from an
 approximation, a sketch (`linear.preconditioning`), and corrects it by the gradients of the last
-passes. Gradient descent uses an upper bound of the curvature. The Newton decrement is computed with
-the exact or approximate curvature H that the method uses.
+passes. If full steps turn out too long, the sketch is also scaled to the curvature along the last
+step (ibid., equation 7.20). Gradient descent uses an upper bound of the curvature. The Newton
+decrement is computed with the exact or approximate curvature H that the method uses.
 """
 
 from __future__ import annotations
@@ -331,10 +332,11 @@ def lbfgs(
     trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start)
     curvature, pairs, final_tolerance = sketch(point), list[CorrectionPair](), 1e-4 * tolerance
+    scale, too_long = 1.0, False
     for iteration in count():
         if iteration == resketch_after or resketch_after is None:
             curvature = sketch(point)
-        step = _two_loops(point.gradient, pairs, curvature)
+        step = _two_loops(point.gradient, pairs, curvature, scale)
         decrement = -0.5 * float((point.gradient * step).sum())
         if point.max_gradient <= tolerance and decrement <= DECREMENT:
             if accept is None or tolerance <= final_tolerance or accept(point):
@@ -344,15 +346,19 @@ def lbfgs(
             return trace.result(point, decrement)
         if step_factor is not None:
             step *= step_factor(step)
+        passes = len(trace.path)
         next_point = _line_search(trace, point, step, want="gradient")
         if next_point is None and not pairs:
             return trace.result(point, decrement)
         if next_point is None:  # the curvature is wrong: restart from a sketch
-            curvature, pairs = sketch(point), []
+            curvature, pairs, scale, too_long = sketch(point), [], 1.0, False
             continue
+        too_long = too_long or len(trace.path) > passes + 1
         pair = CorrectionPair(next_point.theta - point.theta, next_point.gradient - point.gradient)
         if pair.product > 0:
             pairs = [*pairs[-memory + 1 :], pair]
+            if too_long:
+                scale = min(1.0, pair.product / pair.predicted_product(curvature))
         point = next_point
     raise AssertionError("unreachable")
 
@@ -386,13 +392,25 @@ class CorrectionPair:
         self.move, self.change = move, change
         self.product = float((move * change).sum())
 
+    def predicted_product(self, curvature: CurvatureModel) -> float:
+        """Return the product if the change of the gradient were due to the given curvature."""
+        return float((self.change * curvature.solve(self.change)).sum())
 
-def _two_loops(gradient: Floats, pairs: list[CorrectionPair], curvature: CurvatureModel) -> Floats:
+
+def _two_loops(
+    gradient: Floats,
+    pairs: list[CorrectionPair],
+    curvature: CurvatureModel,
+    scale: float = 1.0,
+) -> Floats:
+    """Return the L-BFGS step. The inverse of `curvature` is multiplied by `scale`."""
     direction, weights = gradient.copy(), []
     for pair in reversed(pairs):
         weights.append(float((pair.move * direction).sum()) / pair.product)
         direction -= weights[-1] * pair.change
     direction = curvature.solve(direction)
+    if scale != 1.0:
+        direction *= scale
     for pair, weight in zip(pairs, reversed(weights), strict=True):
         direction += (weight - float((pair.change * direction).sum()) / pair.product) * pair.move
     return -direction

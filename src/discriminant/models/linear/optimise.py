@@ -34,7 +34,6 @@ GRADIENT, DECREMENT = 1e-8, 1e-10  # convergence criteria
 _ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease the slope predicts
 _HALVINGS = 40  # largest number of trial steps of a line search
 _CHEAP_PRODUCTS = 4e6  # number in a curvature that takes about as long as the gradient
-_LONG = 5e6  # numbers in a table from which a pass more costs more than it gains
 _GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new curvature
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
@@ -181,8 +180,12 @@ class Trace:
         return point
 
     @property
+    def remaining(self) -> int:
+        return max(self.max_passes - len(self.path), 0)
+
+    @property
     def exhausted(self) -> bool:
-        return len(self.path) >= self.max_passes
+        return not self.remaining
 
     def result(
         self, point: Point, decrement: float, theta: Floats | None = None
@@ -202,6 +205,7 @@ def newton_descent(
     tolerance: float = GRADIENT,
     skip_confirmation: bool = False,
     stop: Callable[[Point], bool] | None = None,
+    reuse_curvature: bool = False,
 ) -> OptimisationResult:
     """Minimise by Newton steps with a line search.
 
@@ -209,8 +213,9 @@ def newton_descent(
     one more step is taken without another pass over the rows, which squares the remaining error.
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
     next step; the loss must be one to which `bounds_after_newton_step` applies. The iteration ends
-    early at a point for which `stop` returns True. If computing the curvature is expensive, it is
-    used for several steps; the last point always has its own.
+    early at a point for which `stop` returns True. With `reuse_curvature` a curvature that takes
+    long to compute is used for several steps. This takes more passes over the rows, but less time
+    if the rows are in memory. The point of the result always has its own curvature.
     """
     trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start, want="curvature")
@@ -227,15 +232,12 @@ def newton_descent(
                 )
         if trace.exhausted or (stop is not None and stop(point)):
             return trace.result(point, decrement)
-        if point.slope.rows * point.theta.size**2 > _CHEAP_PRODUCTS:
-            is_long = point.slope.rows * point.theta.size > _LONG
-            goal = (0.5 if is_long else 0.01) * tolerance  # a small gradient spares a later pass
-            next_point = _descend_with_fixed_curvature(trace, point, goal, stop)
-            if next_point is not None and not trace.exhausted:
-                next_point = trace.evaluate(next_point.theta, want="curvature")
+        is_expensive = point.slope.rows * point.theta.size**2 > _CHEAP_PRODUCTS
+        if reuse_curvature and is_expensive and trace.remaining > 1:
+            next_point = _descend_with_fixed_curvature(trace, point, tolerance, stop)
         else:
             next_point = _line_search(trace, point, step, want="curvature")
-        if next_point is None or next_point.curvature is None:
+        if next_point is None:
             return trace.result(point, decrement)
         point = next_point
 
@@ -246,12 +248,17 @@ def _descend_with_fixed_curvature(
     """Take steps with the curvature at `point`, corrected as in L-BFGS, as long as they are good.
 
     A pass for the gradient takes a fraction of the time of one for the curvature. Return the last
-    point, or None if no step is accepted.
+    point with its own curvature, or None if no step is accepted. If the next point is expected to
+    be the last one, since the gradient decreases as by the step before, the same pass computes its
+    curvature. Otherwise one more pass is made, for which one of the remaining passes is reserved.
     """
     curvature, pairs, last = exact_curvature(point), list[CorrectionPair](), None
-    while not trace.exhausted:
+    reduction = 1.0
+    while trace.remaining > 1:
         step = _two_loops(point.gradient, pairs, curvature)
-        next_point = _line_search(trace, point, step, want="gradient")
+        is_last = reduction * point.max_gradient <= tolerance
+        want: Want = "curvature" if is_last else "gradient"
+        next_point = _line_search(trace, point, step, want=want, reserved=1)
         if next_point is None:
             break
         reduction = next_point.max_gradient / point.max_gradient
@@ -259,11 +266,13 @@ def _descend_with_fixed_curvature(
         if pair.product > 0:
             pairs.append(pair)
         last = point = next_point
-        if reduction > _GOOD_REDUCTION or point.max_gradient <= tolerance:
+        if is_last or reduction > _GOOD_REDUCTION or point.max_gradient <= tolerance:
             break
         if stop is not None and stop(point):
             break
-    return last
+    if last is None or last.curvature is not None:
+        return last
+    return trace.evaluate(last.theta, want="curvature")
 
 
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
@@ -416,11 +425,13 @@ def _two_loops(
     return -direction
 
 
-def _line_search(trace: Trace, point: Point, step: Floats, *, want: Want) -> Point | None:
+def _line_search(
+    trace: Trace, point: Point, step: Floats, *, want: Want, reserved: int = 0
+) -> Point | None:
     """Return the first point, among shorter and shorter steps, that decreases the value enough.
 
     Near the minimum values differ only by rounding; then a point with a smaller gradient is
-    accepted too. Return None if no step is accepted.
+    accepted too. Return None if no step is accepted before only `reserved` passes remain.
     """
     slope = float((point.gradient * step).sum())
     if not slope < 0:
@@ -434,7 +445,7 @@ def _line_search(trace: Trace, point: Point, step: Floats, *, want: Want) -> Poi
                 return after
             if after.value <= point.value + rounding and after.max_gradient < point.max_gradient:
                 return after
-        if trace.exhausted:
+        if trace.remaining <= reserved:
             return None
         factor *= _step_factor(point.value, factor * slope, after.value)
     return None

@@ -35,6 +35,9 @@ _ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease t
 _HALVINGS = 40  # largest number of trial steps of a line search
 _CHEAP_PRODUCTS = 4e6  # number in a curvature that takes about as long as the gradient
 _GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new curvature
+# Gradient, relative to the tolerance, from which the step after the last pass changes no digits that
+# refinement or standard errors need; a pass for the gradient is cheaper than the passes for these.
+_SMALL_GRADIENT = 0.01
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
@@ -247,16 +250,16 @@ def _descend_with_fixed_curvature(
 ) -> Point | None:
     """Take steps with the curvature at `point`, corrected as in L-BFGS, as long as they are good.
 
-    A pass for the gradient takes a fraction of the time of one for the curvature. Return the last
-    point with its own curvature, or None if no step is accepted. If the next point is expected to
-    be the last one, since the gradient decreases as by the step before, the same pass computes its
-    curvature. Otherwise one more pass is made, for which one of the remaining passes is reserved.
+    A pass for the gradient takes a fraction of the time of one for the curvature. The last step is
+    the one after which the gradient is expected to be small, if it decreases as by the step before,
+    or the one after a step that was not good. The pass of the last step also computes the
+    curvature. Return the last point with its own curvature, or None if no step is accepted. One of
+    the remaining passes is reserved for this curvature.
     """
     curvature, pairs, last = exact_curvature(point), list[CorrectionPair](), None
-    reduction = 1.0
+    is_last = False
     while trace.remaining > 1:
         step = _two_loops(point.gradient, pairs, curvature)
-        is_last = reduction * point.max_gradient <= tolerance
         want: Want = "curvature" if is_last else "gradient"
         next_point = _line_search(trace, point, step, want=want, reserved=1)
         if next_point is None:
@@ -266,10 +269,10 @@ def _descend_with_fixed_curvature(
         if pair.product > 0:
             pairs.append(pair)
         last = point = next_point
-        if is_last or reduction > _GOOD_REDUCTION or point.max_gradient <= tolerance:
+        if is_last or (stop is not None and stop(point)):
             break
-        if stop is not None and stop(point):
-            break
+        expected = reduction * point.max_gradient
+        is_last = reduction > _GOOD_REDUCTION or expected <= _SMALL_GRADIENT * tolerance
     if last is None or last.curvature is not None:
         return last
     return trace.evaluate(last.theta, want="curvature")

@@ -35,8 +35,8 @@ _ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease t
 _HALVINGS = 40  # largest number of trial steps of a line search
 _CHEAP_PRODUCTS = 4e6  # number in a curvature that takes about as long as the gradient
 _GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new curvature
-# Gradient, relative to the tolerance, from which the step after the last pass changes no digits that
-# refinement or standard errors need; a pass for the gradient is cheaper than the passes for these.
+# Gradient at the last point, relative to the tolerance. If it were larger, refinement or standard
+# errors would need another pass for the curvature, which takes longer than one for the gradient.
 _SMALL_GRADIENT = 0.01
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 

@@ -119,6 +119,8 @@ class Deviance(ResponseLoss):
             return MEANS[self.link](scores)[0]
 
 
+# Families with their canonical links, for which the expected curvature is the observed one.
+CANONICAL = (("gaussian", "identity"), ("binomial", "logit"), ("poisson", "log"))
 OBSERVABLE = (("gamma", "log"),)  # family and link of `ObservedDeviance`
 
 

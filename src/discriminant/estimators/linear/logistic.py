@@ -615,6 +615,7 @@ def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
         options,
         skip_confirmation=len(table) * table.width > _LONG_TABLE,
         min_row_weight=_smallest_weight(table),
+        reuse_curvature=not isinstance(table, PartitionedTable),
     )
     if options.ridge and options.l1_ratio:
         return _fit_net(table, options)

@@ -60,6 +60,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.glm_families import (
     BOUNDARIES,
+    CANONICAL,
     FREE_DISPERSION,
     OBSERVABLE,
     SCORES,
@@ -137,6 +138,7 @@ def _extrapolate(
 
 
 _SETTLED = 1e-14  # a smaller gradient is nearly rounding error
+_NEARLY_SETTLED = 1e-9  # from a smaller gradient, an exact Newton step leaves only rounding error
 _REDUCTION = 0.9  # a useful step reduces the gradient at least by this factor
 _MAX_REFINEMENTS = 40  # largest number of steps after the criteria are met
 _MAX_SCORING = 40  # number of passes before L-BFGS corrects the expected curvature
@@ -188,7 +190,9 @@ def minimise_deviance(
     limit = min(max_passes, _MAX_BOUNDED_SCORING if bounded else _MAX_SCORING)
     observed = _with_observed_curvature(objective)
     for start in starts:
-        descent = newton_descent(observed, start, max_passes=limit, progress=progress)
+        descent = newton_descent(
+            observed, start, max_passes=limit, progress=progress, reuse_curvature=True
+        )
         if np.isfinite(descent.path[0]):
             break
     if observed is not objective and descent.converged:
@@ -294,7 +298,8 @@ def refine(
     best, path = descent, tuple[float, ...]()
     if not descent.converged:
         return replace(best, theta=best.point.theta), path
-    while len(path) < _MAX_REFINEMENTS and best.point.max_gradient > _SETTLED:
+    settled = _NEARLY_SETTLED if _has_exact_curvature(objective) else _SETTLED
+    while len(path) < _MAX_REFINEMENTS and best.point.max_gradient > settled:
         next_result = newton_descent(
             objective, best.theta, max_passes=1, progress=shift_progress(progress, len(path))
         )
@@ -308,8 +313,16 @@ def refine(
     return best, path
 
 
+def _has_exact_curvature(objective: RescaledObjective | PenalisedLoss) -> bool:
+    """Return whether the expected curvature is the observed one: whether the link is canonical."""
+    penalised = objective.objective if isinstance(objective, RescaledObjective) else objective
+    loss = penalised.loss
+    return isinstance(loss, Deviance) and (loss.family, loss.link) in CANONICAL
+
+
 _NOT_WORSE = 1.0 + 1e-9  # largest ratio of the loss to that of the null model
 _ROWS_PER_COEFFICIENT = 50  # number of sample rows per coefficient needed to fit a starting point
+_SAMPLE_GRADIENT = 1e-3  # of a fit to the sample, whose sampling error is larger
 _MAX_RELATIVE_STEP = 1e-6  # if the last step is longer, the estimate diverges
 
 
@@ -452,6 +465,8 @@ def fit_glm(
             RescaledObjective(sampled.objective(coordinates, penalty=penalty), unit),
             start,
             max_passes=_MAX_BOUNDED_SCORING,
+            tolerance=_SAMPLE_GRADIENT,
+            reuse_curvature=True,
         )
         start = sample_fit.theta if np.isfinite(sample_fit.path[0]) else start
     objective = RescaledObjective(problem.objective(coordinates, penalty=penalty), unit)
@@ -483,9 +498,10 @@ def make_fit(
         1.0 + float(np.abs(end.theta).max(initial=0.0))
     )
     pearson, pearson_passes = _pearson(penalised, end.point)
+    is_inside = scoring.converged and not diverging and not scoring.at_edge
     return GLMFit(
         penalised.coordinates,
-        end.point.theta,
+        end.theta if is_inside else end.point.theta,
         end.point.slope,
         2.0 * null.point.slope.loss,
         pearson,

@@ -141,6 +141,7 @@ class LogisticOptions:
     l1_ratio: float = 0.0  # share of the l1 penalty (`linear.elastic_net`)
     min_row_weight: float = 1.0  # smallest positive weight of a row
     skip_confirmation: bool = False  # stop before a pass that would only confirm convergence
+    reuse_curvature: bool = False  # reuse an expensive curvature: for rows in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -392,6 +393,7 @@ def _descend(
             tolerance=tolerance,
             skip_confirmation=options.skip_confirmation and options.link == "logit",
             stop=watch,
+            reuse_curvature=options.reuse_curvature,
         )
     if solver == "gradient":
         bound = white.curvature_bound()
@@ -414,7 +416,14 @@ def _descend(
     if first.converged or proves_separation(first.point, options) or only_lbfgs or left < 1:
         return first
     progress = shift_progress(options.progress, first.passes)
-    second = newton_descent(objective, first.theta, max_passes=left, progress=progress, stop=watch)
+    second = newton_descent(
+        objective,
+        first.theta,
+        max_passes=left,
+        progress=progress,
+        stop=watch,
+        reuse_curvature=options.reuse_curvature,
+    )
     return replace(second, path=first.path + second.path)
 
 
@@ -512,7 +521,7 @@ def sample_start(sample: WhiteSample, start: Floats) -> Floats:
         plain,
         sample.penalty,
     )
-    return newton_descent(objective, start, max_passes=_PATIENCE // 4).theta
+    return newton_descent(objective, start, max_passes=_PATIENCE // 4, reuse_curvature=True).theta
 
 
 def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:

@@ -10,8 +10,9 @@ has variance one:
 
 Newton's method uses the exact curvature H. L-BFGS (Nocedal & Wright, algorithm 7.4) starts from an
 approximation, a sketch (`linear.preconditioning`), and corrects it by the gradients of the last
-passes. Gradient descent uses an upper bound of the curvature. The Newton decrement is computed with
-the exact or approximate curvature H that the method uses.
+passes. If full steps turn out too long, the sketch is also scaled to the curvature along the last
+step (ibid., equation 7.20). Gradient descent uses an upper bound of the curvature. The Newton
+decrement is computed with the exact or approximate curvature H that the method uses.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ GRADIENT, DECREMENT = 1e-8, 1e-10  # convergence criteria
 _ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease the slope predicts
 _HALVINGS = 40  # largest number of trial steps of a line search
 _CHEAP_PRODUCTS = 4e6  # number in a curvature that takes about as long as the gradient
-_LONG = 5e6  # numbers in a table from which a pass more costs more than it gains
 _GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new curvature
+# Gradient at the last point, relative to the tolerance. If it were larger, refinement or standard
+# errors would need another pass for the curvature, which takes longer than one for the gradient.
+_SMALL_GRADIENT = 0.01
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
@@ -180,8 +183,12 @@ class Trace:
         return point
 
     @property
+    def remaining(self) -> int:
+        return max(self.max_passes - len(self.path), 0)
+
+    @property
     def exhausted(self) -> bool:
-        return len(self.path) >= self.max_passes
+        return not self.remaining
 
     def result(
         self, point: Point, decrement: float, theta: Floats | None = None
@@ -201,6 +208,7 @@ def newton_descent(
     tolerance: float = GRADIENT,
     skip_confirmation: bool = False,
     stop: Callable[[Point], bool] | None = None,
+    reuse_curvature: bool = False,
 ) -> OptimisationResult:
     """Minimise by Newton steps with a line search.
 
@@ -208,8 +216,9 @@ def newton_descent(
     one more step is taken without another pass over the rows, which squares the remaining error.
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
     next step; the loss must be one to which `bounds_after_newton_step` applies. The iteration ends
-    early at a point for which `stop` returns True. If computing the curvature is expensive, it is
-    used for several steps; the last point always has its own.
+    early at a point for which `stop` returns True. With `reuse_curvature` a curvature that takes
+    long to compute is used for several steps. This takes more passes over the rows, but less time
+    if the rows are in memory. The point of the result always has its own curvature.
     """
     trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start, want="curvature")
@@ -226,15 +235,12 @@ def newton_descent(
                 )
         if trace.exhausted or (stop is not None and stop(point)):
             return trace.result(point, decrement)
-        if point.slope.rows * point.theta.size**2 > _CHEAP_PRODUCTS:
-            is_long = point.slope.rows * point.theta.size > _LONG
-            goal = (0.5 if is_long else 0.01) * tolerance  # a small gradient spares a later pass
-            next_point = _descend_with_fixed_curvature(trace, point, goal, stop)
-            if next_point is not None and not trace.exhausted:
-                next_point = trace.evaluate(next_point.theta, want="curvature")
+        is_expensive = point.slope.rows * point.theta.size**2 > _CHEAP_PRODUCTS
+        if reuse_curvature and is_expensive and trace.remaining > 1:
+            next_point = _descend_with_fixed_curvature(trace, point, tolerance, stop)
         else:
             next_point = _line_search(trace, point, step, want="curvature")
-        if next_point is None or next_point.curvature is None:
+        if next_point is None:
             return trace.result(point, decrement)
         point = next_point
 
@@ -244,13 +250,18 @@ def _descend_with_fixed_curvature(
 ) -> Point | None:
     """Take steps with the curvature at `point`, corrected as in L-BFGS, as long as they are good.
 
-    A pass for the gradient takes a fraction of the time of one for the curvature. Return the last
-    point, or None if no step is accepted.
+    A pass for the gradient takes a fraction of the time of one for the curvature. The last step is
+    the one after which the gradient is expected to be small, if it decreases as by the step before,
+    or the one after a step that was not good. The pass of the last step also computes the
+    curvature. Return the last point with its own curvature, or None if no step is accepted. One of
+    the remaining passes is reserved for this curvature.
     """
     curvature, pairs, last = exact_curvature(point), list[CorrectionPair](), None
-    while not trace.exhausted:
+    is_last = False
+    while trace.remaining > 1:
         step = _two_loops(point.gradient, pairs, curvature)
-        next_point = _line_search(trace, point, step, want="gradient")
+        want: Want = "curvature" if is_last else "gradient"
+        next_point = _line_search(trace, point, step, want=want, reserved=1)
         if next_point is None:
             break
         reduction = next_point.max_gradient / point.max_gradient
@@ -258,11 +269,13 @@ def _descend_with_fixed_curvature(
         if pair.product > 0:
             pairs.append(pair)
         last = point = next_point
-        if reduction > _GOOD_REDUCTION or point.max_gradient <= tolerance:
+        if is_last or (stop is not None and stop(point)):
             break
-        if stop is not None and stop(point):
-            break
-    return last
+        expected = reduction * point.max_gradient
+        is_last = reduction > _GOOD_REDUCTION or expected <= _SMALL_GRADIENT * tolerance
+    if last is None or last.curvature is not None:
+        return last
+    return trace.evaluate(last.theta, want="curvature")
 
 
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
@@ -331,10 +344,11 @@ def lbfgs(
     trace = Trace(objective, max_passes, progress)
     point = trace.evaluate(start)
     curvature, pairs, final_tolerance = sketch(point), list[CorrectionPair](), 1e-4 * tolerance
+    scale, too_long = 1.0, False
     for iteration in count():
         if iteration == resketch_after or resketch_after is None:
             curvature = sketch(point)
-        step = _two_loops(point.gradient, pairs, curvature)
+        step = _two_loops(point.gradient, pairs, curvature, scale)
         decrement = -0.5 * float((point.gradient * step).sum())
         if point.max_gradient <= tolerance and decrement <= DECREMENT:
             if accept is None or tolerance <= final_tolerance or accept(point):
@@ -344,15 +358,19 @@ def lbfgs(
             return trace.result(point, decrement)
         if step_factor is not None:
             step *= step_factor(step)
+        passes = len(trace.path)
         next_point = _line_search(trace, point, step, want="gradient")
         if next_point is None and not pairs:
             return trace.result(point, decrement)
         if next_point is None:  # the curvature is wrong: restart from a sketch
-            curvature, pairs = sketch(point), []
+            curvature, pairs, scale, too_long = sketch(point), [], 1.0, False
             continue
+        too_long = too_long or len(trace.path) > passes + 1
         pair = CorrectionPair(next_point.theta - point.theta, next_point.gradient - point.gradient)
         if pair.product > 0:
             pairs = [*pairs[-memory + 1 :], pair]
+            if too_long:
+                scale = min(1.0, pair.product / pair.predicted_product(curvature))
         point = next_point
     raise AssertionError("unreachable")
 
@@ -386,23 +404,37 @@ class CorrectionPair:
         self.move, self.change = move, change
         self.product = float((move * change).sum())
 
+    def predicted_product(self, curvature: CurvatureModel) -> float:
+        """Return the product if the change of the gradient were due to the given curvature."""
+        return float((self.change * curvature.solve(self.change)).sum())
 
-def _two_loops(gradient: Floats, pairs: list[CorrectionPair], curvature: CurvatureModel) -> Floats:
+
+def _two_loops(
+    gradient: Floats,
+    pairs: list[CorrectionPair],
+    curvature: CurvatureModel,
+    scale: float = 1.0,
+) -> Floats:
+    """Return the L-BFGS step. The inverse of `curvature` is multiplied by `scale`."""
     direction, weights = gradient.copy(), []
     for pair in reversed(pairs):
         weights.append(float((pair.move * direction).sum()) / pair.product)
         direction -= weights[-1] * pair.change
     direction = curvature.solve(direction)
+    if scale != 1.0:
+        direction *= scale
     for pair, weight in zip(pairs, reversed(weights), strict=True):
         direction += (weight - float((pair.change * direction).sum()) / pair.product) * pair.move
     return -direction
 
 
-def _line_search(trace: Trace, point: Point, step: Floats, *, want: Want) -> Point | None:
+def _line_search(
+    trace: Trace, point: Point, step: Floats, *, want: Want, reserved: int = 0
+) -> Point | None:
     """Return the first point, among shorter and shorter steps, that decreases the value enough.
 
     Near the minimum values differ only by rounding; then a point with a smaller gradient is
-    accepted too. Return None if no step is accepted.
+    accepted too. Return None if no step is accepted before only `reserved` passes remain.
     """
     slope = float((point.gradient * step).sum())
     if not slope < 0:
@@ -416,7 +448,7 @@ def _line_search(trace: Trace, point: Point, step: Floats, *, want: Want) -> Poi
                 return after
             if after.value <= point.value + rounding and after.max_gradient < point.max_gradient:
                 return after
-        if trace.exhausted:
+        if trace.remaining <= reserved:
             return None
         factor *= _step_factor(point.value, factor * slope, after.value)
     return None

@@ -228,6 +228,7 @@ class _OnlineTraining:
             self._average_correction = LinearWeights(np.zeros((0, 0)), np.zeros(0))
         self._state = np.zeros(5, dtype=np.int64)
         self._row, self._square = np.empty(width), scaling.scale**2
+        self._sparse = is_sparse(features)
 
     @property
     def updates(self) -> int:
@@ -255,7 +256,7 @@ class _OnlineTraining:
         return self._unscaled(self._weights.add_scaled(self._average_correction, -1.0 / seen))
 
     def _unscaled(self, weights: LinearWeights) -> LinearWeights:
-        if not is_sparse(self._features):
+        if not self._sparse:
             return weights
         scale = np.where(self._scaling.scale > 0, self._scaling.scale, 1.0)
         return LinearWeights(weights.slope / scale, weights.intercept)
@@ -277,7 +278,7 @@ class _OnlineTraining:
     def _step(self, features: Any, codes: Codes, longest: int, goal: int) -> int:
         weights, correction, scaling = self._weights, self._average_correction, self._scaling
         arrays = (weights.slope, weights.intercept, correction.slope, correction.intercept)
-        if is_sparse(features):
+        if self._sparse:
             entries = (
                 features.data,
                 unsigned_indices(features),

@@ -44,6 +44,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, helmert, qr, solve_triangular, svd
+from scipy.linalg.lapack import dpocon, dpotrf, dpotri
 
 from discriminant.errors import ConstantColumnWarning, warn
 from discriminant.models.gaussian.covariance import (
@@ -489,10 +490,8 @@ class CurvatureSketch:
         """
         values, rotation = eigh(mean)
         values = np.maximum(values, _FLOOR * max(float(values[-1]), 1e-300))
-        exact_values, exact_vectors = eigh(exact)
-        exact_values = np.maximum(exact_values, _FLOOR * max(float(exact_values[-1]), 1e-300))
         penalty_values, frame = (np.zeros(1), None) if penalty is None else eigh(penalty)
-        inverse = (exact_vectors / exact_values) @ exact_vectors.T
+        inverse = _inverse_with_floor(exact)
         values = np.maximum(penalty_values, 0.0)[:, None] + values
         return cls(directions, inverse, rotation, frame, values)
 
@@ -511,6 +510,24 @@ class CurvatureSketch:
             return np.asarray((gradient @ self.rotation / self.values) @ self.rotation.T)
         rotated = (self.frame.T @ gradient @ self.rotation) / self.values
         return np.asarray(self.frame @ rotated @ self.rotation.T)
+
+
+def _inverse_with_floor(matrix: Floats) -> Floats:
+    """Return the inverse of a symmetric matrix whose small eigenvalues are raised to a minimum.
+
+    The minimum is a small share of the largest eigenvalue. If the condition number proves that no
+    eigenvalue is smaller, the inverse is computed by a Cholesky factor, about ten times as fast.
+    """
+    factor, info = dpotrf(matrix, lower=1)
+    if len(matrix) and not info:
+        norm = float(np.abs(matrix).sum(axis=0).max())
+        reciprocal, _ = dpocon(factor, norm, uplo="L")
+        if reciprocal > 10.0 * _FLOOR:  # it is an estimate, at most slightly too large
+            inverse, _ = dpotri(factor, lower=1)
+            return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
+    values, vectors = eigh(matrix)
+    values = np.maximum(values, _FLOOR * max(float(values[-1]), 1e-300))
+    return np.asarray((vectors / values) @ vectors.T)
 
 
 def _contract(diagonal: Floats, outer: Floats, contrast: Floats) -> Floats:

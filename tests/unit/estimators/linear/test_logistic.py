@@ -13,13 +13,17 @@ from scipy.special import expit, softmax
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
+import discriminant as dd
 from discriminant import Logistic
+from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
     NotConvergedWarning,
     SeparationWarning,
 )
+from discriminant.models.linear import optimise
+from discriminant.moments.loss import LossReading
 
 
 def rows(classes=2, *, count=400, width=5, seed=3):
@@ -371,3 +375,29 @@ def test_a_column_of_ones_without_intercept_is_separated_as_with_one():
     ones = np.column_stack([np.ones(6), x])
     model, _ = heard(lambda: Logistic(intercept=False).fit(ones, y))
     assert model.separation_ == "complete" and model.separation_found_.columns == ("x0", "x1")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_partitioned_table_takes_as_many_passes_as_newtons_method(kind, tmp_path, monkeypatch):
+    # Reusing the curvature takes more passes, which partitioned tables have to read again.
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((6000, 30))
+    y = (X @ rng.standard_normal(30) + rng.logistic(size=6000) > 0).astype(int)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(30)]).assign(y=y)
+    path = tmp_path / f"rows.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    wants, fold = [], PartitionedTable.fold
+
+    def recorded(self, reading, *args, **options):
+        if isinstance(reading, LossReading):
+            wants.append(reading.want)
+        return fold(self, reading, *args, **options)
+
+    monkeypatch.setattr(PartitionedTable, "fold", recorded)
+    model = Logistic().fit(dd.rows(path, target="y"))
+    in_memory = Logistic().fit(X, y)
+    np.testing.assert_allclose(model.coef_, in_memory.coef_, rtol=1e-7)
+    assert wants[: model.n_passes_] == ["curvature"] * model.n_passes_
+    monkeypatch.setattr(optimise, "_CHEAP_PRODUCTS", np.inf)  # never reuse the curvature
+    newton = Logistic().fit(X, y)
+    assert model.n_passes_ == newton.n_passes_ < in_memory.n_passes_

@@ -112,7 +112,7 @@ def test_margin_and_radius_are_those_of_the_standardised_rows():
 
 
 def test_xor_is_not_separable_and_the_pocket_has_one_mistake():
-    said = r"after \d+ passes 1 of 4 rows are misclassified by the pocket rule.*no linear boundary"
+    said = r"after 1000 passes 1 of 4 rows are misclassified by the pocket rule.*no linear boundary"
     with pytest.warns(NotSeparatedWarning, match=said):
         model = Perceptron().fit(*XOR)
     assert model.separable_ is False and not model.converged_ and model.bound_ == np.inf
@@ -126,6 +126,25 @@ def test_every_variant_stops_on_xor_and_says_so(options):
     with pytest.warns(NotSeparatedWarning, match=r"of 4 rows are misclassified"):
         model = Perceptron(**options).fit(*XOR)
     assert not model.converged_ and model.n_passes_ <= 1000
+
+
+def test_training_stops_early_once_no_boundary_is_proved_to_exist():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((500, 3)), rng.integers(0, 2, 500)
+    with pytest.warns(NotSeparatedWarning, match="no linear boundary"):
+        model = Perceptron().fit(X, y)
+    assert model.separable_ is False
+    assert 40 <= model.n_passes_ < 100  # separability is tested after 20,000 rows
+    with pytest.warns(NotConvergedWarning, match="not known whether"):
+        untested = Perceptron(prove=False).fit(X, y)
+    assert untested.separable_ is None and untested.n_passes_ == 1000
+
+
+def test_separable_rows_are_trained_to_the_end_after_the_test_of_separability():
+    X, y = separable_rows(8, n=500, gap=0.01)
+    model = Perceptron().fit(X, y)
+    assert model.converged_ and model.n_wrong_ == 0
+    assert model.n_passes_ * len(y) > 20_000  # separability was tested
 
 
 def test_without_a_proof_it_is_not_known_whether_a_border_exists():

@@ -72,6 +72,60 @@ def drawn(seed, classes, *, strength=1.0):
     )
 
 
+# --- limits on the number of passes -------------------------------------------------------------
+
+
+def expensive_problem():
+    """A problem whose curvature takes so long that it is reused."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 40))
+    y = (X @ rng.standard_normal(40) + rng.logistic(size=4000) > 0).astype(int)
+    problem = Problem(X, y)
+    problem.wants = []
+    evaluate = problem.objective.evaluate
+
+    class Recorded:
+        def evaluate(self, theta, *, want="gradient"):
+            problem.wants.append(want)
+            return evaluate(theta, want=want)
+
+    problem.recorded = Recorded()
+    return problem
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+@pytest.mark.parametrize("reuse", [False, True], ids=["newton", "reused"])
+def test_result_is_the_best_point_of_its_passes_for_every_limit(reuse, far):
+    problem = expensive_problem()
+    if far:  # full steps are too long: some are rejected
+        away = np.random.default_rng(1).standard_normal(problem.start.shape)
+        problem.start = problem.start + 1.2 * away
+    losses = []
+    for limit in range(1, 9):
+        end = newton_descent(
+            problem.recorded, problem.start, max_passes=limit, reuse_curvature=reuse
+        )
+        assert end.passes <= limit and end.point.curvature is not None
+        assert end.point.value == min(end.path)
+        if not end.converged:
+            assert end.theta is end.point.theta
+        losses.append(problem.at(end.theta).value)
+        assert losses[-1] <= end.point.value + 1e-15
+    assert (np.diff(losses) <= 1e-15).all() and losses[-1] < losses[0]
+    assert ("gradient" in problem.wants) == reuse
+
+
+def test_reused_curvature_takes_fewer_curvatures_and_more_passes():
+    problem = expensive_problem()
+    plain = newton_descent(problem.recorded, problem.start)
+    in_newton, problem.wants = problem.wants, []
+    reused = newton_descent(problem.recorded, problem.start, reuse_curvature=True)
+    np.testing.assert_allclose(reused.theta, plain.theta, atol=1e-8)
+    assert set(in_newton) == {"curvature"} and len(in_newton) == plain.passes
+    assert reused.passes == len(problem.wants) > plain.passes
+    assert problem.wants.count("curvature") < plain.passes
+
+
 # --- what is foreseen -----------------------------------------------------------------------------
 
 

@@ -138,7 +138,7 @@ def _extrapolate(
 
 
 _SETTLED = 1e-14  # a smaller gradient is nearly rounding error
-_NEARLY_SETTLED = 1e-9  # from a smaller gradient, an exact Newton step leaves only rounding error
+_NEARLY_SETTLED = 1e-12  # from a smaller gradient, an exact Newton step leaves only rounding error
 _REDUCTION = 0.9  # a useful step reduces the gradient at least by this factor
 _MAX_REFINEMENTS = 40  # largest number of steps after the criteria are met
 _MAX_SCORING = 40  # number of passes before L-BFGS corrects the expected curvature

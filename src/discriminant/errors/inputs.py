@@ -365,8 +365,8 @@ class MissingValueError(InputError):
 
     of_cell = template("row, column, *, rows=None, columns=None")(
         "Row {row} (counted from 0), column '{column}': missing (NaN or None{rows:?; {rows} row(s) "
-        "in {columns} column(s) in total}). Drop such rows, or fill them (for instance with "
-        "sklearn.impute.SimpleImputer)."
+        "in {columns} column(s) in total}). Drop such rows, or let the model treat them: "
+        "Encoded(model, missing='mean'), 'indicator', 'marginal' or 'drop'."
     )
 
 
@@ -746,7 +746,7 @@ class LookalikeWarning(DiscriminantWarning):
 
     of = template("what, pairs")(
         "Some {what} differ only by case, spaces or the form of their letters: {pairs:pairs}. "
-        "Such names are treated as different; correct them if they are meant to be the same."
+        "They are treated as different; correct them if they are meant to be the same."
     )
 
 

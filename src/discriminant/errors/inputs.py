@@ -31,6 +31,13 @@ class LabelError(InputError):
         "'mean', 'indicator' and 'marginal'), or give missing labels a class of their own."
     )
 
+    missing_in_table = template("column, rows")(
+        "Column '{column}', the target, is missing in {rows:len} row(s), such as {rows:list 5} "
+        "(counted from 0). Pass missing='drop' (--missing drop) to drop rows with a missing label "
+        "or cell; or missing='mean' (--missing mean) to drop only rows without a label and impute "
+        "other missing cells."
+    )
+
     none_left = template("target, rows")(
         "Column '{target}', the target, is missing in all {rows} rows, so no row is "
         "left. Name another target."
@@ -671,8 +678,8 @@ class CategoryError(InputError):
 
     unseen = template("row, column, value, *, known, rows=1, line=None")(
         _CELL + ": the category {value:short} was not seen during fitting ({rows} such row(s) in "
-        "that column); known are {known:names}. Correct it, or fit with unseen='ignore' (no "
-        "indicator is 1) or 'reject' (such rows are rejected)."
+        "that column); known are {known:names}. Correct it, or fit with unseen='ignore' (it "
+        "counts as none of the known categories) or unseen='reject' (such rows are rejected)."
     )
 
     of_order = template("column, value, levels")(

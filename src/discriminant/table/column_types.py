@@ -502,6 +502,9 @@ def _notes(column: Column) -> list[str]:
         note = f"{name} is a category of {len(column.levels)} levels{dropped}."
         doubtful = [level for level in column.levels if level.casefold() in MAYBE_MISSING]
         for level in doubtful[:1]:
-            note += f" '{level}' is one of them; if it means missing, name it in missing_texts."
+            note += (
+                f" '{level}' is one of them; if it means missing, name it in missing_texts "
+                "(--missing-text)."
+            )
         return [note]
     return []

@@ -121,3 +121,15 @@ def test_auc_is_never_a_percentage(write):
     text = write(facts)
     assert f"{area:.3f}" in text and percent(area) not in text
     assert next(tile["value"] for tile in tiles(facts) if tile["name"] == "AUC") == f"{area:.3f}"
+
+
+def test_column_that_is_constant_in_a_fold_only_is_not_called_ignored():
+    rows = churn(rows=120)
+    rows["once"] = (np.arange(120) == 5).astype(float)
+    study = dd.study(rows, target="y")
+    study.compare(["lda"])
+    findings = study.facts()["matters"]["findings"]
+    details = next(finding["details"] for finding in findings if finding["kind"] == "constant")
+    assert details == [
+        "Column(s) 'once' are constant in the training rows of a fold and are ignored in that fold."
+    ]

@@ -48,7 +48,7 @@ def test_intervals_of_a_penalised_fit_still_raise():
 
 
 def test_summary_of_separated_classes_still_raises():
-    with pytest.warns(match="separat"):
+    with pytest.warns(match="separated"):
         model = Logistic().fit(X, X[:, 0] > 0)
     with pytest.raises(InferenceError, match="separated"):
         model.summary()

@@ -32,10 +32,9 @@ class LabelError(InputError):
     )
 
     missing_in_table = template("column, rows")(
-        "Column '{column}', the target, is missing in {rows:len} row(s), such as {rows:list 5} "
-        "(counted from 0). Pass missing='drop' (--missing drop) to drop rows with a missing label "
-        "or cell; or missing='mean' (--missing mean) to drop only rows without a label and impute "
-        "other missing cells."
+        "Column '{column}', the target: the label is missing in row(s) {rows:list 5} (counted "
+        "from 0). Drop these rows with missing='drop' (--missing drop), which also drops rows "
+        "with other missing cells, or with missing='mean' (--missing mean), which imputes those."
     )
 
     none_left = template("target, rows")(
@@ -372,8 +371,8 @@ class MissingValueError(InputError):
 
     of_cell = template("row, column, *, rows=None, columns=None")(
         "Row {row} (counted from 0), column '{column}': missing (NaN or None{rows:?; {rows} row(s) "
-        "in {columns} column(s) in total}). Drop such rows, or let the model treat them: "
-        "Encoded(model, missing='mean'), 'indicator', 'marginal' or 'drop'."
+        "in {columns} column(s) in total}). Drop such rows, or fill them with "
+        "Encoded(model, missing='mean') or 'indicator'; 'marginal' and 'drop' do without them."
     )
 
 

@@ -124,7 +124,7 @@ def test_unlabelled_rows_are_answered_with_options_that_work(place):
         file.write("0.5,,1\n")
     fit = ("fit", "rows.csv", "--target", "y", "--model", "lda", "--exclude", "n", "--out", "m")
     told = run(*fit, cwd=place, code=2)[1]
-    assert "Column 'y', the target, is missing in 1 row" in told
+    assert "Column 'y', the target: the label is missing in row(s) 60 " in told
     assert "--missing drop" in told and "--missing mean" in told and "Input y" not in told
     for missing in ("drop", "mean"):
         assert "60 rows" in run(*fit, "--missing", missing, cwd=place)[0]

@@ -122,7 +122,7 @@ ESTIMATORS = (
         candidates=(
             Candidate(
                 "fisher",
-                "Fisher, midpoint",
+                "Fisher, midpoint threshold",
                 "linear boundaries halfway between class means, whatever the class frequencies",
                 {"threshold": "midpoint"},
             ),
@@ -186,8 +186,9 @@ ESTIMATORS = (
         candidates=(
             Candidate(
                 "logistic",
-                "Logistic",
-                "linear boundaries; models the class probabilities directly, with a small penalty",
+                "Logistic, ridge 0.0001",
+                "linear boundaries; models the class probabilities directly, with a small penalty: "
+                "Logistic(ridge=0.0001) in Python, where Logistic() has none",
                 {"ridge": 1e-4},
             ),
             Candidate(

@@ -100,6 +100,7 @@ def _session(options: dict[str, Any]) -> Session:
 
 @cli.command()
 @_SOURCE
+@shared.target_option
 @click.option(
     "--out", type=click.Path(), help="Report to write (default: the name of SOURCE with .html)."
 )
@@ -149,6 +150,7 @@ def report(source: tuple[str, ...], **options: Any) -> int:
 
 @cli.command()
 @_SOURCE
+@shared.target_option
 @shared.reading_options
 @shared.comparing_options
 @shared.selecting_options
@@ -163,6 +165,7 @@ def compare(source: tuple[str, ...], **options: Any) -> int:
 
 @cli.command()
 @_SOURCE
+@shared.target_option
 @click.option("--model", help="Model to explain (default: the selected model).")
 @shared.reading_options
 @shared.comparing_options
@@ -178,6 +181,7 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 
 @cli.command()
 @_SOURCE
+@shared.target_option
 @click.option(
     "--model", help="Model to fit: lda, qda, logistic, ... (default: selected by the comparison)."
 )
@@ -319,6 +323,7 @@ def export(model: str, **options: Any) -> int:
 
 @cli.command()
 @_SOURCE
+@shared.target_option
 @click.option("--out", type=click.Path(), required=True, help="Moment file to write.")
 @click.option(
     "--detail",

@@ -69,6 +69,9 @@ csv_options = _all(
     click.option("--thousands", help="Thousands separator of a CSV: , . ' or a space."),
     click.option("--encoding", help="Encoding of a CSV, such as utf-8 or cp1252."),
 )
+target_option = click.option(
+    "--target", help="Column to predict. Required, except for label trees and moment files."
+)
 reading_options = _all(
     source_options,
     click.option(
@@ -82,7 +85,6 @@ reading_options = _all(
         type=click.Path(),
         help="Folder for intermediate results; rerun the same command to resume.",
     ),
-    click.option("--target", help="Column to predict."),
     click.option("--weight", help="Column of row weights."),
     click.option(
         "--missing",

@@ -23,6 +23,7 @@ from typing import Any
 DONE, INTERNAL_ERROR, BAD_INPUT, NOT_CONVERGED = 0, 1, 2, 3  # exit codes
 _LOG_SECONDS = 10.0  # seconds between two lines about one step
 
+_SHRUNK = "Use --model lda_shrunk or --model rda"
 _REWRITES = (
     # this option applies to unknown classes when a model is assessed
     (r"--unseen count\b", "--unknown count"),
@@ -37,6 +38,12 @@ _REWRITES = (
     (r"\bin (missing_texts|categories|exclude|columns)\b=?", r"with --\1"),
     (r"(?<![\w'-])(missing_texts|max_levels|max_classes|max_bytes)\b(?!')", r"--\1"),
     (r"\bor in exclude\b", "or with --exclude"),
+    (r"(?<=with --categories) or exclude\b", " or --exclude"),
+    (r"\bPass ridge > 0\b", "Use --model logistic, which has a small penalty"),
+    (r"\bpass ridge > 0\b", "use --model logistic, which has a small penalty"),
+    (r"\bPass shrinkage='auto', use RDA\(pooling='cv', shrinkage='cv'\)", _SHRUNK),
+    (r"\bPass shrinkage(='auto'| > 0)", "Use --model lda_shrunk"),
+    (r"\bpass shrinkage(='auto'| > 0)", "use --model lda_shrunk"),
     (r": moments\.select\(\[\.\.\.\]\)", ": --exclude"),
     (r" ?\(moments\.select\(\[\.\.\.\]\)\)", " (--exclude)"),
     (r"Pass bias_reduction=\"jeffreys\" \(Firth\) or ridge > 0", "Use --model logistic"),

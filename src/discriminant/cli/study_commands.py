@@ -27,7 +27,7 @@ from discriminant.posterior import gives_posterior
 from discriminant.redaction import split_table
 from discriminant.report.fact_types import Facts, to_json
 from discriminant.report.format import count_with_noun
-from discriminant.report.markdown import to_markdown
+from discriminant.report.markdown import markdown_to_text, to_markdown
 from discriminant.report.overview import verdict
 from discriminant.study import study
 from discriminant.study.data_source import reject_sparse_file
@@ -165,7 +165,8 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         facts = analysis.facts(command=session.command)
         text = analysis.explain()
     sections: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
-    session.result({"model": choice.name, **sections}, text)
+    named = f"Model: {choice.title}\n{choice.why}"
+    session.result({"model": choice.name, **sections}, f"{named}\n\n{markdown_to_text(text)}")
     chosen = compared[choice.name]
     return _exit_code(session, choice.title, chosen.converged, separated=chosen.separated)
 

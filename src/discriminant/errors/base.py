@@ -184,7 +184,12 @@ def show_value(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:100]}..."
 
 
-def _count(number: Any, noun: str) -> str:
+def format_count(number: Any, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    >>> format_count(1, "feature"), format_count(0, "entry")
+    ('1 feature', '0 entries')
+    """
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y"):
@@ -208,7 +213,7 @@ _FORMATS: dict[str, Callable[[Any, str], str]] = {
     "pairs": _pairs,
     "join": lambda items, separator: separator.join(map(str, items)),
     "len": lambda items, option: f"{len(items):,}",
-    "n": _count,
+    "n": format_count,
     "more": lambda count, option: f" (and {count - 1} more)" if count > 1 else "",
     "short": _short,
     "MB": lambda size, option: f"{size >> 20:,} MB",

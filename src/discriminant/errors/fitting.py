@@ -9,6 +9,7 @@ from discriminant.errors.base import (
     DiscriminantWarning,
     InputError,
     enumerate_first,
+    format_count,
     quote,
     template,
 )
@@ -189,7 +190,7 @@ class ScarceRowsWarning(DiscriminantWarning):
             f"{what} of {features} features comes from {rows} rows ({degrees} degrees of freedom), "
             f"fewer than two per feature: its inverse is overestimated {factor}, so predictions on "
             "new rows suffer. Pass shrinkage='auto', use RDA(pooling='cv', shrinkage='cv'), or "
-            f"keep at most {degrees // 2} features."
+            f"keep at most {format_count(degrees // 2, 'feature')}."
         )
 
 
@@ -351,7 +352,8 @@ class InferenceError(InputError):
         return cls(
             f"{what} of {features} features needs {features + classes} or more rows in {classes} "
             f"classes, and there are {rows:g}: the within-class scatter has no inverse. Add rows "
-            f"or keep at most {max(int(rows) - classes, 0)} features: moments.select([...])."
+            f"or keep at most {format_count(max(int(rows) - classes, 0), 'feature')}: "
+            "moments.select([...])."
         )
 
     collinear = template("what, columns, rank, features")(

@@ -31,6 +31,12 @@ class LabelError(InputError):
         "'mean', 'indicator' and 'marginal'), or give missing labels a class of their own."
     )
 
+    missing_in_table = template("column, rows")(
+        "Column '{column}', the target: the label is missing in row(s) {rows:list 5} (counted "
+        "from 0). Drop these rows with missing='drop' (--missing drop), which also drops rows "
+        "with other missing cells, or with missing='mean' (--missing mean), which imputes those."
+    )
+
     none_left = template("target, rows")(
         "Column '{target}', the target, is missing in all {rows} rows, so no row is "
         "left. Name another target."
@@ -365,8 +371,8 @@ class MissingValueError(InputError):
 
     of_cell = template("row, column, *, rows=None, columns=None")(
         "Row {row} (counted from 0), column '{column}': missing (NaN or None{rows:?; {rows} row(s) "
-        "in {columns} column(s) in total}). Drop such rows, or fill them (for instance with "
-        "sklearn.impute.SimpleImputer)."
+        "in {columns} column(s) in total}). Drop such rows, or fill them with "
+        "Encoded(model, missing='mean') or 'indicator'; 'marginal' and 'drop' do without them."
     )
 
 
@@ -671,8 +677,8 @@ class CategoryError(InputError):
 
     unseen = template("row, column, value, *, known, rows=1, line=None")(
         _CELL + ": the category {value:short} was not seen during fitting ({rows} such row(s) in "
-        "that column); known are {known:names}. Correct it, or fit with unseen='ignore' (no "
-        "indicator is 1) or 'reject' (such rows are rejected)."
+        "that column); known are {known:names}. Correct it, or fit with unseen='ignore' (it "
+        "counts as none of the known categories) or unseen='reject' (such rows are rejected)."
     )
 
     of_order = template("column, value, levels")(
@@ -746,7 +752,7 @@ class LookalikeWarning(DiscriminantWarning):
 
     of = template("what, pairs")(
         "Some {what} differ only by case, spaces or the form of their letters: {pairs:pairs}. "
-        "Such names are treated as different; correct them if they are meant to be the same."
+        "They are treated as different; correct them if they are meant to be the same."
     )
 
 

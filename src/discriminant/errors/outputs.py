@@ -441,8 +441,9 @@ class ComparisonError(InputError):
     )
 
     not_named = template("kind")(
-        "Models are compared by name, but this is a {kind}: pass {{name: held-out result}}, such "
-        "as {{'LDA': cross_validate(LDA(), X, y, fold), ...}} with one array fold for all."
+        "compare_models takes held-out predictions by name, but this is a {kind}: pass {{name: "
+        "held-out result}}, such as {{'LDA': cross_validate(LDA(), X, y, fold), ...}} with one "
+        "array fold for all. To compare models on a table, use study(table, target=...).compare()."
     )
 
     not_held_out = template("name, kind")(

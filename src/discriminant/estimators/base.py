@@ -77,6 +77,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.errors.foreign_options import check_names
+from discriminant.estimators.fitted_text import fitted_text
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -532,6 +533,9 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the model is fitted."""
         return hasattr(self, self._fitted_attribute)
+
+    def __str__(self) -> str:
+        return fitted_text(self)
 
     def __dir__(self) -> list[str]:
         """List the public attributes."""

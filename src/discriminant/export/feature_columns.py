@@ -13,7 +13,7 @@ out cell by cell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from discriminant.errors import ExportError
@@ -39,7 +39,11 @@ class FeatureSource:
     other: float | None = None  # number that replaces a category not seen during fitting
     # group sign, decimal sign and unit sign of numbers that may be stored as text
     signs: tuple[str, str, str] | None = None
-    missing: tuple[str, ...] = ()  # texts that stand for a missing number
+    missing: tuple[str, ...] = ()  # texts that stand for a missing number or date
+    cells: Kind = "number"  # kind of the cells, if `kind` is "missing"
+    written: str = ""  # format of dates that may be stored as text: see `table.text_values`
+    encoded: bool = False  # whether the model reads numbers that are stored as text
+    more_missing: bool = False  # whether the user named texts that stand for a missing cell
 
     def groups(self) -> list[tuple[float, list[str]]]:
         """Return the categories grouped by their number, except those whose number is `other`."""
@@ -98,10 +102,7 @@ def encoding_sources(encoding: Encoding) -> FeatureSources:
 
 def _column_sources(column: Column, encoding: Encoding, filled: bool) -> Iterator[FeatureSource]:
     fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
-    signs = _signs(column, encoding)
-    missing_texts: tuple[str, ...] = ()
-    if signs is not None:
-        missing_texts = missing_number_texts(encoding.missing_texts)
+    cells = _cells(column, encoding)
     if column.kind == "category":
         spellings = _spellings(column)
         for name, level, value in zip(column.features, column.indicator_levels, fill, strict=False):
@@ -117,14 +118,28 @@ def _column_sources(column: Column, encoding: Encoding, filled: bool) -> Iterato
         other = column.fill[0] if column.fill else 0.0
         yield FeatureSource(column.features[0], column.name, "text", fill[0], values, other)
     else:
-        kinds: dict[str, Kind] = {"boolean": "boolean", "date": "date"}
-        kind = kinds.get(column.kind, "number")
-        yield FeatureSource(
-            column.features[0], column.name, kind, fill[0], signs=signs, missing=missing_texts
-        )
+        yield replace(cells, kind=cells.cells, fill=fill[0])
     if column.indicator:
-        name = column.features[-1]
-        yield FeatureSource(name, column.name, "missing", signs=signs, missing=missing_texts)
+        yield replace(cells, feature=column.features[-1], kind="missing")
+
+
+def _cells(column: Column, encoding: Encoding) -> FeatureSource:
+    """Return a source that describes how the cells of a column may be stored."""
+    kinds: dict[str, Kind] = {"number": "number", "boolean": "boolean", "date": "date"}
+    kind = kinds.get(column.kind, "text")
+    if kind == "text":
+        return FeatureSource(column.features[0], column.name, kind, cells=kind)
+    return FeatureSource(
+        column.features[0],
+        column.name,
+        kind,
+        signs=_signs(column, encoding),
+        missing=missing_number_texts(encoding.missing_texts),
+        cells=kind,
+        written=column.written if kind == "date" else "",
+        encoded=True,
+        more_missing=any(encoding.missing_texts or ()),
+    )
 
 
 def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:

@@ -26,6 +26,7 @@ from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Number, Output, make_plan, number_at
 from discriminant.models.expressions import Expression, stored_ids
 from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect, sql_dialect
+from discriminant.table.text_values import ISO_DATE
 
 _MAX_ARGUMENTS = 50  # largest number of arguments of one function; SQLite allows 127
 _MAX_COLUMNS = 500  # largest number of columns of a step; wider steps are divided into several
@@ -77,17 +78,42 @@ def cell_sql(db: SqlDialect, source: FeatureSource) -> str:
     column = f"s.{db.identifier(source.column)}"
     if source.kind == "text":
         return _category_sql(db, source, db.as_text(column))
-    if source.signs is not None:
-        value = db.parse_number(column, *source.signs, missing=source.missing)
-    else:
-        value = {"boolean": db.as_boolean, "date": db.days}.get(source.kind, db.as_double)(column)
+    if source.kind == "missing" and source.cells == "text":
+        return _indicator_sql(db, column)
+    value = _value_sql(db, source, column)
     if source.kind == "missing":
-        tested = column if source.signs is None else value
-        one, zero = db.typed_number(1.0), db.typed_number(0.0)
-        return f"CASE WHEN {tested} IS NULL THEN {one} ELSE {zero} END"
+        return _indicator_sql(db, value if _reads_text(db, source) else column)
     if source.fill is None:
         return value
     return f"CASE WHEN {db.is_missing(value)} THEN {db.typed_number(source.fill)} ELSE {value} END"
+
+
+def _indicator_sql(db: SqlDialect, term: str) -> str:
+    one, zero = db.typed_number(1.0), db.typed_number(0.0)
+    return f"CASE WHEN {term} IS NULL THEN {one} ELSE {zero} END"
+
+
+def _reads_text(db: SqlDialect, source: FeatureSource) -> bool:
+    """Whether the cells of a column of numbers or dates may be texts.
+
+    SQLite stores texts in a column of any type, so every column is read with this possibility.
+    Other databases raise an error for a text that is not a number or an ISO date.
+    """
+    if source.signs is not None or source.written or source.more_missing:
+        return source.cells != "boolean" or db.name == "sqlite"
+    return source.encoded and db.name == "sqlite"
+
+
+def _value_sql(db: SqlDialect, source: FeatureSource, column: str) -> str:
+    """Return the SQL formula of a number, truth value or date."""
+    kind = source.cells if source.kind == "missing" else source.kind
+    if not _reads_text(db, source):
+        return {"boolean": db.as_boolean, "date": db.days}.get(kind, db.as_double)(column)
+    if kind == "boolean":
+        return db.parse_boolean(column, missing=source.missing)
+    if kind == "date":
+        return db.parse_date(column, source.written or ISO_DATE, missing=source.missing)
+    return db.parse_number(column, *(source.signs or ("", ".", "")), missing=source.missing)
 
 
 def _category_sql(db: SqlDialect, source: FeatureSource, column: str) -> str:

@@ -6,6 +6,7 @@ name can neither open a link or a tag nor break a table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from discriminant.report.fact_types import (
@@ -58,6 +59,46 @@ def join_parts(parts: list[str], made: Provenance, use: UseFacts | None) -> str:
     if "command" in made:
         texts.append(fenced(made["command"]))
     return "\n\n".join(part for part in texts if part) + "\n"
+
+
+def markdown_to_text(markdown: str) -> str:
+    """Return Markdown of this module as plain text: aligned tables, no escapes.
+
+    >>> print(markdown_to_text("| Step | p |\\n| --- | ---: |\\n| \\\\+ a\\\\_b | 0.5 |"))
+    Step       p
+    + a_b    0.5
+    """
+    lines: list[str] = []
+    rows: list[list[str]] = []
+    for line in [*markdown.split("\n"), ""]:
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip()[1:-1])
+            rows.append([_unescaped(cell.strip()) for cell in cells])
+            continue
+        if rows:
+            head, _, *body = rows
+            lines += _aligned([head, *body])
+            rows = []
+        if line.startswith("#"):
+            title = _unescaped(line.lstrip("# "))
+            lines += [title, "-" * len(title)]
+        else:
+            lines.append(_unescaped(line))
+    return "\n".join(lines).strip()
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("   ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return lines
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([^A-Za-z0-9\s])", r"\1", text)
 
 
 def escape_name(name: object, longest: int = 60) -> str:

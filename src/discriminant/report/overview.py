@@ -160,5 +160,11 @@ def compare_with_baseline(baseline: float, error_high: float) -> str:
     """Compare the upper limit of an error with the error of always predicting the largest class."""
     always = f"Always predicting the most frequent class has an error of {percent(baseline)}"
     if error_high < baseline:
-        return f"{always}, so the model is significantly better than this baseline."
-    return f"{always}: by its error, the model is not significantly better than this baseline."
+        return (
+            f"{always}. This is above the 95% interval of the model's error, so the model is "
+            "significantly better than this baseline."
+        )
+    return (
+        f"{always}. This is not above the 95% interval of the model's error, so by its error the "
+        "model is not significantly better than this baseline."
+    )

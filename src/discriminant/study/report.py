@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from discriminant.engines.partitioned_table import AnyTable
-from discriminant.errors import DiscriminantError, capture_warnings
+from discriminant.errors import (
+    ConstantColumnWarning,
+    DiscriminantError,
+    LookalikeWarning,
+    capture_warnings,
+)
 from discriminant.estimators.meta.decision import Decision
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
@@ -223,7 +228,9 @@ def _matters(study: ReportedStudy) -> MattersFacts:
         moments = None
     result = study._get_comparison()[study._get_choice().name]
     held = study._get_run().predictions_of(result) if result.facts["brier"] is not None else None
-    warnings = [_with_feature_names(warning, table.schema.features) for warning in result.warnings]
+    named = [_with_feature_names(warning, table.schema.features) for warning in result.warnings]
+    warnings = [_of_fold(warning) for warning in named]
+    warnings += [warning for warning in study.warnings if isinstance(warning, LookalikeWarning)]
     findings = _below_chance(result.facts)
     findings += findings_of(
         table,
@@ -244,6 +251,19 @@ def _matters(study: ReportedStudy) -> MattersFacts:
         with suppress(DiscriminantError):
             steps = stepwise(moments)
     return matters_section(coefficients=coefficients, stepwise=steps, findings=findings)
+
+
+def _of_fold(warning: Warning) -> Warning:
+    """Reword a warning about constant columns: they are constant in some folds only.
+
+    A column that is constant in all rows has no features (`table.column_types`).
+    """
+    match = re.fullmatch(r"Constant c(olumn\(s\) .*) carry no information .*", str(warning))
+    if not isinstance(warning, ConstantColumnWarning) or match is None:
+        return warning
+    return type(warning)(
+        f"C{match[1]} are constant in the training rows of a fold and are ignored in that fold."
+    )
 
 
 def _with_feature_names(warning: Warning, features: Sequence[str]) -> Warning:

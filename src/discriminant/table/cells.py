@@ -162,7 +162,8 @@ def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
         Position of each row's label in `labels`.
     """
     if cells.n_missing:
-        raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
+        missing = (start + np.flatnonzero(cells.missing)).tolist()
+        raise LabelError.missing_in_table(cells.name, missing)
     if cells.kind == "date":
         raise LabelError.of_dates(cells.name)
     if cells.kind == "boolean":

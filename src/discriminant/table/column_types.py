@@ -320,6 +320,10 @@ def encoding_from_profiles(
     large = [p.name for p in profiles if p.name in numbers and p.exceeds_float64]
     if large:
         warn(LargeIntegerWarning.of_columns(large))
+    for column in columns:
+        alike = lookalike_pairs(column.levels) if column.kind in ("category", "ordered") else []
+        if alike:
+            warn(LookalikeWarning.of(f"levels of column '{column.name}'", alike))
     columns += [Column(name, "dropped", note="excluded") for name in excluded]
     encoding = Encoding(
         tuple(_with_distinct_features(columns)),
@@ -486,7 +490,7 @@ def _notes(column: Column) -> list[str]:
         return [f"{name} is a number, {column.note}."]
     if column.kind == "number" and _CODE_NAMES.search(column.name.casefold()):
         return [
-            f"{name} is used as a number, although it sounds like one that names something: if so, "
+            f"{name} is used as a number, although its name suggests a code: if it is one, "
             "name it in categories (--category)."
         ]
     if column.kind == "date":
@@ -498,6 +502,9 @@ def _notes(column: Column) -> list[str]:
         note = f"{name} is a category of {len(column.levels)} levels{dropped}."
         doubtful = [level for level in column.levels if level.casefold() in MAYBE_MISSING]
         for level in doubtful[:1]:
-            note += f" '{level}' is one of them; if it means missing, name it in missing_texts."
+            note += (
+                f" '{level}' is one of them; if it means missing, name it in missing_texts "
+                "(--missing-text)."
+            )
         return [note]
     return []

@@ -8,7 +8,8 @@ Differences that matter:
 
     case     DuckDB and SQLite treat "a" and "A" as the same column
     length   PostgreSQL silently truncates names to 63 bytes
-    text     SQLite casts '12' and even 'abc' to a number, so only numbers are cast
+    text     SQLite casts '12' and even 'abc' to a number. A text is a number if it equals its own
+             CAST AS NUMERIC: before it compares them, SQLite converts texts that are numbers
     atof     SQLite may read the 17th digit of a literal wrong; a number that is subtracted from a
              large one is therefore written in two parts: 15 digits, which are exact, and the rest
     words    SQLite reads "true" in the columns of a subquery as the number 1, quoted or not
@@ -19,10 +20,13 @@ Differences that matter:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from discriminant.errors import ExportError
+from discriminant.table.files.csv_dialect import FALSE, TRUE
+from discriminant.table.text_values import ISO_DATE, date_pattern
 
 LARGEST_DOUBLE = "1.7976931348623157E308"
 
@@ -131,24 +135,128 @@ class SqlDialect:
                 "SQLite cannot check how a text is written",
                 "Store the column as numbers and fit again, or export for DuckDB or PostgreSQL.",
             )
+        if self.name == "sqlite" and decimal == "." and not unit:
+            return self._unless_missing(
+                term,
+                missing,
+                f"WHEN CAST({term} AS NUMERIC) = {term} THEN CAST({term} AS REAL) ELSE 9E999",
+            )
         text = f"TRIM({self.as_text(term)})"
-        missing_list = ", ".join(map(self.text, missing)) or "NULL"
+        listed = ", ".join(map(self.text, missing)) or "NULL"
+        missing_text = f"{text} IS NULL OR {text} IN ({listed})"
         plain = text
         for sign in (*group, *((unit,) if unit else ())):
             plain = f"REPLACE({plain}, {self.text(sign)}, '')"
         if decimal != ".":
             plain = f"REPLACE({plain}, {self.text(decimal)}, '.')"
         number = f"CAST(TRIM({plain}) AS {self.double})"
-        infinite = "9E999" if self.name == "sqlite" else f"CAST('Infinity' AS {self.double})"
+        infinite = self._infinite()
         fits = self._matches_format(text, group, decimal, unit)
-        parsed = (
-            f"CASE WHEN {text} IN ({missing_list}) THEN NULL WHEN {fits} THEN {number} "
-            f"ELSE {infinite} END"
-        )
+        parsed = f"CASE WHEN {missing_text} THEN NULL WHEN {fits} THEN {number} ELSE {infinite} END"
         # This cast is not evaluated for texts.
         duckdb = self.name == "duckdb"
         cast = f"TRY_CAST({term} AS {self.double})" if duckdb else self.as_double(term)
         return f"CASE WHEN {self._is_text(term)} THEN {parsed} ELSE {cast} END"
+
+    def parse_boolean(self, term: str, *, missing: Sequence[str]) -> str:
+        """Return SQL that converts a truth value, or a text such as 'true', to 0 or 1, in SQLite.
+
+        Texts in `missing` become NULL; any other text becomes infinity, as in `parse_number`.
+        """
+        true, false = (", ".join(map(self.text, words)) for words in (TRUE, FALSE))
+        return self._unless_missing(
+            term,
+            missing,
+            f"WHEN {term} IN ({true}) THEN 1.0E0 WHEN {term} IN ({false}) THEN 0.0E0 "
+            f"WHEN CAST({term} AS NUMERIC) = {term} THEN CAST({term} AS REAL) ELSE 9E999",
+        )
+
+    def parse_date(self, term: str, format: str, *, missing: Sequence[str]) -> str:
+        """Return SQL that converts a date, or a text in a format, to days since 1970-01-01.
+
+        ISO dates are accepted in addition to the format. Texts in `missing` become NULL; any other
+        text becomes infinity, as in `parse_number`.
+        """
+        formats = tuple(dict.fromkeys((format, ISO_DATE)))
+        if self.name == "sqlite":
+            whens = " ".join(self._sqlite_date_whens(f"TRIM({term})", formats))
+            return self._unless_missing(term, missing, f"{whens} ELSE 9E999")
+        text = f"TRIM({self.as_text(term)})"
+        listed = ", ".join(map(self.text, missing)) or "NULL"
+        missing_text = f"{text} IS NULL OR {text} IN ({listed})"
+        whens = " ".join(self._date_when(text, one) for one in formats)
+        parsed = f"CASE WHEN {missing_text} THEN NULL {whens} ELSE {self._infinite()} END"
+        # This cast is not evaluated for texts.
+        days = self.days(f"{'TRY_CAST' if self.name == 'duckdb' else 'CAST'}({term} AS TIMESTAMP)")
+        return (
+            f"CASE WHEN {self._is_text(term)} THEN {parsed} WHEN {term} IS NOT NULL THEN {days} END"
+        )
+
+    def _date_when(self, text: str, format: str) -> str:
+        """Return a WHEN clause for texts in a date format; an invalid date becomes infinity."""
+        date, places = date_pattern(format)
+        clock = "([ T]([0-9]{2}):([0-9]{2})(:([0-9]{2}([.][0-9]{1,6})?))?)?"
+        pattern = self.text(f"^{date}{clock}$")
+
+        def group(index: int) -> str:
+            if self.name == "postgres":
+                return f"(REGEXP_MATCH({text}, {pattern}))[{index}]"
+            return f"REGEXP_EXTRACT({text}, {pattern}, {index})"
+
+        year, month, day = (f"CAST({group(place + 1)} AS INTEGER)" for place in places)
+        hour, minute, second = (
+            f"CAST(COALESCE(NULLIF({group(index)}, ''), '0') AS {self.double})"
+            for index in (5, 6, 8)
+        )
+        first = f"MAKE_DATE({year}, {month}, 1)"
+        valid = (
+            f"{month} BETWEEN 1 AND 12 AND {year} >= 1 AND {day} >= 1 "
+            f"AND {hour} < 24 AND {minute} < 60 AND {second} < 60"
+        )
+        fits = f"{first} + ({day} - 1)"
+        days = self.days(f"CAST({first} AS TIMESTAMP)")
+        seconds = f"(({hour} * 60 + {minute}) * 60 + {second})"
+        return (
+            f"WHEN {self._matches(text, pattern)} THEN "
+            f"CASE WHEN NOT ({valid}) THEN {self._infinite()} "
+            f"WHEN EXTRACT(MONTH FROM {fits}) <> {month} THEN {self._infinite()} "
+            f"ELSE {days} + ({day} - 1) + {seconds} / 8.64E4 END"
+        )
+
+    def _sqlite_date_whens(self, text: str, formats: Sequence[str]) -> Iterator[str]:
+        """Yield WHEN clauses, one for each number of digits, that convert a text in date formats.
+
+        The text is rearranged to an ISO date, which is invalid if SQLite writes it differently.
+        """
+        for format in formats:
+            sign = next(letter for letter in format if letter not in "YMD")
+            names = format.split(sign)
+            short = (1, 2) if format != ISO_DATE else (2,)
+            for lengths in product(*((4,) if name == "YYYY" else short for name in names)):
+                glob = sign.join("[0-9]" * length for length in lengths)
+                starts = [1 + sum(lengths[:k]) + k for k in range(3)]
+                parts = {
+                    name: "'0' || " * (length == 1) + f"SUBSTR({text}, {start}, {length})"
+                    for name, start, length in zip(names, starts, lengths, strict=True)
+                }
+                date = " || '-' || ".join(parts[name] for name in ("YYYY", "MM", "DD"))
+                clock = f"SUBSTR({text}, {starts[2] + lengths[2]})"
+                yield (
+                    f"WHEN {text} GLOB '{glob}*' AND NOT {clock} GLOB '[0-9]*' THEN "
+                    f"CASE WHEN DATE(JULIANDAY({date})) = {date} THEN "
+                    f"COALESCE(JULIANDAY({date} || {clock}) - 2440587.5E0, 9E999) ELSE 9E999 END"
+                )
+
+    def _unless_missing(self, term: str, missing: Sequence[str], whens: str) -> str:
+        """Return SQL of SQLite: NULL for a missing cell, otherwise the result of the WHENs."""
+        listed = ", ".join(map(self.text, missing)) or "NULL"
+        return (
+            f"CASE WHEN {term} IS NULL OR (TYPEOF({term}) = 'text' AND TRIM({term}) IN ({listed})) "
+            f"THEN NULL {whens} END"
+        )
+
+    def _infinite(self) -> str:
+        return "9E999" if self.name == "sqlite" else f"CAST('Infinity' AS {self.double})"
 
     def _is_text(self, term: str) -> str:
         if self.name == "postgres":
@@ -164,6 +272,9 @@ class SqlDialect:
                 f"{bare} GLOB '*[0-9]*' AND NOT {bare} GLOB '*[^0-9{decimal}+-]*' AND {once} "
                 f"AND NOT SUBSTR({bare}, 2) GLOB '*[+-]*'"
             )
+        if not group and not unit and decimal == ".":
+            pattern = self.text(r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$")
+            return self._matches(text, pattern)
         digits = f"[0-9]{{1,3}}([{group}][0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
         power = "" if group or unit else "([eE][+-]?[0-9]+)?"
         sign, after = "[+-]?", ""
@@ -172,6 +283,10 @@ class SqlDialect:
             sign = f"([+-]?[[:space:]]*{mark}|{mark}[[:space:]]*[+-]?)[[:space:]]*"
             after = f"[[:space:]]*{mark}"
         pattern = self.text(f"^{sign}({digits})([{decimal}][0-9]+)?{power}{after}$")
+        return self._matches(text, pattern)
+
+    def _matches(self, text: str, pattern: str) -> str:
+        """Return SQL for the condition that a text matches a quoted regular expression."""
         if self.name == "postgres":
             return f"{text} ~ {pattern}"
         return f"REGEXP_MATCHES({text}, {pattern})"

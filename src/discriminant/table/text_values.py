@@ -37,6 +37,7 @@ _STYLES = {  # sign between groups of three digits, and decimal sign
     "1 234,5": (_SPACES, ","),
     "1 234.5": (_SPACES, "."),
 }
+ISO_DATE = "YYYY-MM-DD"
 _CLOCK = r"(?:[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?)?"
 _DATES = {  # pattern, and positions of year, month and day in it
     "YYYY-MM-DD": (r"([0-9]{4})-([0-9]{2})-([0-9]{2})", (0, 1, 2)),
@@ -141,6 +142,15 @@ def number_signs(format: str) -> tuple[str, str, str]:
     """
     style, _, unit = format.partition(";")
     return (*_STYLES[style], unit)
+
+
+def date_pattern(format: str) -> tuple[str, tuple[int, int, int]]:
+    """Return the regular expression of a date format and the places of year, month and day in it.
+
+    >>> date_pattern("DD.MM.YYYY")
+    ('([0-9]{1,2})\\\\.([0-9]{1,2})\\\\.([0-9]{4})', (2, 1, 0))
+    """
+    return _DATES[format]
 
 
 def text_parser(format: str) -> Callable[[str], float | None]:

@@ -83,10 +83,11 @@ def test_a_text_that_is_no_such_number_has_no_answer(database, text, tmp_path):
     np.testing.assert_allclose(np.delete(found["p"], 3, 0), np.delete(expected(), 3, 0), rtol=1e-9)
 
 
-def test_missing_texts_are_filled_as_in_python(database, tmp_path):
+@pytest.mark.parametrize("missing", ["NA", None])
+def test_missing_texts_are_filled_as_in_python(database, missing, tmp_path):
     model = fitted(tmp_path, comma, missing="mean")
     columns = texts(comma)
-    columns["a"][3] = "NA"
+    columns["a"][3] = missing
     found = run(database[0], model, columns, connection=database[1])
     row = np.array([[VALUES[:, 0].mean(), VALUES[3, 1]]])
     want = LDA().fit(VALUES, Y).predict_proba(row)[0]

@@ -57,6 +57,12 @@ def test_on_paper_nothing_is_wider_than_the_page(opened, made):
     assert beyond_paper(opened(made(), 680)) == 0
 
 
+@pytest.mark.parametrize("width", [360, 375])
+def test_confusion_table_of_three_classes_fits_on_a_phone(opened, width):
+    wider = "one => one.parentElement.scrollWidth - one.parentElement.clientWidth"
+    assert opened(iris(), width).eval_on_selector("table.confusion", wider) <= 0
+
+
 def test_text_in_figures_can_be_read_on_a_phone(opened):
     assert smallest_text(opened(iris(), 360)) >= 10.0
 

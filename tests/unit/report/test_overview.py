@@ -1,5 +1,8 @@
 """The first screen says what accuracy hides."""
 
+import json
+from importlib import resources
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,7 +61,57 @@ def test_no_class_is_called_rare_if_all_are_about_as_frequent():
 def test_reason_for_selection_says_if_the_error_does_not_beat_the_baseline():
     study = dd.study(churn(signal=0.0), target="y")
     study.compare(["lda"])
-    assert "the model is not significantly better than this baseline" in study.choose().why
+    why = study.choose().why
+    assert "the model is not significantly better than this baseline" in why
+    assert "not above the 95% interval of the model's error" in why
+
+
+def test_better_than_the_baseline_gives_the_interval_as_the_reason():
+    study = dd.study(churn(signal=4.0), target="y")
+    study.compare(["lda"])
+    lines = " ".join(in_short(study.facts()))
+    assert "This is above the 95% interval of the model's error" in lines
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_error_of_never_predicting_the_rare_class_is_a_lower_bound_with_three_classes(classes):
+    rows = churn(rare=0.05)
+    if classes == 3:
+        rows.loc[rows.index[::3], "y"] = "other"
+    study = dd.study(rows, target="y")
+    study.compare(["lda"])
+    findings = study.facts()["matters"]["findings"]
+    text = next(finding["text"] for finding in findings if finding["kind"] == "imbalance")
+    assert ("can have an error of only" in text) == (classes == 3)
+    assert ("has an error of only" in text) == (classes == 2)
+
+
+def test_model_name_states_the_ridge_of_logistic_regression():
+    study = dd.study(churn(rows=60), target="y")
+    study.compare(["logistic"])
+    assert study.facts()["comparison"]["models"][0]["label"] == "Logistic, ridge 0.0001"
+    assert study.model("logistic").estimator_.ridge == 0.0001
+
+
+def test_levels_that_look_alike_are_a_finding():
+    rows = churn(rows=120)
+    rows["city"] = ["Bonn", "bonn", "Bonn ", "Köln"] * 30
+    study = dd.study(rows, target="y")
+    study.compare(["lda"])
+    texts = [finding["text"] for finding in study.facts()["matters"]["findings"]]
+    assert any("Some levels of column 'city' differ only by case, spaces" in t for t in texts)
+
+
+@pytest.mark.parametrize(("classes", "largest"), [(2, 1.0), (3, 2.0)])
+def test_glossary_agrees_with_the_scale_of_auc_and_brier_score(classes, largest):
+    assets = resources.files("discriminant.report") / "assets"
+    terms = json.loads((assets / "terms.json").read_text("utf-8"))
+    assert "0.5 is random, 1 perfect" in terms["AUC"] and "%" not in terms["AUC"]
+    y = np.repeat(np.arange(classes), 20)
+    X = np.random.default_rng(0).normal(size=(len(y), 1)) + 100.0 * y[:, None]
+    wrong = dd.evaluate(dd.LDA().fit(X, y), X, np.roll(y, 20))
+    assert wrong.brier == pytest.approx(largest)
+    assert f"from 0 to {largest:g}" in terms["Brier score"]
 
 
 @pytest.mark.parametrize("write", [render, to_markdown])
@@ -68,3 +121,15 @@ def test_auc_is_never_a_percentage(write):
     text = write(facts)
     assert f"{area:.3f}" in text and percent(area) not in text
     assert next(tile["value"] for tile in tiles(facts) if tile["name"] == "AUC") == f"{area:.3f}"
+
+
+def test_column_that_is_constant_in_a_fold_only_is_not_called_ignored():
+    rows = churn(rows=120)
+    rows["once"] = (np.arange(120) == 5).astype(float)
+    study = dd.study(rows, target="y")
+    study.compare(["lda"])
+    findings = study.facts()["matters"]["findings"]
+    details = next(finding["details"] for finding in findings if finding["kind"] == "constant")
+    assert details == [
+        "Column(s) 'once' are constant in the training rows of a fold and are ignored in that fold."
+    ]

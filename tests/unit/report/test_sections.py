@@ -95,9 +95,15 @@ def test_a_model_that_is_named_is_taken_and_why_says_so():
 def test_two_models_alike_are_not_said_to_differ():
     held = held_out(IRIS.data, IRIS.target)["LDA"]
     assert (
-        "does not differ significantly from that of twin"
+        "does not differ significantly from that of twin (McNemar's test at level 0.05)."
         in comparison_section({"one": held, "twin": held})["why"]
     )
+
+
+def test_correction_of_several_tests_is_named():
+    held = held_out(IRIS.data, IRIS.target)["LDA"]
+    why = comparison_section({"one": held, "twin": held, "third": held})["why"]
+    assert "(McNemar's test at level 0.05, Bonferroni-corrected for 2 comparisons)." in why
 
 
 def test_an_infinite_log_loss_is_said_in_words():

@@ -281,7 +281,7 @@ def test_doing_without_missing_features_is_for_gaussian_models_only():
     frame.iloc[[3, 70], 1] = np.nan
     study = dd.study(frame, target="kind", missing="marginal", folds=3)
     compared = study.compare(["lda", "logistic"])
-    assert [name for name, _ in compared.left_out] == ["Logistic"]
+    assert [name for name, _ in compared.left_out] == ["Logistic, ridge 0.0001"]
     assert np.isfinite(study.model().predict_proba(frame)).all()
     with pytest.raises(StudyError, match="marginal"):
         study.model("logistic")

@@ -386,9 +386,9 @@ def _with_factor():
 def test_numbers_that_sound_like_names_are_used_with_a_word_about_it():
     rows = pd.DataFrame({"zip": [10249.0, 10115, 10999, 80331] * 5, "area": np.arange(20.0) ** 2})
     opened = open_source(rows.assign(y=list("ab") * 10), target="y")
-    assert [line for line in opened.notes if "names something" in line] == [
-        "Column 'zip' is used as a number, although it sounds like one that names something: if "
-        "so, name it in categories (--category)."
+    assert [line for line in opened.notes if "suggests a code" in line] == [
+        "Column 'zip' is used as a number, although its name suggests a code: if it is one, name "
+        "it in categories (--category)."
     ]
 
 

@@ -202,6 +202,53 @@ class CoefficientSummary(PrintedResult):
         return rows
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PenalisedSummary(PrintedResult):
+    """Result of `summary()` of a penalised fit: coefficients without standard errors."""
+
+    title: str
+    names: tuple[str, ...]  # p names of columns
+    classes: tuple[object, ...] | None  # p classes, each compared with the first
+    first: object  # class that the others are compared with
+    second: object  # the other of two classes
+    estimate: Floats  # (p,)
+    why: str  # reason why there are no standard errors
+
+    @property
+    def text(self) -> str:
+        """Text in the layout of `CoefficientSummary`, with the estimates alone."""
+        names = list(self.names)
+        side = f"'{self.second}'"
+        if self.classes is not None:
+            names = [f"{c}: {name}" for c, name in zip(self.classes, names, strict=True)]
+            side = "each class"
+        rows = list(zip(names, _format_column(self.estimate), strict=True))
+        lines = text_table("", ["", "Estimate"], rows)
+        head = f"Coefficients, log odds of {side} against '{self.first}':"
+        return "\n".join([self.title, "", head, *lines, "", self.why])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as a dictionary of plain numbers, lists and texts."""
+        return {
+            "of": self.second,
+            "against": self.first,
+            "coefficients": self._coefficients(),
+            "why_no_standard_errors": self.why,
+        }
+
+    def frame(self) -> Any:
+        """Return a pandas frame with a row for each coefficient."""
+        keys = ["class", "name"] if self.classes is not None else ["name"]
+        return import_pandas().DataFrame(self._coefficients()).set_index(keys)
+
+    def _coefficients(self) -> list[dict[str, Any]]:
+        rows = []
+        for j, name in enumerate(self.names):
+            row: dict[str, Any] = {} if self.classes is None else {"class": self.classes[j]}
+            rows.append(row | {"name": name, "estimate": float(self.estimate[j])})
+        return rows
+
+
 def stars(p: float) -> str:
     """Return the significance stars that R prints for a p-value.
 

@@ -120,7 +120,7 @@ _TITLES = {
 @np.errstate(under="ignore")
 def compare_models(
     held: Mapping[Any, HeldOutPredictions | Sequence[HeldOutPredictions]],
-    *,
+    *others: Any,
     test: Test = "resampled_t",
     loss: Loss = "error",
     level: float = 0.95,
@@ -132,6 +132,8 @@ def compare_models(
     held : mapping
         {name: result of `cross_validate`}, all for the same rows and folds. For repeated
         cross-validation {name: list of results}, one result for each repetition.
+    others
+        No further positional arguments are accepted: rows and labels belong to `cross_validate`.
     test : {'resampled_t', 'mcnemar', 'mcnemar_chi2'}
         'resampled_t': Nadeau and Bengio's corrected t over folds. 'mcnemar', 'mcnemar_chi2': on the
         rows that exactly one of the two models classifies correctly.
@@ -163,6 +165,8 @@ def compare_models(
     if loss == "log_loss" and test != "resampled_t":
         raise OptionError.of("loss", loss, "'error' with McNemar's test, which counts errors")
     level = check_level(level)
+    if others:
+        raise ComparisonError.not_named(f"call with {len(others) + 1} positional arguments")
     if not isinstance(held, Mapping):
         raise ComparisonError.not_named(type(held).__name__)
     runs = {name: _as_repetitions(name, held_out) for name, held_out in held.items()}

@@ -29,8 +29,8 @@ from discriminant.assessment.inference.profile_likelihood import (
     drop_each,
     profile,
 )
-from discriminant.assessment.inference.summary import CoefficientSummary
-from discriminant.assessment.inference.wald import ClassFit, Inference, inference_state
+from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
+from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, table_in_memory
@@ -110,7 +110,7 @@ class LikelihoodInference:
         """Return the likelihood at its maximum; the caller passes the rows of the fit again."""
         raise NotImplementedError
 
-    def summary(self, level: float = 0.95) -> CoefficientSummary:
+    def summary(self, level: float = 0.95) -> CoefficientSummary | PenalisedSummary:
         """Summarise the coefficients: standard errors, tests and Wald intervals.
 
         Parameters
@@ -495,6 +495,42 @@ class Logistic(LikelihoodInference, LinearClassifier):
         )
 
     # --- inference ----------------------------------------------------------------------------
+
+    def summary(self, level: float = 0.95) -> CoefficientSummary | PenalisedSummary:
+        """Summarise the coefficients: standard errors, tests and Wald intervals.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        CoefficientSummary or PenalisedSummary
+            `print` shows it as a table; `frame` and `to_dict` convert it. With ridge > 0 the
+            summary has coefficients without standard errors.
+        """
+        self._check_is_fitted()
+        if self._kept is not None or not self._why_not.startswith("ridge="):
+            return super().summary(level)
+        _check_level(level)
+        labels = self.classes_.tolist()
+        names = (*((INTERCEPT,) if self.intercept else ()), *self._schema.features)
+        free = [self.intercept_[:, None]] if self.intercept else []
+        theta = np.hstack([*free, self.coef_])
+        if len(labels) > 2:
+            theta = theta[1:] - theta[0]
+        return PenalisedSummary(
+            "Logistic" if self.link_ == "logit" else f"Logistic, link {self.link_}",
+            names * len(theta),
+            None
+            if len(labels) == 2
+            else tuple(label for label in labels[1:] for _ in range(len(names))),
+            labels[0],
+            labels[1] if len(labels) == 2 else None,
+            theta.ravel(),
+            f"No standard errors or tests: {self._why_not}",
+        )
 
     def inference(self) -> Inference:
         """Return the estimates with their covariance, tests and information criteria."""

@@ -201,20 +201,22 @@ def describe_error_tests(tests: Sequence[tuple[str, float, float]]) -> str:
     `tests` holds, for each other model, its title, how many more rows the selected model classifies
     correctly, and McNemar's p-value. The level is Bonferroni-corrected.
 
-    >>> describe_error_tests([("QDA", 3.0, 0.4), ("SVM", 20.0, 1e-4)])
-    'Its error does not differ significantly from that of QDA.'
+    >>> describe_error_tests([("QDA", 3.0, 0.4)])
+    "Its error does not differ significantly from that of QDA (McNemar's test at level 0.05)."
     """
     if not tests:
         return ""
     level = _LEVEL / len(tests)
     better = [title for title, gain, p in tests if gain < 0 and p < level]
     alike = [title for title, _, p in tests if p >= level]
+    corrected = f", Bonferroni-corrected for {len(tests)} comparisons" if len(tests) > 1 else ""
+    test = f"(McNemar's test at level {_LEVEL}{corrected})"
     if better:
-        return f"By error alone, {name_list(better)} did significantly better."
+        return f"By error alone, {name_list(better)} did significantly better {test}."
     if not alike:
-        return "Its error is significantly lower than that of every other model."
+        return f"Its error is significantly lower than that of every other model {test}."
     them = name_list(alike) if len(alike) <= 3 else count_with_noun(len(alike), "other model")
-    return f"Its error does not differ significantly from that of {them}."
+    return f"Its error does not differ significantly from that of {them} {test}."
 
 
 def _paired(own: HeldOutPredictions, other: HeldOutPredictions) -> tuple[float, float]:

@@ -327,10 +327,11 @@ def _imbalance(table: Table) -> list[FindingFacts]:
         return []
     name = name_list([table.schema.labels[k]])
     whole = "rows" if table.weight is None else "weight"
+    # with more than two classes, other errors come on top
+    error = f"{'has' if K == 2 else 'can have'} an error of only {percent(share[k])}"
     text = (
         f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never predicts "
-        f"{name} has an error of only {percent(share[k])}, so look at recall and at costs, not at "
-        "the error alone."
+        f"{name} {error}, so look at recall and at costs, not at the error alone."
     )
     return [FindingFacts(kind="imbalance", text=text)]
 

@@ -429,7 +429,7 @@ REFUSALS = [
 def test_what_has_no_errors_says_why_and_only_the_way_out_of_that(options, words):
     model = Logistic(**options).fit(*classes_of(K=2))
     with pytest.raises(InferenceError, match=words):
-        model.summary()
+        model.inference()
 
 
 @pytest.mark.filterwarnings("ignore::discriminant.errors.SeparationWarning")

@@ -76,8 +76,8 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
+from discriminant.errors.base import format_count
 from discriminant.errors.foreign_options import check_names
-from discriminant.estimators.fitted_text import fitted_text
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -535,7 +535,12 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         return hasattr(self, self._fitted_attribute)
 
     def __str__(self) -> str:
-        return fitted_text(self)
+        if not self.__sklearn_is_fitted__():
+            return repr(self)
+        classes, features = getattr(self, "classes_", None), getattr(self, "n_features_in_", None)
+        counts = [] if classes is None else [format_count(len(classes), "class")]
+        counts += [] if features is None else [format_count(features, "feature")]
+        return f"{self!r}  # fitted" + (f": {', '.join(counts)}" if counts else "")
 
     def __dir__(self) -> list[str]:
         """List the public attributes."""

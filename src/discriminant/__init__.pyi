@@ -63,6 +63,9 @@ from discriminant.estimators.gaussian.lda_qda import (
     NearestMean as NearestMean,
     QDA as QDA,
 )
+from discriminant.estimators.gaussian.mda import (
+    MDA as MDA,
+)
 from discriminant.estimators.gaussian.rda import (
     RDA as RDA,
 )

@@ -102,6 +102,22 @@ ESTIMATORS = (
         ),
     ),
     Estimator(
+        "MDA",
+        "estimators.gaussian.mda",
+        "Mixture discriminant analysis: every class is a mixture of Gaussian components",
+        values={"MixtureRule": "models.gaussian.mixture"},
+        candidates=(
+            Candidate(
+                "mda",
+                "MDA",
+                "curved boundaries; models every class as a mixture of Gaussian components",
+                simplicity=6,
+                default=False,
+                may_stop_early=True,
+            ),
+        ),
+    ),
+    Estimator(
         "NearestMean",
         "estimators.gaussian.lda_qda",
         "Nearest class mean: Gaussian classes with one variance for all features",

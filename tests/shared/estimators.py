@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 from discriminant import (
     GLM,
     LDA,
+    MDA,
     QDA,
     RDA,
     SVM,
@@ -68,6 +69,9 @@ ESTIMATORS = [
     LinearRegression(ridge=1.0, fit_intercept=False),
     LinearRegression(precision="high"),
     LaplaceNB(),
+    MDA(),
+    MDA(components=2, covariance="shared", shrinkage=0.1),
+    MDA(components=2, covariance="component", shrinkage=0.5, starts=2),
     Logistic(),
     Logistic(ridge=0.1, standardize=False),
     Logistic(ridge=0.01, intercept=False),

@@ -28,6 +28,7 @@ from discriminant.errors.fitting import (
     LabelTreeError as LabelTreeError,
     LongRowsWarning as LongRowsWarning,
     MaskedClassWarning as MaskedClassWarning,
+    MixtureError as MixtureError,
     MomentsMismatchError as MomentsMismatchError,
     NoEstimateError as NoEstimateError,
     NoPenaltyWarning as NoPenaltyWarning,

@@ -70,6 +70,21 @@ class ResamplingError(InputError):
     )
 
 
+class MixtureError(InputError):
+    """A mixture of Gaussian components cannot be fitted to the rows of a class."""
+
+    too_few_rows = template("label, components, rows")(
+        "components={components} for class {label!r}, which has {rows:n different row}: pass at "
+        "most {rows}, or components='bic'."
+    )
+
+    collapsed = template("label, components")(
+        "A component of class {label!r} collapsed: it has hardly any row, or no invertible "
+        "covariance. The class has {components:n component}. Pass fewer components or "
+        "components='bic', shrinkage > 0, or covariance='shared'."
+    )
+
+
 class ClassWeightError(InputError):
     """Class weights are not valid."""
 
@@ -235,6 +250,11 @@ class NotConvergedWarning(DiscriminantWarning):
         "The average of the perceptron's weights has not converged: it misclassifies {wrong} of "
         '{rows} rows, though the final weights classify every row correctly. Pass keep="pocket" '
         "to use the final weights."
+    )
+
+    of_mixture = template("steps, change, tolerance")(
+        "EM stopped after {steps} steps with a change of {change:.1e} of the mean log likelihood "
+        "(tolerance {tolerance:.1e}). Raise max_steps or tolerance."
     )
 
     of_priors = template("steps, gap, tolerance")(

@@ -22,7 +22,6 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 from discriminant import catalog
@@ -238,10 +237,6 @@ def _template(name: str) -> Any:
     return environment.get_template(name)
 
 
-# What reading a damaged file of the cache can raise.
-_DAMAGED = (OSError, EOFError, ImportError, LookupError, TypeError, ValueError, UnpicklingError)
-
-
 def _bytecode_cache() -> Any:
     """Return a cache of compiled templates on disk; None if there is no private folder for it.
 
@@ -254,7 +249,7 @@ def _bytecode_cache() -> Any:
         def load_bytecode(self, bucket: Any) -> None:
             try:
                 super().load_bytecode(bucket)
-            except _DAMAGED:
+            except Exception:  # a damaged file, in whatever way: compile the template again
                 bucket.reset()
 
         def dump_bytecode(self, bucket: Any) -> None:

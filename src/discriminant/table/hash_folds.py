@@ -152,6 +152,11 @@ class FoldLookupReading:
         return FoldLookup(_row_keys(block), block.fold)
 
 
+def row_hashes(features: Any, codes: Codes, *, seed: int = 0) -> Hashes:
+    """Return a hash of the features and the class of each row, (n,)."""
+    return _row_hashes(features, codes, seed)[1]
+
+
 def _row_keys(block: Block) -> Hashes:
     keys = _row_hashes(block.features, block.codes, 0)[1]
     if block.weight is not None:

@@ -271,12 +271,20 @@ def test_moments_that_are_added_twice_are_told(place, tmp_path):
     assert "Warning" not in more.stderr
 
 
-@pytest.mark.parametrize("name", ["said.xlsx", "said.PARQUET", "said.csv.gz", "said.json"])
+@pytest.mark.parametrize("name", ["said.xlsx", "said.XLSX", "said.csv.gz", "said.json"])
 def test_predictions_with_an_unknown_suffix_are_refused_before_reading(name, place, tmp_path):
     args = ("predict", place / "lda.model", place / "iris.csv", "--out", name)
     told = run(*args, cwd=tmp_path, code=2)
     assert all(s in told.stderr for s in (".csv", ".txt", ".parquet", ".arrow", ".feather"))
     assert "predicting ..." not in told.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_suffixes_of_predictions_may_be_in_capitals(place, tmp_path):
+    args = ("predict", place / "lda.model", place / "iris.csv", "--out")
+    for name in ("said.PARQUET", "said.parquet"):
+        run(*args, name, cwd=tmp_path)
+    capitals, lower = (tmp_path / name for name in ("said.PARQUET", "said.parquet"))
+    assert capitals.read_bytes()[:4] == b"PAR1" and capitals.read_bytes() == lower.read_bytes()
 
 
 def test_separation_is_the_reason_where_it_prevents_convergence(tmp_path):

@@ -1,0 +1,482 @@
+"""Mixture discriminant analysis: every class is a mixture of Gaussian components, fitted by EM.
+
+A fit chooses the number of components of each class, and where components share covariances, by the
+Bayesian information criterion. The choice and the random starts use a sample of the rows. EM from
+the best start then reads all rows once per step. The formulas are in `models.gaussian.mixture`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.engines.dispatch import fold, read_moments
+from discriminant.engines.partitioned_table import AnyTable
+from discriminant.engines.row_sample import RowSampleReading
+from discriminant.errors import (
+    LabelError,
+    MixtureError,
+    NotConvergedWarning,
+    OptionError,
+    merge_warnings,
+    warn,
+)
+from discriminant.estimators.base import (
+    IterativeClassifier,
+    Prior,
+    check_choice,
+    class_totals,
+    predicted_codes,
+    second_minus_first,
+)
+from discriminant.models.gaussian.covariance import TARGETS, Target
+from discriminant.models.gaussian.family import validate_prior
+from discriminant.models.gaussian.mixture import (
+    STRUCTURES,
+    Mixture,
+    MixtureModel,
+    MixtureRule,
+    Structure,
+    run_em,
+    scores_with_missing,
+    starting_mixtures,
+)
+from discriminant.posterior import log_posterior, posterior
+from discriminant.table.blocks import Block, Floats, Places
+from discriminant.table.memory import Table
+
+_LOG_2PI = float(np.log(2 * np.pi))
+_SAMPLE_ROWS = 2000  # most rows of a class in the sample
+_SHORT_STEPS = 10  # steps of EM from every start; only the best is continued
+_WORSE = 2  # number of larger numbers of components that must be worse before the search ends
+
+
+class MDA(IterativeClassifier):
+    """Mixture discriminant analysis: every class is a mixture of Gaussian components.
+
+    Boundaries can be curved, and a class can consist of several separate groups. The parameters
+    are estimated by EM, which reads the rows once per step. Without options, the model chooses
+    itself how many components each class has, and which covariances are equal.
+
+    Parameters
+    ----------
+    components : 'bic', int or dict by label, default 'bic'
+        Number of components of each class. 'bic': the number with the smallest Bayesian information
+        criterion, for each class separately.
+    covariance : {'bic', 'shared', 'class', 'component'}, default 'bic'
+        'shared': all components of all classes have one covariance, as in R's `mda`. 'class': one
+        covariance for each class. 'component': one for each component. 'bic': the choice with the
+        smallest Bayesian information criterion.
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+    shrinkage : float, default 0.0
+        Shrinkage of the covariances toward `target`, from 0 (none) to 1.
+    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
+        Matrix toward which covariances are shrunk: the diagonal matrix of the variances, the
+        identity times the mean variance, or the identity.
+    max_components : int, default 9
+        Largest number of components of a class that is tried with components='bic'.
+    starts : int, default 5
+        Number of random starts, by k-means++ in each class.
+    tolerance : float, default 1e-6
+        EM ends when the mean log likelihood of a row changes by at most this value.
+    max_steps : int, default 500
+        Maximum number of steps of EM.
+    random_state : int, default 0
+        Seed of the starts and of the sample.
+    progress : callable or None, default None
+        Called after every step over all rows with its number and the log likelihood.
+
+    Attributes
+    ----------
+    components_ : array of shape (K,)
+        Number of components of each class.
+    covariance_structure_ : {'shared', 'class', 'component'}
+        Which components share a covariance.
+    prior_ : array of shape (K,)
+        Class priors: `prior`, or the class shares of the rows.
+    means_ : array of shape (C, d)
+        Means of all components, ordered by class.
+    shares_ : array of shape (C,)
+        Share of each component in its class.
+    covariances_ : array of shape (C, d, d)
+        Covariance of each component.
+    log_likelihood_ : float
+        Sum of log p(row | class of the row).
+    bic_ : float
+        Bayesian information criterion: parameters times log(rows) minus twice the log likelihood.
+    converged_ : bool
+        Whether EM met `tolerance` within `max_steps`.
+    n_iter_, n_passes_ : int
+        Number of steps of EM over all rows.
+
+    See Also
+    --------
+    QDA : One Gaussian component per class.
+    LDA : One Gaussian component per class, and one covariance.
+
+    Notes
+    -----
+    The numbers of components and the start are chosen with at most 2,000 different rows of each
+    class. A hash of their values selects these rows, so rows in memory and the same rows in
+    partitions give the same model.
+
+    References
+    ----------
+    .. [1] Hastie & Tibshirani (1996), Discriminant analysis by Gaussian mixtures.
+    .. [2] Fraley & Raftery (2002), Model-based clustering, discriminant analysis, and density
+       estimation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> inner = rng.normal(size=(200, 1))
+    >>> outer = rng.normal(size=(200, 1)) + np.repeat([-6.0, 6.0], 100)[:, None]
+    >>> model = MDA().fit(np.vstack([inner, outer]), np.repeat(["inner", "outer"], 200))
+    >>> model.components_.tolist(), model.predict([[-6.0], [0.0], [6.0]]).tolist()
+    ([1, 2], ['outer', 'inner', 'outer'])
+    """
+
+    rule_: MixtureRule  # type: ignore[assignment]
+    can_marginalise = True  # whether rows with missing features can be scored
+    _partitions = True
+
+    def __init__(
+        self,
+        *,
+        components: Literal["bic"] | int | Mapping[Any, int] = "bic",
+        covariance: Literal["bic", "shared", "class", "component"] = "bic",
+        prior: Prior | None = None,
+        shrinkage: float = 0.0,
+        target: Target = "diagonal",
+        max_components: int = 9,
+        starts: int = 5,
+        tolerance: float = 1e-6,
+        max_steps: int = 500,
+        random_state: int = 0,
+        progress: Callable[[int, float], object] | None = None,
+    ) -> None:
+        self.components = components
+        self.covariance = covariance
+        self.prior = prior
+        self.shrinkage = shrinkage
+        self.target = target
+        self.max_components = max_components
+        self.starts = starts
+        self.tolerance = tolerance
+        self.max_steps = max_steps
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model; the rows are read once for every step of EM.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(X, y, sample_weight)
+
+    def _fit_table(self, table: AnyTable) -> None:
+        labels, totals = table.schema.labels, class_totals(table)
+        numbers = self._numbers(labels)
+        self.prior_ = totals / totals.sum()
+        if self.prior is not None:
+            self.prior_ = validate_prior(self.prior, labels)
+        with merge_warnings():
+            moments = read_moments(table, detail="class")
+            search = _StartSearch.of(self, table)
+            structure, start = search.best(numbers)
+            model = MixtureModel.of(
+                structure, moments, shrinkage=float(self.shrinkage), target=self.target
+            )
+            mixture = run_em(
+                model,
+                start,
+                partial(fold, table),
+                tolerance=float(self.tolerance),
+                max_steps=int(self.max_steps),
+                progress=self.progress,
+            )
+            if mixture.collapsed is not None:
+                k = mixture.collapsed
+                raise MixtureError.collapsed(labels.tolist()[k], len(mixture.moments[k].labels))
+            model.from_moments(mixture.moments)  # issues the warnings about covariances
+            self._set_mixture(table, model, mixture)
+
+    def _set_mixture(self, table: AnyTable, model: MixtureModel, mixture: Mixture) -> None:
+        rule, self._densities = model.rule(mixture, self.prior_)
+        self._set_rule(table, rule)  # type: ignore[arg-type]
+        self.components_ = np.array([len(own.labels) for own in mixture.moments])
+        self.covariance_structure_ = model.structure
+        self.shares_ = mixture.shares
+        self.log_likelihood_, self.bic_ = mixture.log_likelihood, model.bic(mixture)
+        self.n_iter_ = self.n_passes_ = mixture.steps
+        self.converged_ = bool(mixture.change <= self.tolerance)
+        if not self.converged_:
+            warn(NotConvergedWarning.of_mixture(mixture.steps, mixture.change, self.tolerance))
+
+    # --- fitted components ----------------------------------------------------------------------
+
+    @property
+    def means_(self) -> Floats:
+        """Means of all components (C, d), ordered by class."""
+        self._check_is_fitted()
+        return np.asarray(self._densities.anchor.values(self._densities.mean))
+
+    @property
+    def covariances_(self) -> Floats:
+        """Covariance of each component (C, d, d)."""
+        self._check_is_fitted()
+        unit = self._densities.anchor.unit
+        square = unit[:, None] * unit
+        return np.array([metric.covariance() * square for metric in self._densities.metrics])
+
+    # --- prediction -----------------------------------------------------------------------------
+
+    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
+        """Predict the most probable class of each row; ties go to the first class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows; columns of a data frame are matched by name.
+        prior : array of shape (K,) or dict by label, default None
+            Class priors to use in place of the fitted ones.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        return np.asarray(self.classes_[predicted_codes(self._scores(X, prior))])
+
+    def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
+        """Return log posteriors (n, K), accurate for very small probabilities too.
+
+        Arguments are as in `predict`.
+        """
+        return log_posterior(self._scores(X, prior))
+
+    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
+        """Return posterior probabilities (n, K).
+
+        Arguments are as in `predict`.
+        """
+        return posterior(self._scores(X, prior))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return class scores (n, K); with two classes (n,), second minus first."""
+        return second_minus_first(self._scores(X, None))
+
+    def marginal_scores(self, X: Floats) -> Floats:
+        """Return scores (n, K) of rows with missing features (NaN), which are integrated out."""
+        return scores_with_missing(np.asarray(X), self.rule_, self._densities)
+
+    def _scores(self, X: Any, prior: Prior | None) -> Floats:
+        scores = self._rule_scores(X)
+        if prior is None:
+            return scores
+        change = np.log(validate_prior(prior, self.classes_)) - np.log(self.prior_)
+        return np.asarray(scores + change)
+
+    def log_density(self, X: Any, by_class: bool = False) -> Floats:
+        """Compute the log density of rows under the fitted model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        by_class : bool, default False
+            Return log p(x | class) for each class instead of log p(x).
+
+        Returns
+        -------
+        array of shape (n,), or (n, K) with `by_class`
+        """
+        self._check_is_fitted()
+        units = float(np.log(self._densities.anchor.unit).sum())
+        constant = 0.5 * self.n_features_in_ * _LOG_2PI + units
+        components = self._score_rows(self._densities.scores, X)
+        densities = self.rule_.class_scores(components) - constant
+        if by_class:
+            return np.asarray(densities - np.log(self.prior_))
+        one = MixtureRule(self.classes_[:1], self._densities, np.zeros_like(self.rule_.classes))
+        return np.asarray(one.class_scores(components)[:, 0] - constant)
+
+    def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
+        """Draw random rows and their labels from the fitted model.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        seed : int or Generator
+            Seed.
+
+        Returns
+        -------
+        rows : array of shape (n, d)
+        labels : array of shape (n,)
+        """
+        self._check_is_fitted()
+        rng, densities = np.random.default_rng(seed), self._densities
+        share = np.exp(densities.log_prior)
+        codes = rng.choice(len(share), size=n, p=share / share.sum())
+        rows = np.empty((n, self.n_features_in_))
+        for c, metric in enumerate(densities.metrics):
+            chosen = codes == c
+            noise = metric.sample(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
+            rows[chosen] = densities.anchor.values(densities.mean[c] + noise)
+        return rows, self.classes_[self.rule_.classes[codes]]
+
+    # --- options ----------------------------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        check_choice("covariance", self.covariance, ("bic", *STRUCTURES))
+        check_choice("target", self.target, TARGETS)
+        shrinkage: Any = self.shrinkage
+        if not (isinstance(shrinkage, Real) and 0.0 <= float(shrinkage) <= 1.0):
+            raise OptionError.of("shrinkage", shrinkage, "a number from 0 to 1")
+        tolerance: Any = self.tolerance
+        if not (isinstance(tolerance, Real) and float(tolerance) > 0.0):
+            raise OptionError.of("tolerance", tolerance, "a positive number")
+        for name in ("max_components", "starts", "max_steps"):
+            if not _is_positive_integer(getattr(self, name)):
+                raise OptionError.of(name, getattr(self, name), "a whole number of 1 or more")
+        seed: Any = self.random_state
+        if not (isinstance(seed, Integral) and int(seed) >= 0):
+            raise OptionError.of("random_state", seed, "a whole number of 0 or more")
+        components = self.components
+        given = list(components.values()) if isinstance(components, Mapping) else [components]
+        if components != "bic" and not all(map(_is_positive_integer, given)):
+            allowed = "'bic', a whole number of 1 or more, or a dict with one for each label"
+            raise OptionError.of("components", components, allowed)
+
+    def _numbers(self, labels: Any) -> list[int | None]:
+        """Return the number of components of each class; None where it is to be chosen."""
+        components = self.components
+        if not isinstance(components, Mapping):
+            number = None if components == "bic" else int(components)
+            return [number] * len(labels)
+        unknown = [label for label in components if label not in labels.tolist()]
+        if unknown:
+            raise LabelError.unknown(unknown, labels.tolist())
+        return [components.get(label) for label in labels.tolist()]
+
+
+def _is_positive_integer(value: Any) -> bool:
+    is_bool = isinstance(value, bool | np.bool_)
+    return not is_bool and isinstance(value, Integral) and int(value) >= 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _StartSearch:
+    """Search for the structure, the numbers of components and the start of EM on a sample."""
+
+    estimator: MDA
+    sample: Table
+
+    @classmethod
+    def of(cls, estimator: MDA, table: AnyTable) -> _StartSearch:
+        """Create with a sample of the rows of a table."""
+        labels, seed = table.schema.labels, int(estimator.random_state)
+        rows = fold(table, RowSampleReading(_SAMPLE_ROWS, table.width, len(labels), seed))
+        return cls(estimator, Table(table.schema, rows.features, rows.codes, rows.weight))
+
+    def best(self, numbers: list[int | None]) -> tuple[Structure, Mixture]:
+        """Return the structure of the covariances and the start with the smallest BIC."""
+        wanted = self.estimator.covariance
+        structures: tuple[Structure, ...] = STRUCTURES if wanted == "bic" else (wanted,)
+        for k, number in enumerate(numbers):
+            distinct = int((self.sample.codes == k).sum())
+            if number is not None and number > distinct:
+                label = self.sample.schema.labels.tolist()[k]
+                raise MixtureError.too_few_rows(label, number, distinct)
+        chosen: dict[str, list[int]] = {}
+        found: list[tuple[float, Structure, Mixture]] = []
+        failures: list[Mixture] = []
+        for structure in structures:
+            model = self._model(structure, self.sample)
+            kind = "component" if structure == "component" else "class"
+            if kind not in chosen:
+                chosen[kind] = [self._number(model, k, number) for k, number in enumerate(numbers)]
+            mixture = self._fit(model, self.sample, chosen[kind])
+            if mixture.collapsed is None:
+                found.append((model.bic(mixture), structure, mixture))
+            else:
+                failures.append(mixture)
+        if not found:
+            k = failures[0].collapsed or 0
+            label = self.sample.schema.labels.tolist()[k]
+            raise MixtureError.collapsed(label, len(failures[0].moments[k].labels))
+        _, structure, mixture = min(found, key=lambda candidate: candidate[0])
+        return structure, mixture
+
+    def _number(self, model: MixtureModel, k: int, given: int | None) -> int:
+        """Return the number of components of class k: as given, or with the smallest BIC."""
+        if given is not None:
+            return given
+        own = self._rows_of(k)
+        restricted = model.restrict(k)
+        best, best_bic = 1, np.inf
+        for number in range(1, min(int(self.estimator.max_components), len(own)) + 1):
+            mixture = self._fit(restricted, own, [number])
+            bic = np.inf if mixture.collapsed is not None else restricted.bic(mixture)
+            if bic < best_bic or number == 1:
+                best, best_bic = number, bic
+            elif number >= best + _WORSE:
+                break
+        return best
+
+    def _fit(self, model: MixtureModel, rows: Table, numbers: list[int]) -> Mixture:
+        """Return the best result of EM from several starts; each start makes a few steps only."""
+        options = self.estimator
+        single = max(numbers) == 1
+        starts = starting_mixtures(
+            model,
+            [_block(rows, k) for k in range(len(numbers))],
+            numbers,
+            starts=1 if single else int(options.starts),
+            rng=np.random.default_rng(int(options.random_state)),
+        )
+        em = partial(run_em, model, fold=partial(fold, rows), tolerance=float(options.tolerance))
+        short = [em(start, max_steps=_SHORT_STEPS) for start in starts]
+        best = max(short, key=lambda m: (m.collapsed is None, m.log_likelihood))
+        if best.collapsed is not None or best.change <= options.tolerance:
+            return best
+        return em(best, max_steps=int(options.max_steps))
+
+    def _model(self, structure: Structure, rows: Table) -> MixtureModel:
+        options = self.estimator
+        moments = read_moments(rows, detail="class")
+        return MixtureModel.of(
+            structure, moments, shrinkage=float(options.shrinkage), target=options.target
+        )
+
+    def _rows_of(self, k: int) -> Table:
+        block = _block(self.sample, k)
+        schema = self.sample.schema
+        own = type(schema)(schema.features, schema.labels[k : k + 1], schema.named)
+        return Table(own, block.features, np.zeros_like(block.codes), block.weight)
+
+
+def _block(rows: Table, k: int) -> Block:
+    own: Places = np.flatnonzero(rows.codes == k)
+    weight = None if rows.weight is None else rows.weight[own]
+    return Block(rows.features[own], rows.codes[own], weight)

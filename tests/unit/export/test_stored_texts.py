@@ -38,9 +38,9 @@ def fitted_to_csv(tmp_path, columns, **options):
     path = tmp_path / "rows.csv"
     pd.DataFrame({**columns, "y": Y}).to_csv(path, index=False)
     opened = open_source(path, target="y", **options)
-    model = LDA().fit(
-        np.asarray(opened.table.features[:]), opened.table.schema.labels[opened.table.codes]
-    )
+    schema = opened.table.schema
+    features = pd.DataFrame(np.asarray(opened.table.features[:]), columns=list(schema.features))
+    model = LDA().fit(features, schema.labels[opened.table.codes])
     return Encoded.of_fitted(model, opened.encoding)
 
 

@@ -47,6 +47,7 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing,
     starting_mixtures,
 )
+from discriminant.moments.anchor import Anchor
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Places
 from discriminant.table.memory import Table
@@ -200,24 +201,32 @@ class MDA(IterativeClassifier):
             self.prior_ = validate_prior(self.prior, labels)
         with merge_warnings():
             moments = read_moments(table, detail="class")
-            search = _StartSearch.of(self, table)
-            structure, start = search.best(numbers)
-            model = MixtureModel.of(
-                structure, moments, shrinkage=float(self.shrinkage), target=self.target
-            )
-            mixture = run_em(
-                model,
-                start,
-                partial(fold, table),
-                tolerance=float(self.tolerance),
-                max_steps=int(self.max_steps),
-                progress=self.progress,
-            )
-            if mixture.collapsed is not None:
+            search, chosen = _StartSearch.of(self, table, moments.anchor), list(numbers)
+            while True:
+                structure, start = search.best(chosen)
+                model = MixtureModel.of(
+                    structure, moments, shrinkage=float(self.shrinkage), target=self.target
+                )
+                mixture = self._iterate(table, model, start)
                 k = mixture.collapsed
-                raise MixtureError.collapsed(labels.tolist()[k], len(mixture.moments[k].labels))
+                if k is None:
+                    break
+                number = len(mixture.moments[k].labels)
+                if numbers[k] is not None:
+                    raise MixtureError.collapsed(labels.tolist()[k], number)
+                chosen[k] = number - 1
             model.from_moments(mixture.moments)  # issues the warnings about covariances
             self._set_mixture(table, model, mixture)
+
+    def _iterate(self, table: AnyTable, model: MixtureModel, start: Mixture) -> Mixture:
+        return run_em(
+            model,
+            start,
+            partial(fold, table),
+            tolerance=float(self.tolerance),
+            max_steps=int(self.max_steps),
+            progress=self.progress,
+        )
 
     def _set_mixture(self, table: AnyTable, model: MixtureModel, mixture: Mixture) -> None:
         rule, self._densities = model.rule(mixture, self.prior_)
@@ -264,7 +273,8 @@ class MDA(IterativeClassifier):
         array of shape (n,)
             Labels.
         """
-        return np.asarray(self.classes_[predicted_codes(self._scores(X, prior))])
+        codes = predicted_codes(self._scores(X, prior))
+        return np.asarray(self.classes_[codes])
 
     def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
         """Return log posteriors (n, K), accurate for very small probabilities too.
@@ -391,13 +401,15 @@ class _StartSearch:
 
     estimator: MDA
     sample: Table
+    anchor: Anchor  # of the moments of all rows, so that EM can continue from the start
 
     @classmethod
-    def of(cls, estimator: MDA, table: AnyTable) -> _StartSearch:
+    def of(cls, estimator: MDA, table: AnyTable, anchor: Anchor) -> _StartSearch:
         """Create with a sample of the rows of a table."""
         labels, seed = table.schema.labels, int(estimator.random_state)
         rows = fold(table, RowSampleReading(_SAMPLE_ROWS, table.width, len(labels), seed))
-        return cls(estimator, Table(table.schema, rows.features, rows.codes, rows.weight))
+        sample = Table(table.schema, rows.features, rows.codes, rows.weight)
+        return cls(estimator, sample, anchor)
 
     def best(self, numbers: list[int | None]) -> tuple[Structure, Mixture]:
         """Return the structure of the covariances and the start with the smallest BIC."""
@@ -416,7 +428,11 @@ class _StartSearch:
             kind = "component" if structure == "component" else "class"
             if kind not in chosen:
                 chosen[kind] = [self._number(model, k, number) for k, number in enumerate(numbers)]
-            mixture = self._fit(model, self.sample, chosen[kind])
+            own = list(chosen[kind])
+            mixture = self._fit(model, self.sample, own)
+            while mixture.collapsed is not None and numbers[mixture.collapsed] is None:
+                own[mixture.collapsed] -= 1
+                mixture = self._fit(model, self.sample, own)
             if mixture.collapsed is None:
                 found.append((model.bic(mixture), structure, mixture))
             else:
@@ -464,7 +480,7 @@ class _StartSearch:
 
     def _model(self, structure: Structure, rows: Table) -> MixtureModel:
         options = self.estimator
-        moments = read_moments(rows, detail="class")
+        moments = read_moments(rows, detail="class", anchor=self.anchor)
         return MixtureModel.of(
             structure, moments, shrinkage=float(options.shrinkage), target=options.target
         )

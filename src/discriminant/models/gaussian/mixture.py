@@ -22,6 +22,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +50,7 @@ STRUCTURES: tuple[Structure, ...] = ("shared", "class", "component")
 ComponentRule = LinearRule | QuadraticRule
 
 _LOG_2PI = float(np.log(2 * np.pi))
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # relative deviation of a constant column
 _LLOYD_STEPS = 10  # steps of k-means before EM
 _MIN_ROWS = 1.5  # a component of less weight has collapsed
 
@@ -106,7 +108,10 @@ class MixtureRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureSums(Summable):
-    """Sums over rows of one step of EM: weight and mean of each component, and the likelihood."""
+    """Sums over rows of one step of EM: weight and mean of each component, and the likelihood.
+
+    A row of weight 2 counts as two equal rows.
+    """
 
     rows: npt.NDArray[np.int64]  # (C,) rows of which this is the most probable component
     weight: Floats  # (C,)
@@ -278,6 +283,9 @@ class MixtureModel:
             scatter = sums.scatter[part] - weight[:, None, None] * (
                 shift[:, :, None] * shift[:, None, :]
             )
+            noise = weight[:, None] * (_ROUNDING * (1.0 + np.abs(means))) ** 2
+            constant = np.diagonal(scatter, axis1=1, axis2=2) <= noise
+            scatter[constant[:, :, None] | constant[:, None, :]] = 0.0
             detail = "class"
         d = len(totals.features)
         return ClassMoments(
@@ -285,7 +293,7 @@ class MixtureModel:
             totals.features,
             totals.anchor,
             detail,
-            sums.rows[part],
+            np.maximum(sums.rows[part], np.rint(weight).astype(np.int64)),
             weight,
             weight,
             means,
@@ -308,7 +316,9 @@ class MixtureModel:
     def _metrics(self, moments: Sequence[ClassMoments]) -> list[tuple[Metric, ...]]:
         """Return for each class the metrics of its components."""
         if self.structure == "component":
-            return [class_metrics(own, self.family) for own in moments]
+            # Together, because a feature that is constant in a component needs the other ones.
+            metrics = iter(class_metrics(join_components(moments), self.family))
+            return [tuple(islice(metrics, len(own.labels))) for own in moments]
         if self.structure == "class":
             return [(pooled_metric(own, self.family),) * len(own.labels) for own in moments]
         metric = pooled_metric(join_components(moments), self.family)
@@ -367,7 +377,8 @@ def join_components(moments: Sequence[ClassMoments]) -> ClassMoments:
     }
     C, d = parts["mean"].shape
     lost = np.zeros(d if detail == "pooled" else (C, d))
-    return replace(moments[0], labels=np.arange(C), scatter=scatter, lost=lost, **parts)
+    labels = np.concatenate([own.labels for own in moments])
+    return replace(moments[0], labels=labels, scatter=scatter, lost=lost, **parts)
 
 
 def run_em(

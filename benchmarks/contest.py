@@ -31,17 +31,22 @@ class Goal:
     peer: str
     at_least: float | None = None  # the peer's time divided by ours
     at_most: float | None = None  # our time divided by the peer's
+    beyond: float | None = None  # seconds that ours may take more than the peer's
     or_unreached: bool = False  # whether a peer that does not converge meets the goal
 
     def __str__(self) -> str:
         if self.at_least is not None:
             return f"≥ {self.at_least:g}×"
+        if self.beyond is not None:
+            return f"≤ its time + {self.beyond:g} s"
         return "" if self.at_most is None else f"≤ {self.at_most:g}× its time"
 
     def reached(self, ours: float, theirs: float) -> bool | None:
         """Whether two times meet the goal; None if there is none."""
         if self.at_least is not None:
             return theirs >= self.at_least * ours
+        if self.beyond is not None:
+            return ours <= theirs + self.beyond
         return None if self.at_most is None else ours <= self.at_most * theirs
 
 
@@ -65,6 +70,7 @@ class Case:
     prepare: Callable[[float], Contest]  # from the share of the rows: 1, or less to be quick
     goals: tuple[Goal, ...] = ()
     memory_goal: float | None = None  # MB beyond the input
+    time_goal: float | None = None  # seconds
     pass_goal: int | None = None  # passes over the rows
     memory: bool = True
     peers: tuple[str, ...] = field(default=("scikit-learn",))  # whose peak memory is measured

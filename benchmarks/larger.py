@@ -23,8 +23,8 @@ def larger_moments(N, d, K):
         "moments of Parquet files, including reading",
         f"{N:,} × {d}, {K} classes",
         _contest(N, d, K),
-        (Goal("pyarrow", at_least=0.7),),
-        memory_goal=1000.0,
+        (Goal("pyarrow", at_least=0.9),),
+        memory_goal=600.0,
         peers=("pyarrow",),
     )
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 
+from xmc_page import label_tree_tables
+
 HEADS = (
     "task",
     "size",
@@ -46,6 +48,8 @@ def lines_of(case, found):
         lines = [Line((case.task, case.size, duration(ours), *[""] * 5, _peak(found), "", ""))]
     if case.pass_goal is not None:
         lines.append(_pass_line(case, found))
+    if case.time_goal is not None:
+        lines.append(_time_line(case, found))
     if case.memory_goal is not None:
         lines.append(_memory_line(case, found))
     return lines
@@ -65,6 +69,7 @@ class Run:
     """Everything that one run measured."""
 
     lines: list[Line]
+    label_trees: dict  # results of xmc.measure_again
     growth: list[tuple[str, ...]]  # model, variable, range, exponent, largest step
     same: float  # ratio of identical contenders
     minutes: float
@@ -85,6 +90,7 @@ def as_page(run):
         date=run.date,
         commit=run.commit,
         command=run.command,
+        label_trees=label_tree_tables(run.label_trees),
         growth=_markdown(grown[0], grown[1:]),
     )
 
@@ -203,6 +209,13 @@ def _pass_line(case, found):
     return Line((job, case.size, "", "", "", *told, "", "", ""))
 
 
+def _time_line(case, found):
+    ours, job = found["best"]["discriminant"], f"{case.task}: time"
+    verdict = "yes" if ours <= case.time_goal else "no"
+    told = (duration(ours), "", "", "", f"≤ {case.time_goal:g} s", verdict)
+    return Line((job, case.size, *told, "", "", ""))
+
+
 def _memory_line(case, found):
     ours = found["peaks"].get("discriminant")
     verdict = "no" if ours is None or ours > case.memory_goal else "yes"
@@ -247,6 +260,12 @@ Two identical contenders differed by {same} in the same run.
 {missed}
 
 {table}
+
+## Label trees
+
+One seed of two sets. [The page on label trees](benchmarks_xmc.md) has all sets and the method.
+
+{label_trees}
 
 ## Growth
 

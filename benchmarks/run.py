@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import growth
+import xmc
 from cases import CASES
 from contest import identical_contenders
 from page import Run, as_page, as_text, lines_of, update_readme
@@ -51,10 +52,12 @@ def main():
     print(as_text(lines))
     if options.only or options.quick or options.no_memory:
         return
+    label_trees = xmc.measure_again(["bibtex", "delicious"], ["omikuji", "ours"])
     times = growth.measure()
     growth.draw(times)
     run = Run(
         lines,
+        label_trees,
         growth.exponents(times),
         same,
         minutes=(time.monotonic() - started) / 60,

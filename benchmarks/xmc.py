@@ -55,6 +55,14 @@ def main():
         print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
+def measure_again(sets, tools):
+    """Measure these tools with one seed, without regard to earlier results, and return theirs."""
+    options = argparse.Namespace(sets=sets, tools=tools, seeds=1, walls=1, again=tools, show=False)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    _measure(options)
+    return _means(_kept(), options)
+
+
 def _here(names):
     """Sets whose rows are on this machine."""
     if REAL.exists():

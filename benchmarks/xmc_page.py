@@ -103,6 +103,13 @@ def as_page(found):
     )
 
 
+def label_tree_tables(found):
+    """Return both tables in Markdown, for the page of all benchmarks."""
+    if not found:
+        return "Not measured: the data sets are not on this machine."
+    return f"{_markdown(_ratios(found))}\n\n{_markdown(_measures(found))}"
+
+
 def _measures(found):
     rows = [("data set", "program", *(head for head, _, _ in COLUMNS))]
     for name, tools in found.items():

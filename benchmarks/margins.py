@@ -88,7 +88,7 @@ def _svm(name, task, size, make, goal):
 
         fits = {
             f"scikit-learn, dual={dual}": lambda tol, dual=dual: LinearSVC(
-                dual=dual, tol=tol, max_iter=100_000, intercept_scaling=1e3
+                dual=dual, tol=tol, max_iter=1000, intercept_scaling=1e3
             ).fit(X, y)
             for dual in (False, True)
         }

@@ -110,6 +110,9 @@ from discriminant.estimators.meta.multiclass import (
     OneVsRest as OneVsRest,
     OutputCodes as OutputCodes,
 )
+from discriminant.estimators.meta.pool import (
+    Pool as Pool,
+)
 from discriminant.estimators.meta.resampling import (
     EasyEnsemble as EasyEnsemble,
     Resampled as Resampled,

@@ -270,6 +270,11 @@ ESTIMATORS = (
         "Combination of classifiers on conditionally independent groups of features",
     ),
     Estimator(
+        "Pool",
+        "estimators.meta.pool",
+        "Weighted mean of the posteriors of several classifiers",
+    ),
+    Estimator(
         "Encoded",
         "estimators.meta.encoded",
         "Any estimator on tables with categories, dates and missing values",

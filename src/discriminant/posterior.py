@@ -1,4 +1,4 @@
-"""Posteriors and log posteriors from scores; other priors, estimated priors, fusion, typicality.
+"""Posteriors and log posteriors from scores; other priors, fusion, pools, typicality.
 
     log posterior_k = score_k - log sum_l exp(score_l)
 
@@ -272,6 +272,79 @@ def invalid_probability_rows(probabilities: Floats) -> Iterator[tuple[int, float
     valid = (np.abs(total - 1.0) <= _CLOSE) & (probabilities.min(axis=1, initial=0.0) >= 0)
     for row in np.flatnonzero(~valid):
         yield int(row), float(total[row])
+
+
+# --- pools ----------------------------------------------------------------------------------------
+
+
+@np.errstate(under="ignore")
+def pool_weights(
+    log_posteriors: Floats,
+    weight: Floats | None = None,
+    *,
+    tolerance: float = 1e-8,
+    max_iter: int = 2000,
+) -> Floats:
+    """Estimate the weights (M,) of a mean of the posteriors of M classifiers, by EM.
+
+        maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  sum_m log w_m
+
+    The objective is concave. Its second term counts as one row for each classifier, so that no
+    weight is 0 because of a few rows. Rows to which every classifier gives probability 0 are
+    ignored.
+
+    Parameters
+    ----------
+    log_posteriors
+        (N, M) log posterior that each classifier gives to the true class of each held-out row.
+    weight
+        (N,) weights of the rows.
+    tolerance
+        The iteration stops when no weight changes by more than this value.
+    max_iter
+        Largest number of steps.
+
+    Returns
+    -------
+    array of shape (M,)
+        Positive weights with sum 1.
+
+    Examples
+    --------
+    >>> good, bad = np.log([0.9, 0.8, 0.9]), np.log([0.5, 0.5, 0.5])
+    >>> pool_weights(np.column_stack([good, bad])).round(2)
+    array([0.66, 0.34])
+    """
+    largest = log_posteriors.max(axis=1)
+    usable = largest > -np.inf
+    likelihood = np.exp(log_posteriors[usable] - largest[usable, None])
+    rows = np.ones(len(likelihood)) if weight is None else weight[usable]
+    M = likelihood.shape[1]
+    total = rows.sum() + M
+    weights = np.full(M, 1.0 / M)
+    for _ in range(max_iter):
+        before = weights
+        mixture = likelihood @ weights
+        weights = (weights * ((rows / mixture) @ likelihood) + 1.0) / total
+        if np.abs(weights - before).max() <= tolerance:
+            break
+    return np.asarray(weights)
+
+
+@np.errstate(under="ignore", divide="ignore")
+def pool_log_posteriors(log_posteriors: Floats, weights: Floats) -> Floats:
+    """Return the logs (n, K) of the mean of the posteriors of M classifiers with these weights.
+
+    `log_posteriors` is (M, n, K).
+
+    >>> logs = np.log([[[0.9, 0.1]], [[0.5, 0.5]]])
+    >>> np.exp(pool_log_posteriors(logs, np.array([0.5, 0.5]))).round(3)
+    array([[0.7, 0.3]])
+    """
+    largest = log_posteriors.max(axis=0)
+    finite = np.where(np.isfinite(largest), largest, 0.0)
+    mean = np.einsum("m,mnk->nk", weights, np.exp(log_posteriors - finite))
+    return np.asarray(finite + np.log(mean))
 
 
 # --- outlyingness --------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from discriminant import (
     OneVsRest,
     OutputCodes,
     Perceptron,
+    Pool,
     Resampled,
     Reweighted,
 )
@@ -107,6 +108,8 @@ WRAPPERS = [
     Decision(Logistic(ridge=0.1)),
     Decision(LogisticRegression(max_iter=1000)),
     Fusion([("first", LDA(), slice(0, 1)), ("others", Logistic(ridge=0.1), slice(1, None))]),
+    # Weights are given: folds of weighted rows differ from folds of repeated rows.
+    Pool([("lda", LDA()), ("mean", NearestMean())], weights=[0.7, 0.3]),
     OneVsRest(LDA()),
     OneVsRest(LogisticRegression(max_iter=1000)),
     OneVsRest(LinearSVC(dual=False, tol=1e-14)),

@@ -291,6 +291,20 @@ def _fusion(model: Any, x: Expression) -> ClassifierExpressions:
     return ClassifierExpressions(labels, p, p.first_max().with_name("code"), shares=p)
 
 
+def _pool(model: Any, x: Expression) -> ClassifierExpressions:
+    """Return the expressions of Pool: `P(k|x) = sum_m w_m P_m(k|x)`."""
+    parts = []
+    for member in model.estimators_:
+        expressions = classifier_expressions(member, x)
+        _require_probabilities(expressions, class_name(member))
+        parts.append(expressions.posterior()[1])
+    labels = tuple(model.classes_.tolist())
+    weights = np.hstack([weight * np.eye(len(labels)) for weight in model.weights_])
+    mean = stack(parts).affine(weights, np.zeros(len(labels)))
+    mean = mean.with_name("mean_p", label_texts(labels))
+    return ClassifierExpressions(labels, mean, class_code(mean), shares=mean)
+
+
 def _require_probabilities(classifier: ClassifierExpressions, name: str) -> None:
     if not classifier.has_probabilities:
         part, why = classifier.why_no_probabilities or (name, "it has none")
@@ -527,6 +541,7 @@ _CLASSIFIERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
     ("discriminant", "EasyEnsemble"): _easy_ensemble,
     ("discriminant", "RebalancingClassifier"): _rebalanced,
     ("discriminant", "Fusion"): _fusion,
+    ("discriminant", "Pool"): _pool,
     ("discriminant", "Decision"): _decision,
     ("discriminant", "Decomposition"): _decomposition,
     ("sklearn", "Pipeline"): lambda model, x: classifier_expressions(

@@ -100,7 +100,7 @@ def test_every_step_increases_the_likelihood(structure):
             progress=lambda step, value: path.append(value),
         ).fit(X, y)  # fmt: skip
     dd.MDA(
-        components=3, covariance=structure, tolerance=1e-9, starts=1,
+        components=3, covariance=structure, tolerance=1e-8, starts=1,
         progress=lambda step, value: path.append(value),
     ).fit(X, y)  # fmt: skip
     assert np.all(np.diff(path[:2]) >= -1e-9) and np.all(np.diff(path[2:]) >= -1e-9)

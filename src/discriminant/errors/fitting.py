@@ -707,6 +707,11 @@ class MomentsMismatchError(InputError):
         "features, so rows cannot be added or removed. Fit again to all rows."
     )
 
+    known_parameters = template("what")(
+        "{what} needs rows or their moments, but this model was created from known parameters. "
+        "Fit a model to rows, fit(X, y), or to moments, fit_moments(moments)."
+    )
+
     not_included = template("label")(
         "The rows to remove cannot have been among the rows of {label:?class '{label}'|the "
         "classes}: without them a variance would be negative. Check their labels, values and "

@@ -27,7 +27,10 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_scores
+from discriminant.assessment.resampling.leave_one_out import (
+    gaussian_left_out_scores,
+    student_left_out_scores,
+)
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import DiscriminantWarning, MomentsMismatchError, OptionError
 from discriminant.estimators.base import (
@@ -263,11 +266,11 @@ class GaussianClassifier(MomentClassifier):
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
 
-        The scores have a closed form; Student-t densities have none (None).
+        The scores have a closed form, except Student-t scores with several covariances.
         """
-        if self.predictive == "student":
-            return None
-        return gaussian_left_out_scores(moments, table, family=self.family, prior=self.prior_from)
+        student = self.predictive == "student"
+        left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
+        return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
     @property
     def covariance_(self) -> Floats:

@@ -244,7 +244,7 @@ def test_feature_selection_refits_the_model():
     held = dd.cross_validate(model, X[:, [int(f[1:]) for f in selection.selected]], y, fold)
     codes = np.searchsorted(["a", "b", "c"], y)
     loss = -held.log_posterior[np.arange(len(y)), codes].mean()
-    chosen = next(stage for stage in selection.path if stage.size == 2)
+    chosen = next(stage for stage in selection.stages if stage.size == 2)
     assert chosen.log_loss == pytest.approx(loss, rel=1e-9)
 
 

@@ -435,7 +435,8 @@ class GaussianClassifier(MomentClassifier):
         model = cls(prior=None if prior is None else parameters.weight)
         model._copy_options()
         named = parameters.features != numbered_names(len(parameters.features))
-        model._set_state(parameters, parameters.rule(parameters.weight), named=named)  # type: ignore[arg-type]
+        state: Any = parameters
+        model._set_state(state, parameters.rule(parameters.weight), named=named)
         return model
 
     def _density(self) -> QuadraticRule:

@@ -49,7 +49,8 @@ class BayesError:
         return self.error
 
     def __repr__(self) -> str:
-        accuracy = "exact" if self.method == "exact" else f"standard error {self.standard_error:.1g}"
+        accuracy = f"standard error {self.standard_error:.1g}"
+        accuracy = "exact" if self.method == "exact" else accuracy
         return f"BayesError({self.error:.6g}, {accuracy})"
 
 

@@ -1,7 +1,7 @@
 """Predictive densities of Gaussian classes: Student's t, which includes the error of the estimates.
 
-A plug-in rule treats the estimated means and covariances as exact, so its posteriors are too certain
-where a class has few rows. The predictive density of a class averages its Gaussian density over the
+A plug-in rule treats the estimated means and covariances as exact, so its posteriors are too
+certain where a class has few rows. The predictive density of a class averages its Gaussian density over the
 posterior distribution of mean and covariance. With the reference prior
 
     p(m_1, ..., m_K, C)  ~  |C|^(-(d+1)/2)            one covariance (LDA)
@@ -21,8 +21,8 @@ any g, which cancels,
 
     constant_k  =  log Gamma((v + d) / 2) - log Gamma(v / 2) - d/2 log(pi s_k) - log|S| / 2
 
-Pooling and shrinkage are conjugate priors. An inverse-Wishart prior with a degrees of freedom and the
-scatter a T adds both to those of the rows, so the covariance is a mixture again:
+Pooling and shrinkage are conjugate priors. An inverse-Wishart prior with a degrees of freedom and
+the scatter a T adds both to those of the rows, so the covariance is a mixture again:
 
     (V + a T) / (g + a)  =  (1 - s) V / g  +  s T,      a = s g / (1 - s)
 
@@ -305,7 +305,7 @@ def posterior_degrees(
 
 
 def _with_prior(degrees: Floats, denominator: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Return degrees and denominators with those of a prior that has this share of the covariance."""
+    """Add the degrees and denominators of a prior that has this share of the covariance."""
     known = share >= 1.0
     rest = np.where(known, 1.0, 1.0 - share)
     added = np.where(known, np.inf, denominator * (share / rest))

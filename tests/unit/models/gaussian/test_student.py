@@ -1,4 +1,4 @@
-"""Student-t predictive densities against SciPy, exact arithmetic and integration over posteriors."""
+"""Student-t predictive densities against SciPy, exact arithmetic, integration over posteriors."""
 
 import mpmath
 import numpy as np

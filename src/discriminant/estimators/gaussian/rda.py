@@ -52,8 +52,8 @@ class RDA(GaussianClassifier):
         What is mixed. 'covariance': the class and pooled covariances. 'friedman': the scatters,
         and likewise the weights that they are divided by (Friedman 1989).
     predictive : {'plug-in', 'student'}, default 'plug-in'
-        As in `LDA`. For 'student', pooling by p counts as a prior with p / (1 - p) times the degrees
-        of freedom of the class, but at most those of C. It needs numbers for `pooling` and
+        As in `LDA`. For 'student', pooling by p counts as a prior with p / (1 - p) times the
+        degrees of freedom of the class, but at most those of C. It needs numbers for `pooling` and
         `shrinkage`.
     folds : int, array of shape (n,) or splitter, default 10
         Folds used to choose hyperparameters given as 'cv'; as in `cross_validate`.

@@ -1,8 +1,8 @@
 """Predictive densities of Gaussian classes: Student's t, which includes the error of the estimates.
 
 A plug-in rule treats the estimated means and covariances as exact, so its posteriors are too
-certain where a class has few rows. The predictive density of a class averages its Gaussian density over the
-posterior distribution of mean and covariance. With the reference prior
+certain where a class has few rows. The predictive density of a class averages its Gaussian density
+over the posterior distribution of mean and covariance. With the reference prior
 
     p(m_1, ..., m_K, C)  ~  |C|^(-(d+1)/2)            one covariance (LDA)
     p(m_k, C_k)          ~  |C_k|^(-(d+1)/2)          one for each class (QDA)

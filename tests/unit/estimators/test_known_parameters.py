@@ -1,5 +1,7 @@
 """Models of known parameters, without rows, and the Bayes error of class densities."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -170,6 +172,7 @@ def test_units_do_not_matter(scale):
 
 
 @every_kind
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NamesUncheckedWarning")
 def test_model_is_saved_loaded_and_exported(kind, tmp_path):
     model = model_of(kind, features=["height", "width"])
     assert model.feature_names_in_.tolist() == ["height", "width"]
@@ -331,7 +334,7 @@ def one_dimensional_error(densities, prior, lo=-60.0, hi=60.0):
     breaks = 0.5 * (grid[:-1] + grid[1:])[np.diff(winners) != 0]
     edges = np.concatenate([[lo], breaks, [hi]])
     by_class = np.zeros(len(prior))
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         winner = int(np.argmax(joint(0.5 * (a + b))))
         for k in range(len(prior)):
             if k != winner:
@@ -341,7 +344,9 @@ def one_dimensional_error(densities, prior, lo=-60.0, hi=60.0):
 
 def test_bayes_error_of_unequal_variances_agrees_with_numerical_integration():
     means, sd, prior = [0.0, 1.0, 4.0], [1.0, 3.0, 0.7], [0.3, 0.5, 0.2]
-    exact, by_class = one_dimensional_error([norm(m, s).pdf for m, s in zip(means, sd)], prior)
+    exact, by_class = one_dimensional_error(
+        [norm(m, s).pdf for m, s in zip(means, sd, strict=True)], prior
+    )
     model = dd.QDA.from_parameters(
         np.array(means)[:, None], np.square(sd)[:, None, None], prior, classes=[1, 2, 3]
     )

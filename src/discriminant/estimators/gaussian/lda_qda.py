@@ -60,8 +60,10 @@ from discriminant.models.gaussian.family import (
     scores_with_missing,
 )
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
-from discriminant.models.gaussian.mixture import MixtureRule
-from discriminant.models.gaussian.mixture import scores_with_missing as mixture_scores_with_missing
+from discriminant.models.gaussian.mixture import (
+    MixtureRule,
+    scores_with_missing as mixture_scores_with_missing,
+)
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
 from discriminant.models.gaussian.student import (
     PREDICTIVE,

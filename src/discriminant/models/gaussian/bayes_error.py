@@ -123,4 +123,3 @@ def estimate_bayes_error(
         labels,
         "quasi-Monte Carlo",
     )
-

@@ -107,9 +107,7 @@ def class_parameters(
         for k, own in enumerate(covariances)
     )
     weight = sorted_prior(prior, labels, order)
-    return ClassParameters(
-        labels, names, anchor, weight, anchor.offsets(means[order]), metrics
-    )
+    return ClassParameters(labels, names, anchor, weight, anchor.offsets(means[order]), metrics)
 
 
 def as_numbers(name: str, values: Any, dimensions: int, allowed: str) -> Floats:
@@ -295,9 +293,7 @@ def _component_covariances(
     return "component", [as_covariances("covariances", own, (R, d, d)) for own, R in pairs]
 
 
-def _component_shares(
-    shares: Sequence[npt.ArrayLike] | None, numbers: list[int], k: int
-) -> Floats:
+def _component_shares(shares: Sequence[npt.ArrayLike] | None, numbers: list[int], k: int) -> Floats:
     """Return the shares (R_k,) of the components of class k."""
     if shares is None:
         return np.full(numbers[k], 1.0 / numbers[k])

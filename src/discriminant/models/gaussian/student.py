@@ -49,7 +49,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, gammaln, poch
+from scipy.special import chdtri, gammaln
 
 from discriminant.errors import TooFewRowsError
 from discriminant.models.expressions import Expression, stack
@@ -216,9 +216,10 @@ def log_gamma_ratio(x: float, d: int) -> float:
     ratio = float(np.log(start + np.arange(whole)).sum())
     if not half:
         return ratio
-    if x < 100.0:
+    if x < 30.0:
         return ratio + float(gammaln(x + 0.5) - gammaln(x))
-    return ratio + float(np.log(poch(x, 0.5)))
+    series = -1.0 / (8.0 * x) + 1.0 / (192.0 * x**3) - 1.0 / (640.0 * x**5)  # of Stirling
+    return ratio + float(0.5 * np.log(x) + series + 17.0 / (14336.0 * x**7))
 
 
 def fit_student(classes: Classes, *, family: GaussianFamily, prior: Floats) -> StudentRule:
@@ -267,9 +268,7 @@ def student_rule(
     else:
         spread = 1.0 / classes.weight
     scale = (1.0 + spread) * np.where(known, 1.0, denominator)
-    return StudentRule(
-        classes.labels, classes.anchor, mean, metrics, np.log(prior), freedom, scale
-    )
+    return StudentRule(classes.labels, classes.anchor, mean, metrics, np.log(prior), freedom, scale)
 
 
 def posterior_degrees(
@@ -306,9 +305,9 @@ def posterior_degrees(
 
 def _with_prior(degrees: Floats, denominator: Floats, share: Floats) -> tuple[Floats, Floats]:
     """Add the degrees and denominators of a prior that has this share of the covariance."""
-    known = share >= 1.0
-    rest = np.where(known, 1.0, 1.0 - share)
-    added = np.where(known, np.inf, denominator * (share / rest))
+    known = (share >= 1.0) | np.isinf(denominator)
+    odds = np.where(known, 0.0, share) / np.where(known, 1.0, 1.0 - share)
+    added = np.where(known, np.inf, np.where(known, 0.0, denominator) * odds)
     return degrees + added, denominator + added
 
 

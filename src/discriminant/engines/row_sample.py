@@ -45,8 +45,8 @@ class RowSample(Summable):
         totals: Floats = np.bincount(np.cumsum(new) - 1, weight[order]).astype(np.float64)
         rank = np.arange(len(first)) - np.searchsorted(codes[first], codes[first])
         chosen = rank < limit
-        kept = first[chosen]
-        return cls(limit, hashes[kept], features[kept], codes[kept], totals[chosen])
+        rows = first[chosen]
+        return cls(limit, hashes[rows], features[rows], codes[rows], totals[chosen])
 
     def __add__(self, other: RowSample) -> RowSample:
         return RowSample.of(

@@ -208,6 +208,12 @@ class ScarceRowsWarning(DiscriminantWarning):
             f"keep at most {format_count(degrees // 2, 'feature')}."
         )
 
+    of_predictive = template("what, degrees, features")(
+        "{what} has {degrees:.3g} degrees of freedom, and a Student-t density of {features} features "
+        "needs {features}, so the covariance counts as if it had {features}. Pass a larger "
+        "shrinkage=, add rows, or keep fewer features."
+    )
+
 
 class MaskedClassWarning(DiscriminantWarning):
     """A class is never predicted on the rows that the rule was fitted to."""

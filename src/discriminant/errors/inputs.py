@@ -151,12 +151,6 @@ class TooFewRowsError(InputError):
         "pass outlier=None."
     )
 
-    of_predictive = template("what, degrees, features")(
-        "{what} has {degrees:.3g} degrees of freedom for {features:n feature}, and a Student-t "
-        "predictive density needs at least {features}. Pass predictive='plug-in' or a larger "
-        "shrinkage, add rows, or keep fewer features."
-    )
-
     of_table = template("rows, classes, what")(
         "{rows:n row} (n_samples={rows}) in {classes:n class} is too few: {what} needs more rows "
         "than classes, since 1 sample per class gives a mean but no variance. Add rows or merge "

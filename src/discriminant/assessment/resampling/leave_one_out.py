@@ -180,7 +180,7 @@ def student_left_out_scores(
         scores = -0.5 * distances
     else:
         power = 0.5 * (degrees + without.total * (share / (1.0 - share)) + 1.0)
-        power = np.where(2.0 * power > d, power, np.nan)  # a refit raises the error
+        power = np.where(2.0 * power >= d + 1.0, power, np.nan)  # too few degrees of freedom
         scores = -power[:, None] * np.log1p(distances / without.total[:, None] * (1.0 - share))
     scores = scores - 0.5 * d * np.log1p(spread) + np.log(_priors(prior, moments, table))
     return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)

@@ -402,7 +402,7 @@ class GaussianClassifier(MomentClassifier):
         change = np.log(new) - np.log(own)
 
         def draw(code: int, uniform: Floats) -> Floats:
-            normal = ndtri(uniform[:, : self.n_features_in_])
+            normal: Floats = ndtri(uniform[:, : self.n_features_in_])
             return self._rows_of_class(code, normal, uniform[:, -1] if student else None)
 
         return estimate_bayes_error(

@@ -518,7 +518,7 @@ class _StartSearch:
                 label = self.sample.schema.labels.tolist()[k]
                 raise MixtureError.too_few_rows(label, number, distinct)
         chosen: dict[str, list[int]] = {}
-        found: list[tuple[float, Structure, Mixture]] = []
+        candidates: list[tuple[float, Structure, Mixture]] = []
         failures: list[Mixture] = []
         for structure in structures:
             model = self._model(structure, self.sample)
@@ -531,14 +531,14 @@ class _StartSearch:
                 own[mixture.collapsed] -= 1
                 mixture = self._fit(model, self.sample, own)
             if mixture.collapsed is None:
-                found.append((model.bic(mixture), structure, mixture))
+                candidates.append((model.bic(mixture), structure, mixture))
             else:
                 failures.append(mixture)
-        if not found:
+        if not candidates:
             k = failures[0].collapsed or 0
             label = self.sample.schema.labels.tolist()[k]
             raise MixtureError.collapsed(label, len(failures[0].moments[k].labels))
-        _, structure, mixture = min(found, key=lambda candidate: candidate[0])
+        _, structure, mixture = min(candidates, key=lambda candidate: candidate[0])
         return structure, mixture
 
     def _number(self, model: MixtureModel, k: int, given: int | None) -> int:

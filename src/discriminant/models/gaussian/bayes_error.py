@@ -101,7 +101,8 @@ def estimate_bayes_error(
     """
     from scipy.stats import qmc
 
-    if isinstance(n, bool | np.bool_) or not isinstance(n, Integral) or int(n) < 1:
+    count: Any = n
+    if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 1:
         raise OptionError.of("n", n, "a whole number of 1 or more")
     rng = np.random.default_rng(seed)
     power = max(int(np.ceil(np.log2(int(n) / _SHIFTS))), 1)

@@ -34,9 +34,11 @@ Hence
                           in total than C itself has
     weighting="friedman"  the other classes count p times (a power prior): m = (1 - p) m_k + p m
 
-The target, and C within pooling, are estimated from the same rows but treated as given, as in every
-empirical Bayes estimate. With weights that are not counts (denominator='reliability') the degrees
-are those of that denominator, and 1 / n_k is sum w^2 / (sum w)^2.
+A density needs m >= d; with fewer degrees, even with those of the priors, the covariance counts as
+if it had d, with a warning. The target, and C within pooling, are estimated from the same rows but
+treated as given, as in every empirical Bayes estimate. With weights that are not counts
+(denominator='reliability') the degrees are those of that denominator, and 1 / n_k is sum w^2 /
+(sum w)^2.
 
 The marginal density of some of the features is t with the same v and s_k and the block of S, so
 rows with missing features are scored exactly.
@@ -51,7 +53,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, gammaln
 
-from discriminant.errors import TooFewRowsError
+from discriminant.errors import ScarceRowsWarning, warn
 from discriminant.models.expressions import Expression, stack
 from discriminant.models.gaussian.covariance import (
     Denominator,
@@ -257,18 +259,29 @@ def student_rule(
     degrees, denominator = posterior_degrees(classes, family, np.asarray(shrinkage))
     forced = np.array([metric.shrunk for metric in metrics])  # too few rows for the covariance
     degrees, denominator = _with_prior(degrees, denominator, forced)
-    known = np.isinf(degrees)
-    freedom = degrees - np.array([metric.rank for metric in metrics]) + 1.0
-    for k in np.flatnonzero(freedom <= 0.0):
-        what = f"The covariance of class '{classes.labels[k]}'"
-        what = "The pooled covariance" if family.linear else what
-        raise TooFewRowsError.of_predictive(what, float(degrees[k]), metrics[k].rank)
+    ranks = np.array([metric.rank for metric in metrics], dtype=np.float64)
+    _warn_few_degrees(classes, family, degrees, ranks)
+    short = np.maximum(ranks - degrees, 0.0)  # degrees of a prior centred on the covariance itself
+    freedom = degrees + short - ranks + 1.0
     if family.denominator == "reliability":
         spread = classes.weight2 / classes.weight**2
     else:
         spread = 1.0 / classes.weight
-    scale = (1.0 + spread) * np.where(known, 1.0, denominator)
+    scale = (1.0 + spread) * np.where(np.isinf(degrees), 1.0, denominator + short)
     return StudentRule(classes.labels, classes.anchor, mean, metrics, np.log(prior), freedom, scale)
+
+
+def _warn_few_degrees(
+    classes: Classes, family: GaussianFamily, degrees: Floats, ranks: Floats
+) -> None:
+    """Warn about covariances with fewer degrees of freedom than features."""
+    for k in np.flatnonzero(degrees < ranks):
+        what = f"The covariance of class '{classes.labels[k]}'"
+        if family.linear:
+            what = "The pooled covariance"
+        warn(ScarceRowsWarning.of_predictive(what, float(degrees[k]), int(ranks[k])))
+        if family.linear:
+            return
 
 
 def posterior_degrees(

@@ -8,7 +8,7 @@ from scipy.stats import invwishart, multivariate_normal, multivariate_t
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import discriminant as dd
-from discriminant.errors import OptionError, TooFewRowsError
+from discriminant.errors import OptionError, ScarceRowsWarning
 from discriminant.models.gaussian.student import log_gamma_ratio
 
 
@@ -383,13 +383,22 @@ def test_far_rows_have_finite_scores():
 # --- bad input ------------------------------------------------------------------------------------
 
 
-def test_too_few_degrees_of_freedom_are_an_error_with_a_way_out():
+def test_too_few_degrees_of_freedom_count_as_the_fewest_possible():
+    """6 rows of 12 features: a t with 1 degree of freedom about the shrunk covariance."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 12)) @ rng.normal(size=(12, 12)) * 5, np.repeat([0, 1], [6, 24])
-    X[:, 1:] = X[:, :1] + 1e-2 * X[:, 1:]  # highly correlated: little shrinkage by OAS
-    with pytest.raises(TooFewRowsError, match=r"class '0' has .* for 12 features.*plug-in"):
-        dd.QDA(predictive="student").fit(X, y)
-    assert dd.QDA(predictive="student", shrinkage=0.8).fit(X, y).predict(X).shape == (30,)
+    X, y = rng.normal(size=(30, 12)) @ rng.normal(size=(12, 12)), np.repeat([0, 1], [6, 24])
+    options = {"shrinkage": 0.1, "denominator": "ml"}
+    with pytest.warns(ScarceRowsWarning, match=r"class '0' has 5\.67 .* Student-t density of 12"):
+        model = dd.QDA(predictive="student", **options).fit(X, y)
+    own = X[y == 0]
+    covariance = np.cov(own.T, bias=True)
+    covariance = 0.9 * covariance + 0.1 * np.diag(np.diagonal(covariance))
+    # n = 6 is the denominator, and 2 / 3 of the prior; then as many as lack to 12 degrees
+    denominator = 6 + 2 / 3 + (12 - 5 - 2 / 3)
+    wanted = multivariate_t(own.mean(axis=0), 7 / 6 * denominator * covariance, df=1)
+    np.testing.assert_allclose(
+        model.log_density(X, by_class=True)[:, 0], wanted.logpdf(X), rtol=1e-9
+    )
 
 
 def test_unknown_kind_of_density_is_named():

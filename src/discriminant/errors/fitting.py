@@ -209,9 +209,9 @@ class ScarceRowsWarning(DiscriminantWarning):
         )
 
     of_predictive = template("what, degrees, features")(
-        "{what} has {degrees:.3g} degrees of freedom, and a Student-t density of {features} features "
-        "needs {features}, so the covariance counts as if it had {features}. Pass a larger "
-        "shrinkage=, add rows, or keep fewer features."
+        "{what} has {degrees:.3g} degrees of freedom, and a Student-t density of {features} "
+        "features needs {features}, so the covariance counts as if it had {features}. Pass a "
+        "larger shrinkage=, add rows, or keep fewer features."
     )
 
 

@@ -424,7 +424,7 @@ class GaussianClassifier(MomentClassifier):
         noise = rule.metrics[code].sample(normal)
         if isinstance(rule, StudentRule) and uniform is not None:
             noise *= rule.radii(code, uniform)[:, None]
-        return self._present_moments.anchor.values(rule.mean[code] + noise)
+        return np.asarray(self._present_moments.anchor.values(rule.mean[code] + noise))
 
     def _read_additional(self, table: AnyTable) -> Any:
         if isinstance(self.moments_, ClassParameters):

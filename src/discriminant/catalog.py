@@ -72,6 +72,15 @@ ESTIMATORS = (
                 "LDA with the covariance shrunk toward its diagonal by as much as the data suggest",
                 {"shrinkage": "auto"},
             ),
+            Candidate(
+                "lda_student",
+                "LDA, Student-t",
+                "LDA with predictive densities, which allow for the uncertainty of means and "
+                "covariance; probabilities are less extreme where classes have few rows",
+                {"predictive": "student"},
+                simplicity=4,
+                default=False,
+            ),
         ),
     ),
     Estimator(
@@ -84,6 +93,15 @@ ESTIMATORS = (
                 "QDA",
                 "quadratic boundaries; models every class as Gaussian with its own covariance",
                 simplicity=5,
+            ),
+            Candidate(
+                "qda_student",
+                "QDA, Student-t",
+                "QDA with predictive densities, which allow for the uncertainty of means and "
+                "covariances; probabilities are less extreme where classes have few rows",
+                {"predictive": "student"},
+                simplicity=5,
+                default=False,
             ),
         ),
     ),
@@ -327,6 +345,8 @@ SHARED_VALUES = {
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
+    "StudentRule": "models.gaussian.student",
+    "ClassParameters": "models.gaussian.parameters",
     "Coordinates": "models.linear.preconditioning",
     "Separation": "models.linear.separation",
     "Code": "models.multiclass.codes:OutputCode",

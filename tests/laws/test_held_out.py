@@ -50,6 +50,8 @@ MODELS = {
     "lda with priors": LDA(prior=[0.2, 0.3, 0.5]),
     "qda": QDA(),
     "rda": RDA(pooling=0.4, shrinkage=0.2),
+    "lda student": LDA(predictive="student"),
+    "qda student": QDA(predictive="student"),
     "nearest mean": NearestMean(),
     "fisher": Fisher(n_components=1),
     "fisher halfway": Fisher(threshold="midpoint"),

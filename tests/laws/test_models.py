@@ -31,9 +31,19 @@ MEMBERS = [
     RDA(pooling=0.3, shrinkage=0.2, target="identity"),
     RDA.from_klar(0.2, 0.6),
     RDA.from_friedman(0.4, 0.1),
+    LDA(predictive="student"),
+    QDA(predictive="student"),
+    RDA(pooling=0.3, shrinkage=0.2, predictive="student"),
     NearestMean(),
 ]
-INVARIANT = [LDA(), QDA(), RDA(pooling=0.3), LDA(denominator="ml")]
+INVARIANT = [
+    LDA(),
+    QDA(),
+    RDA(pooling=0.3),
+    LDA(denominator="ml"),
+    LDA(predictive="student"),
+    QDA(predictive="student"),
+]
 
 every_member = pytest.mark.parametrize("model", MEMBERS, ids=repr)
 

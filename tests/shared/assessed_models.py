@@ -33,6 +33,16 @@ MEMBERS = {
     "rda klar": RDA.from_klar(0.3, 0.4),
     "rda shrunk": RDA(pooling=0.5, shrinkage=0.4),
     "rda shrunk to one variance": RDA(pooling=0.5, shrinkage=0.4, target="scaled_identity"),
+    "lda student": LDA(predictive="student"),
+    "lda student ml": LDA(predictive="student", denominator="ml"),
+    "lda student reliability": LDA(predictive="student", denominator="reliability"),
+    "diagonal lda student": LDA(predictive="student", shrinkage=1.0),
+    "lda student shrunk to one variance": LDA(
+        predictive="student", shrinkage=0.3, target="scaled_identity", denominator="ml"
+    ),
+    "qda student": QDA(predictive="student"),
+    "qda student reliability": QDA(predictive="student", denominator="reliability"),
+    "rda student": RDA(pooling=0.5, shrinkage=0.4, predictive="student"),
     "fisher": Fisher(),
     "fisher with one direction": Fisher(n_components=1),
     "least squares": LeastSquares(),

@@ -208,6 +208,12 @@ class ScarceRowsWarning(DiscriminantWarning):
             f"keep at most {format_count(degrees // 2, 'feature')}."
         )
 
+    of_predictive = template("what, degrees, features")(
+        "{what} has {degrees:.3g} degrees of freedom, and a Student-t density of {features} "
+        "features needs {features}, so the covariance counts as if it had {features}. Pass a "
+        "larger shrinkage=, add rows, or keep fewer features."
+    )
+
 
 class MaskedClassWarning(DiscriminantWarning):
     """A class is never predicted on the rows that the rule was fitted to."""
@@ -705,6 +711,11 @@ class MomentsMismatchError(InputError):
     not_stored = template("features")(
         "The fit to {features} features stored no moments, because it has fewer rows than "
         "features, so rows cannot be added or removed. Fit again to all rows."
+    )
+
+    known_parameters = template("what")(
+        "{what} needs rows or their moments, but this model was created from known parameters. "
+        "Fit a model to rows, fit(X, y), or to moments, fit_moments(moments)."
     )
 
     not_included = template("label")(

@@ -149,6 +149,43 @@ def gaussian_left_out_scores(
     return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
 
 
+def student_left_out_scores(
+    moments: ClassMoments,
+    table: Table,
+    *,
+    family: GaussianFamily,
+    prior: Callable[[ClassMoments], Floats],
+) -> Floats | None:
+    """Return the scores by Student-t densities fitted to all other rows, (N, K), as above.
+
+    The result is None unless the family is linear and its distances have a closed form. The
+    density is a function of the distance: see `models.gaussian.student`.
+    """
+    if not family.linear:
+        return None
+    without = LeaveOneOutTerms.of(moments, table, family)
+    scores = closed_form(without, family)
+    if scores is None or isinstance(family.shrinkage, str):
+        return None
+    degrees, share = without.total, family.shrinkage
+    if family.denominator == "ml":
+        degrees = LeaveOneOutTerms.of(moments, table, replace(family, denominator="unbiased")).total
+    own = np.arange(len(moments.labels)) == without.codes[:, None]
+    weight = moments.weight - own * without.away[:, None]
+    spread = 1.0 / weight
+    if family.denominator == "reliability":
+        spread = (moments.weight2 - own * without.away[:, None] ** 2) / weight**2
+    distances, d = -2.0 * scores / (1.0 + spread), len(moments.features)
+    if share == 1.0:
+        scores = -0.5 * distances
+    else:
+        power = 0.5 * (degrees + without.total * (share / (1.0 - share)) + 1.0)
+        power = np.where(2.0 * power >= d + 1.0, power, np.nan)  # too few degrees of freedom
+        scores = -power[:, None] * np.log1p(distances / without.total[:, None] * (1.0 - share))
+    scores = scores - 0.5 * d * np.log1p(spread) + np.log(_priors(prior, moments, table))
+    return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
+
+
 def closed_form(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | None:
     """Return scores without priors, (N, K); NaN for rows that have no closed form.
 

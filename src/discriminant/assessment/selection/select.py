@@ -319,7 +319,8 @@ def _fastest_criterion(
     variance = moments.pooled / moments.weight.sum()
     constant = floor_variances(moments, variance) == 0.0
     family = None
-    if hasattr(estimator, "log_density") and is_moment_based(estimator):
+    plug_in = getattr(estimator, "predictive", "plug-in") == "plug-in"
+    if hasattr(estimator, "log_density") and is_moment_based(estimator) and plug_in:
         family = getattr(estimator, "family", None)
     if family is None or not is_block_wise(family):
         return RefitCriterion(estimator, table, fold, constant)

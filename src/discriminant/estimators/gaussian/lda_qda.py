@@ -18,20 +18,31 @@ directions.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_scores
-from discriminant.errors import DiscriminantWarning, OptionError
+from discriminant.assessment.resampling.leave_one_out import (
+    gaussian_left_out_scores,
+    student_left_out_scores,
+)
+from discriminant.engines.partitioned_table import AnyTable
+from discriminant.errors import DiscriminantWarning, MomentsMismatchError, OptionError
 from discriminant.estimators.base import (
     LinearMomentClassifier,
     MomentClassifier,
     Prior,
     check_choice,
+)
+from discriminant.models.gaussian.bayes_error import (
+    BayesError,
+    estimate_bayes_error,
+    exact_bayes_error,
 )
 from discriminant.models.gaussian.covariance import (
     DENOMINATORS,
@@ -49,6 +60,17 @@ from discriminant.models.gaussian.family import (
     scores_with_missing,
 )
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
+from discriminant.models.gaussian.mixture import (
+    MixtureRule,
+    scores_with_missing as mixture_scores_with_missing,
+)
+from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
+from discriminant.models.gaussian.student import (
+    PREDICTIVE,
+    StudentRule,
+    fit_student,
+    student_scores_with_missing,
+)
 from discriminant.models.gaussian.wide import (
     family_metric,
     family_shrinkage,
@@ -59,7 +81,8 @@ from discriminant.models.gaussian.wide import (
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.blocks import Floats
+from discriminant.posterior import posterior
+from discriminant.table.blocks import Floats, numbered_names
 from discriminant.table.memory import Table
 
 
@@ -140,6 +163,7 @@ class DiscriminantProjection(
         return int(self.directions().scalings.shape[1])
 
 
+Predictive = Literal["plug-in", "student"]
 _LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -164,9 +188,14 @@ class GaussianClassifier(MomentClassifier):
         Denominator of a covariance. 'unbiased': n - K for the pooled covariance and n_k - 1 for
         that of one class, as in R and SAS. 'ml': n, as in scikit-learn since 1.9. 'reliability':
         the effective number of rows, for weights that are not counts.
+    predictive : {'plug-in', 'student'}, default 'plug-in'
+        Density of a new row of a class. 'plug-in': Gaussian with the estimated mean and covariance.
+        'student': the Student-t density that averages over the uncertainty of both, so that
+        posteriors are less extreme where classes have few rows.
     """
 
     can_marginalise = True  # whether rows with missing features can be scored
+    predictive: Predictive = "plug-in"
 
     def __init__(
         self,
@@ -175,11 +204,13 @@ class GaussianClassifier(MomentClassifier):
         shrinkage: Shrinkage = 0.0,
         target: Target = "diagonal",
         denominator: Denominator = "unbiased",
+        predictive: Predictive = "plug-in",
     ) -> None:
         self.prior = prior
         self.shrinkage: Any = shrinkage
         self.target = target
         self.denominator = denominator
+        self.predictive = predictive
 
     @property
     def family(self) -> GaussianFamily:
@@ -208,7 +239,11 @@ class GaussianClassifier(MomentClassifier):
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
         """Return the rule fitted to moments, without changing the model."""
-        return fit_gaussian_family(moments, family=self.family, prior=self.prior_from(moments))
+        check_choice("predictive", self.predictive, PREDICTIVE)
+        family, prior = self.family, self.prior_from(moments)
+        if self.predictive == "student":
+            return fit_student(moments, family=family, prior=prior)
+        return fit_gaussian_family(moments, family=family, prior=prior)
 
     @property
     def shrinkage_(self) -> Any:
@@ -220,9 +255,11 @@ class GaussianClassifier(MomentClassifier):
         return self._cached("shrinkage", self._compute_shrinkage)
 
     def _compute_shrinkage(self) -> Any:
-        shrinkage, rule = family_shrinkage(self._present_moments, self._asked.family), self.rule_
-        linear = not isinstance(rule, QuadraticRule)
-        metrics = rule.metrics if isinstance(rule, QuadraticRule) else (self._shared_metric(),)
+        moments, family = self._present_moments, self._asked.family
+        if isinstance(moments, ClassParameters):
+            return 0.0
+        shrinkage, linear = family_shrinkage(moments, family), family.linear
+        metrics = (self._shared_metric(),) if linear else cast(QuadraticRule, self.rule_).metrics
         forced = np.array([metric.shrunk for metric in metrics])
         if not forced.any():
             return shrinkage
@@ -231,17 +268,20 @@ class GaussianClassifier(MomentClassifier):
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
 
-        The scores have a closed form.
+        The scores have a closed form, except Student-t scores with several covariances.
         """
-        return gaussian_left_out_scores(moments, table, family=self.family, prior=self.prior_from)
+        student = self.predictive == "student"
+        left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
+        return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
     @property
     def covariance_(self) -> Floats:
         """Covariance that the rule uses: (d, d) if common to all classes, else (K, d, d)."""
         unit = self._present_moments.anchor.unit
-        rule, square = self.rule_, unit[:, None] * unit
-        if not isinstance(rule, QuadraticRule):
+        square = unit[:, None] * unit
+        if self._asked.family.linear:
             return np.asarray(self._shared_metric().covariance() * square)
+        rule = cast(QuadraticRule, self.rule_)
         return np.asarray([metric.covariance() * square for metric in rule.metrics])
 
     def mahalanobis(self, X: Any) -> Floats:
@@ -273,10 +313,14 @@ class GaussianClassifier(MomentClassifier):
         array of shape (n,), or (n, K) with `by_class`
         """
         rule = self._density()
-        logdet = np.array([metric.logdet for metric in rule.metrics])
         units = float(np.log(self._present_moments.anchor.unit).sum())
-        constants = self.n_features_in_ * _LOG_2PI
-        densities = -0.5 * (self._score_rows(rule.distances, X) + logdet + constants) - units
+        if isinstance(rule, StudentRule):
+            densities = self._score_rows(rule.log_joint, X) - rule.log_prior - units
+        else:
+            logdet = np.array([metric.logdet for metric in rule.metrics])
+            constants = self.n_features_in_ * _LOG_2PI
+            distances = self._score_rows(rule.distances, X)
+            densities = -0.5 * (distances + logdet + constants) - units
         if by_class:
             return np.asarray(densities)
         joint = densities + rule.log_prior
@@ -290,9 +334,14 @@ class GaussianClassifier(MomentClassifier):
 
         The model must store moments. A model with more features than rows stores rows instead.
         """
-        return scores_with_missing(
-            X, moments=self._present_moments, family=self._asked.family, prior=self.prior_
-        )
+        moments, rule = self._present_moments, self.rule_
+        if isinstance(moments, ClassParameters):
+            classes = MixtureRule(moments.labels, self._density(), np.arange(len(moments.labels)))
+            return mixture_scores_with_missing(np.asarray(X), classes, self._density())
+        family, prior = self._asked.family, self.prior_
+        if isinstance(rule, StudentRule):
+            return student_scores_with_missing(X, rule, moments=moments, family=family, prior=prior)
+        return scores_with_missing(X, moments=moments, family=family, prior=prior)
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
         """Draw random rows and their labels from the fitted model.
@@ -313,11 +362,84 @@ class GaussianClassifier(MomentClassifier):
         rule = self._density()
         codes = rng.choice(len(rule.labels), size=n, p=np.exp(rule.log_prior))
         rows = np.empty((n, self.n_features_in_))
-        for k, metric in enumerate(rule.metrics):
+        for k in range(len(rule.labels)):
             chosen = codes == k
-            noise = metric.sample(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
-            rows[chosen] = self._present_moments.anchor.values(rule.mean[k] + noise)
+            count = int(chosen.sum())
+            normal = rng.standard_normal((count, self.n_features_in_))
+            uniform = rng.random(count) if isinstance(rule, StudentRule) else None
+            rows[chosen] = self._rows_of_class(k, normal, uniform)
         return rows, rule.labels[codes]
+
+    def bayes_error(
+        self, prior: Prior | None = None, n: int = 1 << 16, seed: int | np.random.Generator = 0
+    ) -> BayesError:
+        """Compute the Bayes error: that of the best possible classifier if the model is true.
+
+        It is exact for two classes with one covariance. Otherwise it is an integral, which is
+        estimated by quasi-Monte Carlo with a standard error. It is not an estimate of the error on
+        new rows, which `cross_validate` gives: the estimated densities are treated as true.
+
+        Parameters
+        ----------
+        prior : array of shape (K,) or dict by label, default None
+            Class priors to use in place of the fitted ones.
+        n : int, default 65536
+            Number of points for each class.
+        seed : int or Generator, default 0
+            Seed of the points.
+
+        Returns
+        -------
+        BayesError
+            The error, its standard error (0 if exact), and the error of each class.
+        """
+        rule, own = self._density(), self.prior_
+        new = own if prior is None else class_prior(self._present_moments, prior)
+        student = isinstance(rule, StudentRule)
+        if self._asked.family.linear and not student and len(rule.labels) == 2:
+            gap = rule.mean[1] - rule.mean[0]
+            return exact_bayes_error(rule.labels, gap, rule.metrics[0], new)
+        change = np.log(new) - np.log(own)
+
+        def draw(code: int, uniform: Floats) -> Floats:
+            normal: Floats = ndtri(uniform[:, : self.n_features_in_])
+            return self._rows_of_class(code, normal, uniform[:, -1] if student else None)
+
+        return estimate_bayes_error(
+            lambda rows: posterior(self.rule_.scores(rows) + change),
+            draw,
+            labels=rule.labels,
+            prior=new,
+            dimensions=self.n_features_in_ + student,
+            n=n,
+            seed=seed,
+        )
+
+    def _rows_of_class(self, code: int, normal: Floats, uniform: Floats | None) -> Floats:
+        """Return random rows of a class, given standard normal numbers (n, d).
+
+        Student-t densities need uniform numbers (n,) too.
+        """
+        rule = self._density()
+        noise = rule.metrics[code].sample(normal)
+        if isinstance(rule, StudentRule) and uniform is not None:
+            noise *= rule.radii(code, uniform)[:, None]
+        return np.asarray(self._present_moments.anchor.values(rule.mean[code] + noise))
+
+    def _read_additional(self, table: AnyTable) -> Any:
+        if isinstance(self.moments_, ClassParameters):
+            raise MomentsMismatchError.known_parameters("Adding or removing rows")
+        return super()._read_additional(table)
+
+    @classmethod
+    def _of_parameters(cls, parameters: ClassParameters, prior: Prior | None) -> Self:
+        """Return a fitted model with known parameters; `prior` is None or replaced by theirs."""
+        model = cls(prior=None if prior is None else parameters.weight)
+        model._copy_options()
+        named = parameters.features != numbered_names(len(parameters.features))
+        state: Any = parameters
+        model._set_state(state, parameters.rule(parameters.weight), named=named)
+        return model
 
     def _density(self) -> QuadraticRule:
         """Return the rule that evaluates the class densities; a linear rule is converted to it."""
@@ -335,7 +457,10 @@ class GaussianClassifier(MomentClassifier):
         with warnings.catch_warnings():
             # the fit has already issued these warnings
             warnings.simplefilter("ignore", DiscriminantWarning)
-            return family_metric(self._present_moments, self._asked.family)
+            moments = self._present_moments
+            if isinstance(moments, ClassParameters):
+                return moments.metrics[0]
+            return family_metric(moments, self._asked.family)
 
 
 class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
@@ -374,8 +499,52 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
     ['low', 'high']
     """
 
+    @classmethod
+    def from_parameters(
+        cls,
+        mean: npt.ArrayLike,
+        covariance: npt.ArrayLike,
+        prior: Prior | None = None,
+        *,
+        classes: npt.ArrayLike | None = None,
+        features: Sequence[str] | None = None,
+    ) -> LDA:
+        """Create a fitted model from known parameters, without rows.
+
+        Parameters
+        ----------
+        mean : array of shape (K, d)
+            Class means.
+        covariance : array of shape (d, d)
+            Common covariance.
+        prior : array of shape (K,), dict by label or None, default None
+            Class priors, in the order of the means. None: equal priors.
+        classes : array of shape (K,), default None
+            Class labels, in the order of the means. None: 0 to K - 1.
+        features : sequence of d str, default None
+            Column names. None: columns have no names.
+
+        Returns
+        -------
+        LDA
+            It predicts, samples, and is saved and exported. Methods that need rows or moments, such
+            as `partial_fit` and `transform`, raise an error.
+
+        Examples
+        --------
+        >>> model = LDA.from_parameters([[0.0], [2.0]], [[1.0]], classes=["low", "high"])
+        >>> model.predict([[0.9], [1.1]]).tolist(), model.bayes_error()
+        (['low', 'high'], BayesError(0.158655, exact))
+        """
+        parameters = class_parameters(
+            mean, covariance, prior, shared=True, classes=classes, features=features
+        )
+        return cls._of_parameters(parameters, prior)
+
     def directions(self) -> FisherRule:
         """Return the rule in the space of the canonical directions."""
+        if isinstance(self._present_moments, ClassParameters):
+            raise MomentsMismatchError.known_parameters("The canonical directions")
         return cast(FisherRule, self._cached("directions", self._fit_directions))
 
     def _fit_directions(self) -> FisherRule:
@@ -459,6 +628,44 @@ class QDA(GaussianClassifier):
     >>> QDA().fit(X, list("aaabbb")).predict([[0.5], [5.0]]).tolist()
     ['a', 'b']
     """
+
+    @classmethod
+    def from_parameters(
+        cls,
+        mean: npt.ArrayLike,
+        covariance: npt.ArrayLike,
+        prior: Prior | None = None,
+        *,
+        classes: npt.ArrayLike | None = None,
+        features: Sequence[str] | None = None,
+    ) -> QDA:
+        """Create a fitted model from known parameters, without rows.
+
+        Parameters
+        ----------
+        mean : array of shape (K, d)
+            Class means.
+        covariance : array of shape (K, d, d)
+            Covariance of each class.
+        prior, classes, features
+            As in `LDA.from_parameters`.
+
+        Returns
+        -------
+        QDA
+            It predicts, samples, and is saved and exported. Methods that need rows or moments, such
+            as `partial_fit`, raise an error.
+
+        Examples
+        --------
+        >>> model = QDA.from_parameters([[0.0], [0.0]], [[[1.0]], [[9.0]]], classes=["in", "out"])
+        >>> model.predict([[0.5], [5.0]]).tolist()
+        ['in', 'out']
+        """
+        parameters = class_parameters(
+            mean, covariance, prior, shared=False, classes=classes, features=features
+        )
+        return cls._of_parameters(parameters, prior)
 
     @property
     def family(self) -> GaussianFamily:

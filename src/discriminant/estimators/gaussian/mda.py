@@ -7,7 +7,7 @@ the best start then reads all rows once per step. The formulas are in `models.ga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.partitioned_table import AnyTable
@@ -35,6 +36,7 @@ from discriminant.estimators.base import (
     predicted_codes,
     second_minus_first,
 )
+from discriminant.models.gaussian.bayes_error import BayesError, estimate_bayes_error
 from discriminant.models.gaussian.covariance import TARGETS, Target
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.mixture import (
@@ -47,9 +49,10 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing,
     starting_mixtures,
 )
+from discriminant.models.gaussian.parameters import component_parameters
 from discriminant.moments.anchor import Anchor
 from discriminant.posterior import log_posterior, posterior
-from discriminant.table.blocks import Block, Floats, Places
+from discriminant.table.blocks import Block, Floats, Places, numbered_names
 from discriminant.table.memory import Table
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -109,9 +112,10 @@ class MDA(IterativeClassifier):
     covariances_ : array of shape (C, d, d)
         Covariance of each component.
     log_likelihood_ : float
-        Sum of log p(row | class of the row).
+        Sum of log p(row | class of the row); None for known parameters.
     bic_ : float
-        Bayesian information criterion: parameters times log(rows) minus twice the log likelihood.
+        Bayesian information criterion: parameters times log(rows) minus twice the log likelihood;
+        None for known parameters.
     converged_ : bool
         Whether EM met `tolerance` within `max_steps`.
     n_iter_, n_passes_ : int
@@ -145,6 +149,8 @@ class MDA(IterativeClassifier):
     """
 
     rule_: MixtureRule  # type: ignore[assignment]
+    log_likelihood_: float | None
+    bic_: float | None
     can_marginalise = True  # whether rows with missing features can be scored
     _partitions = True
 
@@ -174,6 +180,64 @@ class MDA(IterativeClassifier):
         self.max_steps = max_steps
         self.random_state = random_state
         self.progress = progress
+
+    @classmethod
+    def from_parameters(
+        cls,
+        means: Sequence[npt.ArrayLike],
+        covariances: npt.ArrayLike | Sequence[npt.ArrayLike],
+        shares: Sequence[npt.ArrayLike] | None = None,
+        prior: Prior | None = None,
+        *,
+        classes: npt.ArrayLike | None = None,
+        features: Sequence[str] | None = None,
+    ) -> MDA:
+        """Create a fitted model from known parameters, without rows.
+
+        Parameters
+        ----------
+        means : sequence of K arrays of shape (R_k, d)
+            Means of the components of each class.
+        covariances : array of shape (d, d), or sequence of K arrays
+            (d, d): one covariance for all components. K arrays of shape (d, d): one for each class.
+            K arrays of shape (R_k, d, d): one for each component.
+        shares : sequence of K arrays of shape (R_k,), default None
+            Share of each component in its class. None: equal shares.
+        prior, classes, features
+            As in `LDA.from_parameters`.
+
+        Returns
+        -------
+        MDA
+            It predicts, samples, and is saved and exported. `log_likelihood_` and `bic_` are None.
+
+        Examples
+        --------
+        >>> means = [[[0.0]], [[-6.0], [6.0]]]
+        >>> model = MDA.from_parameters(means, [[1.0]], classes=["inner", "outer"])
+        >>> model.predict([[-5.0], [1.0], [7.0]]).tolist()
+        ['outer', 'inner', 'outer']
+        """
+        components = component_parameters(
+            means, covariances, shares, prior, classes=classes, features=features
+        )
+        model = cls(
+            components=dict(zip(components.labels.tolist(), components.numbers, strict=True)),
+            covariance=components.structure,
+            prior=None if prior is None else components.prior,
+        )
+        names = components.features
+        model._set_features(names, names != numbered_names(len(names)))
+        model._copy_options()
+        model.rule_, model._densities = components.rules()
+        model.classes_, model.prior_ = components.labels, components.prior
+        model.components_ = np.array(components.numbers)
+        model.covariance_structure_ = components.structure
+        model.shares_ = np.concatenate(components.shares)
+        model.log_likelihood_ = model.bic_ = None
+        model.n_iter_ = model.n_passes_ = 0
+        model.converged_ = True
+        return model
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the model; the rows are read once for every step of EM.
@@ -354,6 +418,39 @@ class MDA(IterativeClassifier):
             noise = metric.sample(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
             rows[chosen] = densities.anchor.values(densities.mean[c] + noise)
         return rows, self.classes_[self.rule_.classes[codes]]
+
+    def bayes_error(
+        self, prior: Prior | None = None, n: int = 1 << 16, seed: int | np.random.Generator = 0
+    ) -> BayesError:
+        """Estimate the Bayes error: that of the best possible classifier if the model is true.
+
+        Arguments and result are as in `LDA.bayes_error`; the method is quasi-Monte Carlo.
+        """
+        self._check_is_fitted()
+        own, densities = self.prior_, self._densities
+        new = own if prior is None else validate_prior(prior, self.classes_)
+        change, classes = np.log(new) - np.log(own), self.rule_.classes
+
+        def draw(code: int, uniform: Floats) -> Floats:
+            components = np.flatnonzero(classes == code)
+            ends = np.cumsum(self.shares_[components])[:-1]
+            chosen = components[np.searchsorted(ends, uniform[:, -1], side="right")]
+            normal, rows = ndtri(uniform[:, :-1]), np.empty((len(uniform), self.n_features_in_))
+            for c in components:
+                own_rows = chosen == c
+                noise = densities.metrics[c].sample(normal[own_rows])
+                rows[own_rows] = densities.anchor.values(densities.mean[c] + noise)
+            return rows
+
+        return estimate_bayes_error(
+            lambda rows: posterior(self.rule_.scores(rows) + change),
+            draw,
+            labels=self.classes_,
+            prior=new,
+            dimensions=self.n_features_in_ + 1,
+            n=n,
+            seed=seed,
+        )
 
     # --- options ----------------------------------------------------------------------------------
 

@@ -15,7 +15,11 @@ from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid,
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import Prior
-from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
+from discriminant.estimators.gaussian.lda_qda import (
+    GaussianClassifier,
+    Predictive,
+    check_family,
+)
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
@@ -47,6 +51,10 @@ class RDA(GaussianClassifier):
     weighting : {'covariance', 'friedman'}, default 'covariance'
         What is mixed. 'covariance': the class and pooled covariances. 'friedman': the scatters,
         and likewise the weights that they are divided by (Friedman 1989).
+    predictive : {'plug-in', 'student'}, default 'plug-in'
+        As in `LDA`. For 'student', pooling by p counts as a prior with p / (1 - p) times the
+        degrees of freedom of the class, but at most those of C. It needs numbers for `pooling` and
+        `shrinkage`.
     folds : int, array of shape (n,) or splitter, default 10
         Folds used to choose hyperparameters given as 'cv'; as in `cross_validate`.
 
@@ -89,6 +97,7 @@ class RDA(GaussianClassifier):
         weighting: Literal["covariance", "friedman"] = "covariance",
         prior: Prior | None = None,
         denominator: Denominator = "unbiased",
+        predictive: Predictive = "plug-in",
         folds: Any = 10,
     ) -> None:
         self.pooling = pooling
@@ -98,6 +107,7 @@ class RDA(GaussianClassifier):
         self.weighting = weighting
         self.prior = prior
         self.denominator = denominator
+        self.predictive = predictive
         self.folds = folds
 
     @property
@@ -146,6 +156,12 @@ class RDA(GaussianClassifier):
         self.cv_ = None
         if not self.needs_rows:
             return super().fit(X, y, sample_weight)
+        if self.predictive == "student":
+            allowed = (
+                "'plug-in' where pooling or shrinkage is 'cv', since these are chosen by the "
+                "plug-in log loss; to have both, pass the chosen pooling_ and shrinkage_ as numbers"
+            )
+            raise OptionError.of("predictive", "student", allowed)
         table = self._open_table(X, y, sample_weight)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])

@@ -596,9 +596,11 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 def _is_plain_lda(base: Any, moments: Any) -> bool:
     """Return whether all two-class rules can be fitted together.
 
-    Fitting them together requires LDA with a shrinkage that is a number.
+    Fitting them together requires LDA with a shrinkage that is a number, and plug-in densities.
     """
     if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
+        return False
+    if base.predictive != "plug-in":
         return False
     return base.detail == "pooled" and not isinstance(base.family.shrinkage, str)
 

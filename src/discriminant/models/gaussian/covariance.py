@@ -253,6 +253,11 @@ class Metric:
     logdet: float
     shrunk: float = 0.0  # shrinkage toward the diagonal that made the covariance invertible
 
+    @property
+    def rank(self) -> int:
+        """Number of directions along which distances are measured."""
+        return int((self.root > 0).sum()) if self.rest else self.basis.shape[1]
+
     def squared_distances(self, offsets: Floats) -> Floats:
         """Return the (n,) squared Mahalanobis lengths of the rows of `offsets` (n, d)."""
         u = self._rooted(offsets)

@@ -16,7 +16,7 @@ This module also validates priors, and scores rows with missing features (`score
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ from discriminant.models.gaussian.covariance import (
     shrink,
     target_diagonal,
 )
-from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.models.rules import LinearRule, QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
@@ -302,7 +302,12 @@ def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
 
 
 def scores_with_missing(
-    rows: Floats, *, moments: ClassMoments, family: GaussianFamily, prior: Floats
+    rows: Floats,
+    *,
+    moments: ClassMoments,
+    family: GaussianFamily,
+    prior: Floats,
+    rule_from: Callable[[ClassMoments, tuple[Metric, ...]], Rule] | None = None,
 ) -> Floats:
     """Return the (n, K) scores of rows (n, d) that have NaN where a feature is missing.
 
@@ -317,6 +322,9 @@ def scores_with_missing(
     so that each block is factorised once. Nothing is imputed. Values are assumed to be missing at
     random: that a value is missing carries no information about the class. Terms common to all
     classes are left out, so scores are comparable only within a row.
+
+    `rule_from` returns the rule of densities other than Gaussian ones, from the moments of the
+    features present and the metrics of the classes (one metric if all classes share it).
     """
     missing = np.isnan(rows)
     patterns, groups = np.unique(missing, axis=0, return_inverse=True)
@@ -330,33 +338,40 @@ def scores_with_missing(
         selected = np.flatnonzero(groups.ravel() == group)
         present = np.flatnonzero(~pattern)
         if len(present):
-            rule = _rule_on_features(moments, covariance, present, family=family, prior=prior)
+            part = moments.select(present.tolist())
+            metrics = _metrics_on_features(moments, part, covariance, present, family=family)
+            rule: Rule
+            if rule_from is not None:
+                rule = rule_from(part, metrics)
+            elif family.linear:
+                rule = linear_rule(part, metric=metrics[0], prior=prior)
+            else:
+                rule = quadratic_rule(part, metrics=metrics, prior=prior)
             scores[selected] = rule.scores(rows[np.ix_(selected, present)])
         else:
             scores[selected] = np.log(prior)
     return scores
 
 
-def _rule_on_features(
+def _metrics_on_features(
     moments: ClassMoments,
+    part: ClassMoments,
     covariance: Floats,
     present: Places,
     *,
     family: GaussianFamily,
-    prior: Floats,
-) -> LinearRule | QuadraticRule:
-    """Return the rule that uses only the features `present`; the warnings of the fit are muted."""
-    part = moments.select(present.tolist())
+) -> tuple[Metric, ...]:
+    """Return the metrics for the features `present`; the warnings of the fit are muted.
+
+    `part` are the moments of these features. If all classes share one covariance, there is one.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscriminantWarning)
         if covariance.ndim == 1:
-            metric = diagonal_metric(floor_variances(part, covariance[present]))
-            return linear_rule(part, metric=metric, prior=prior)
+            return (diagonal_metric(floor_variances(part, covariance[present])),)
         block = covariance[..., present[:, None], present]
         if family.linear:
             degrees = max_pooled_rank(moments, float(shrinkage_amount(moments, family)))
-            metric = shared_metric(part, block, degrees=degrees)
-            return linear_rule(part, metric=metric, prior=prior)
+            return (shared_metric(part, block, degrees=degrees),)
         ranks = max_class_ranks(moments, family)
-        metrics = class_metrics_of(part, block, degrees=ranks)
-        return quadratic_rule(part, metrics=metrics, prior=prior)
+        return class_metrics_of(part, block, degrees=ranks)

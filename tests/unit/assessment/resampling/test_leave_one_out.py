@@ -31,6 +31,9 @@ _CLOSED = [
     "rda pooling 0.3",
     "rda pooling 0.3 ml",
     "rda friedman",
+    "lda student",
+    "diagonal lda student",
+    "lda student shrunk to one variance",
 ]
 
 

@@ -8,7 +8,7 @@ the best start then reads all rows once per step. The formulas are in `models.ga
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -25,6 +25,7 @@ from discriminant.errors import (
     MixtureError,
     NotConvergedWarning,
     OptionError,
+    capture_warnings,
     merge_warnings,
     warn,
 )
@@ -526,10 +527,10 @@ class _StartSearch:
             if kind not in chosen:
                 chosen[kind] = [self._number(model, k, number) for k, number in enumerate(numbers)]
             own = list(chosen[kind])
-            mixture = self._fit(model, self.sample, own)
+            mixture = self._fit_classes(model, own)
             while mixture.collapsed is not None and numbers[mixture.collapsed] is None:
                 own[mixture.collapsed] -= 1
-                mixture = self._fit(model, self.sample, own)
+                mixture = self._fit_classes(model, own)
             if mixture.collapsed is None:
                 candidates.append((model.bic(mixture), structure, mixture))
             else:
@@ -550,12 +551,28 @@ class _StartSearch:
         best, best_bic = 1, np.inf
         for number in range(1, min(int(self.estimator.max_components), len(own)) + 1):
             mixture = self._fit(restricted, own, [number])
-            bic = np.inf if mixture.collapsed is not None else restricted.bic(mixture)
+            excluded = mixture.collapsed is not None or restricted.is_scarce(mixture)
+            bic = np.inf if excluded else restricted.bic(mixture)
             if bic < best_bic or number == 1:
                 best, best_bic = number, bic
             elif number >= best + _WORSE:
                 break
         return best
+
+    def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
+        """Return the best result of EM; each class has starts of its own if it can be fitted alone.
+
+        Only a covariance that all classes share connects the classes.
+        """
+        if model.structure == "shared":
+            return self._fit(model, self.sample, numbers)
+        parts = [
+            self._fit(model.restrict(k), self._rows_of(k), [number])
+            for k, number in enumerate(numbers)
+        ]
+        with capture_warnings():
+            mixture = model.from_moments([part.moments[0] for part in parts])
+        return replace(mixture, log_likelihood=sum(part.log_likelihood for part in parts))
 
     def _fit(self, model: MixtureModel, rows: Table, numbers: list[int]) -> Mixture:
         """Return the best result of EM from several starts; each start makes a few steps only."""
@@ -570,10 +587,13 @@ class _StartSearch:
         )
         em = partial(run_em, model, fold=partial(fold, rows), tolerance=float(options.tolerance))
         short = [em(start, max_steps=_SHORT_STEPS) for start in starts]
-        best = max(short, key=lambda m: (m.collapsed is None, m.log_likelihood))
-        if best.collapsed is not None or best.change <= options.tolerance:
-            return best
-        return em(best, max_steps=int(options.max_steps))
+        longest = []
+        for mixture in sorted(short, key=partial(_preference, model), reverse=True):
+            converged = mixture.collapsed is not None or mixture.change <= options.tolerance
+            longest.append(mixture if converged else em(mixture, max_steps=int(options.max_steps)))
+            if longest[-1].collapsed is None and not model.is_scarce(longest[-1]):
+                break
+        return max(longest, key=partial(_preference, model))
 
     def _model(self, structure: Structure, rows: Table) -> MixtureModel:
         options = self.estimator
@@ -587,6 +607,11 @@ class _StartSearch:
         schema = self.sample.schema
         own = type(schema)(schema.features, schema.labels[k : k + 1], schema.named)
         return Table(own, block.features, np.zeros_like(block.codes), block.weight)
+
+
+def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
+    """Return what makes a result of EM better: no collapse, no scarce component, likelihood."""
+    return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 
 def _block(rows: Table, k: int) -> Block:

@@ -19,7 +19,6 @@ The steps need only sums over rows (`MixtureReading`), so they run on partitione
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -29,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from discriminant.errors import DiscriminantWarning
+from discriminant.errors import capture_warnings
 from discriminant.models.expressions import Expression, stack
 from discriminant.models.gaussian.covariance import Metric
 from discriminant.models.gaussian.family import (
@@ -253,6 +252,17 @@ class MixtureModel:
         structure: Structure = "component" if self.structure == "component" else "class"
         return replace(self, structure=structure, totals=totals)
 
+    def is_scarce(self, mixture: Mixture) -> bool:
+        """Whether a component has a covariance of its own and fewer than two rows per feature.
+
+        The likelihood of such a component grows without bound as its rows approach a plane, so a
+        maximum with it says little about new rows. Shrinkage bounds the likelihood.
+        """
+        if self.structure != "component" or np.any(self.family.shrinkage):
+            return False
+        few = 2 * len(self.totals.features)
+        return any(len(m.labels) > 1 and m.weight.min() < few for m in mixture.moments)
+
     def parameters(self, components: Sequence[int]) -> int:
         """Return the number of free parameters, given the number of components of each class."""
         d = len(self.totals.features)
@@ -405,7 +415,7 @@ def run_em(
         sums = fold(reading)
         likelihood = model.log_likelihood(mixture, sums)
         change = abs(likelihood - before) / total
-        with _muted():
+        with capture_warnings():
             mixture = model.maximise(sums, mixture.mean, starts)
         mixture = replace(mixture, log_likelihood=likelihood, steps=step, change=change)
         if progress is not None:
@@ -414,15 +424,6 @@ def run_em(
             break
         before = likelihood
     return mixture
-
-
-class _muted(warnings.catch_warnings):  # noqa: N801
-    """Mute the warnings of the package: only those of the last step are of interest."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        warnings.simplefilter("ignore", DiscriminantWarning)
-        return entered
 
 
 def scores_with_missing(rows: Floats, rule: MixtureRule, densities: QuadraticRule) -> Floats:
@@ -465,7 +466,7 @@ def starting_mixtures(
     """
     anchor = model.totals.anchor
     pooled = GaussianFamily(1.0, model.family.shrinkage, model.family.target, "ml")
-    with _muted():
+    with capture_warnings():
         metric = pooled_metric(model.totals, pooled)
     offsets = [anchor.offsets(dense(block.features)) for block in blocks]
     white = [metric.whiten(own) for own in offsets]
@@ -476,8 +477,9 @@ def starting_mixtures(
             codes = k_means(white[k], weight, components[k], rng)
             names = component_names(model.totals.labels[k], components[k])
             moments.append(_moments_by_code(model, own, weight, codes, names))
-        with _muted():
-            yield model.from_moments(moments)
+        with capture_warnings():
+            mixture = model.from_moments(moments)
+        yield mixture
 
 
 def _moments_by_code(

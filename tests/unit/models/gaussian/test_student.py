@@ -417,3 +417,22 @@ def test_student_densities_have_no_coefficients():
     X, y = small_classes()
     with pytest.raises(AttributeError, match="not linear"):
         dd.LDA(predictive="student").fit(X, y).coef_  # noqa: B018
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+def test_study_compares_and_describes_student_densities(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    frame = pd.DataFrame(X[:, :5], columns=[f"c{j}" for j in range(5)]).assign(y=y.astype(str))
+    study = dd.study(frame, target="y", folds=5)
+    compared = study.compare(["lda", "lda_student", "qda_student"])
+    fold = compared["lda_student"].predictions.fold
+    held = dd.cross_validate(dd.LDA(predictive="student"), X[:, :5], y.astype(str), fold)
+    np.testing.assert_allclose(
+        compared["lda_student"].predictions.log_posterior, held.log_posterior, atol=1e-9
+    )
+    study.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "LDA, Student-t" in page and "less extreme where classes have few rows" in page

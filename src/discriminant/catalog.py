@@ -217,7 +217,7 @@ ESTIMATORS = (
     Estimator(
         "Basis",
         "estimators.basis",
-        "Polynomial and Gaussian basis functions of the features",
+        "Polynomial, Gaussian and random basis functions of the features",
     ),
     Estimator(
         "SVM",
@@ -318,6 +318,7 @@ SHARED_VALUES = {
     "Schema": "table.blocks",
     "PolynomialBasis": "table.basis",
     "KernelBasis": "table.basis",
+    "RandomBasis": "table.basis",
     "JoinedBasis": "table.basis",
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",

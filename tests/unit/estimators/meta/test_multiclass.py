@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,7 @@ from discriminant.models.multiclass.codes import (
     RANDOM,
     OutputCode,
     _couple_code,
+    code_distance,
     count_opposed,
     couple_probabilities,
     dense_code,
@@ -64,6 +66,7 @@ from discriminant.models.multiclass.codes import (
     means_in_total_metric,
     one_vs_one_code,
     one_vs_rest_code,
+    optimal_code,
     separability,
     sparse_code,
 )

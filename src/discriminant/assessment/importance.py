@@ -73,7 +73,9 @@ class Importance:
         return frame.set_index("score", append=True).swaplevel() if "score" in frame else frame
 
     def __repr__(self) -> str:
-        return f"{self.frame().round(4).to_string()}"
+        order = np.argsort(-self.share.mean(axis=0), kind="stable")[:3]
+        largest = ", ".join(repr(self.features[j]) for j in order)
+        return f"Importance({len(self.features)} features, largest: {largest})"
 
 
 def importance(model: Any, X: Any = None) -> Importance:

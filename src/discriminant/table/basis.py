@@ -301,11 +301,12 @@ class RandomBasis:
         u *= self.inverse_unit
         columns = u @ self.weights
         columns += self.bias
+        target = columns if out is None else out
         if self.activation == "relu":
-            return np.maximum(columns, 0.0, out=columns if out is None else out)
-        columns = np.cos(columns, out=columns if out is None else out)
-        columns *= np.sqrt(2.0 / self.width)
-        return columns
+            return np.asarray(np.maximum(columns, 0.0, out=target))
+        np.cos(columns, out=target)
+        target *= np.sqrt(2.0 / self.width)
+        return target
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -104,10 +104,20 @@ def mistakes():
         ax.plot(x, right, color=RED)
         both_least = np.minimum(left, right)
         ax.fill_between(
-            x, both_least, where=x >= 0, color=BLUE, alpha=0.4, label="errors of the first class at the best boundary"
+            x,
+            both_least,
+            where=x >= 0,
+            color=BLUE,
+            alpha=0.4,
+            label="errors of the first class at the best boundary",
         )
         ax.fill_between(
-            x, both_least, where=x <= 0, color=GREEN, alpha=0.4, label="errors of the second class at the best boundary"
+            x,
+            both_least,
+            where=x <= 0,
+            color=GREEN,
+            alpha=0.4,
+            label="errors of the second class at the best boundary",
         )
         more = (x >= 0) & (x <= cut)
         ax.fill_between(

@@ -190,7 +190,10 @@ def ridge_path():
     values = []
     for ridge in penalties:
         model = dd.LinearRegression(ridge=ridge).fit(X[:30], y[:30])
-        errors = [np.mean((model.predict(X[part]) - y[part]) ** 2) for part in (slice(30), slice(30, None))]
+        errors = [
+            np.mean((model.predict(X[part]) - y[part]) ** 2)
+            for part in (slice(30), slice(30, None))
+        ]
         values.append([*errors, np.linalg.norm(model.coef_)])
     drawn, ax = axes(width=5.4, height=3.0)
     names = ("mean squared error, 30 training rows", "mean squared error, new rows", "‖w‖")
@@ -210,7 +213,9 @@ def newton():
     grid = np.linspace(-1.0, 5.5, 200)
 
     def loss(b):
-        return np.mean(np.logaddexp(0, np.multiply.outer(b, x)) - t * np.multiply.outer(b, x), axis=-1)
+        return np.mean(
+            np.logaddexp(0, np.multiply.outer(b, x)) - t * np.multiply.outer(b, x), axis=-1
+        )
 
     drawn, ax = axes(width=5.4, height=3.0)
     ax.plot(grid, loss(grid), color=GREY, label="loss")
@@ -284,9 +289,7 @@ def combining():
 @figure
 def ternary():
     """A ternary code of four classes."""
-    signs = np.array(
-        [[-1, -1, 1, 1, -1], [1, 0, -1, 0, -1], [0, 1, 0, -1, 1], [-1, 1, -1, 1, 1]]
-    )
+    signs = np.array([[-1, -1, 1, 1, -1], [1, 0, -1, 0, -1], [0, 1, 0, -1, 1], [-1, 1, -1, 1, 1]])
     drawn, ax = axes(width=4.4, height=2.8)
     ax.imshow(signs, cmap=ListedColormap(["#e7b8a4", "#eef0f3", "#9dc3e6"]), aspect="auto")
     for k, m in np.ndindex(*signs.shape):

@@ -8,7 +8,9 @@ import discriminant as dd
 from tests.shared.paths import ROOT
 
 LECTURES = ROOT / "docs" / "lectures"
-ROW = re.compile(r"^\| (\d+) \| (.+?) \| ((?:`[\w.]+`(?:, )?)*) ?\| \[(.+?)\]\((\w+\.md)#(\S+?)\) \|$")
+ROW = re.compile(
+    r"^\| (\d+) \| (.+?) \| ((?:`[\w.]+`(?:, )?)*) ?\| \[(.+?)\]\((\w+\.md)#(\S+?)\) \|$"
+)
 COUNTS = {1: 52, 2: 23, 3: 28, 4: 82, 5: 46}  # items of each lecture
 
 
@@ -78,4 +80,3 @@ def test_every_section_of_the_lectures_has_a_figure_or_a_table():
             if not re.search(r"^!\[|^\|[-| ]+\|$", section, flags=re.MULTILINE):
                 bare.append((number, section.partition("\n")[0]))
     assert bare == []
-

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.errors import OptionError, LinearModelError, ShapeError
+from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
 
 

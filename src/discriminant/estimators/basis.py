@@ -286,7 +286,9 @@ class Basis(TransformerMixin, RowEstimator):
     def _random_features(self, mean: Floats, scale: Floats) -> RandomBasis | None:
         if self.random_features is None:
             return None
-        unit = scale * np.sqrt(len(scale)) if self.width is None else np.full_like(scale, self.width)
+        unit = (
+            scale * np.sqrt(len(scale)) if self.width is None else np.full_like(scale, self.width)
+        )
         varying = scale > 0
         inverse_unit = np.divide(1.0, unit, out=np.zeros_like(scale), where=varying)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))

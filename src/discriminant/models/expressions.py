@@ -32,8 +32,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.moments.anchor import Anchor
 from discriminant.errors import ExportError
+from discriminant.moments.anchor import Anchor
 from discriminant.table.basis import JoinedBasis, KernelBasis, PolynomialBasis, RandomBasis
 from discriminant.table.blocks import Floats
 
@@ -283,7 +283,11 @@ def _part_expression(
 ) -> Expression:
     if isinstance(part, KernelBasis):
         return _kernel_expression(x, part)
-    return _relu_expression(x, part) if isinstance(part, RandomBasis) else _polynomial_expression(x, part)
+    return (
+        _relu_expression(x, part)
+        if isinstance(part, RandomBasis)
+        else _polynomial_expression(x, part)
+    )
 
 
 def _polynomial_expression(x: Expression, basis: PolynomialBasis) -> Expression:

@@ -293,7 +293,8 @@ class RandomBasis:
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
         """Return the (n, m) random features of rows (n, d), written to `out` if given.
 
-        >>> basis = RandomBasis(np.zeros(1), np.ones(1), np.array([[1.0, -1.0]]), np.zeros(2), "relu")
+        >>> weights = np.array([[1.0, -1.0]])
+        >>> basis = RandomBasis(np.zeros(1), np.ones(1), weights, np.zeros(2), "relu")
         >>> basis.expand(np.array([[3.0]]))
         array([[3., 0.]])
         """

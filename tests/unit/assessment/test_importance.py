@@ -15,7 +15,9 @@ X, Y = load_iris(return_X_y=True)
 RESPONSE = X @ [0.5, -1.0, 2.0, 0.0] + 3.0
 
 
-@pytest.mark.parametrize("model", [dd.LDA(), dd.Logistic(ridge=0.01), LogisticRegression(max_iter=500)], ids=repr)
+@pytest.mark.parametrize(
+    "model", [dd.LDA(), dd.Logistic(ridge=0.01), LogisticRegression(max_iter=500)], ids=repr
+)
 def test_standardised_weights_are_those_of_standardised_columns(model):
     raw = dd.importance(model.fit(X, Y), X)
     np.testing.assert_allclose(raw.standardised, raw.weight * X.std(axis=0))
@@ -39,7 +41,7 @@ def test_regression_stores_the_scale_of_the_features_only():
     model = dd.LinearRegression().fit(X, RESPONSE)
     table = dd.importance(model)
     np.testing.assert_allclose(table.scale, X.std(axis=0), rtol=1e-9)
-    assert list(table.frame().index)[0] == "x2" and table.scores == (None,)
+    assert table.frame().index[0] == "x2" and table.scores == (None,)
 
 
 def test_a_model_without_moments_or_weights_is_named():
@@ -51,11 +53,13 @@ def test_a_model_without_moments_or_weights_is_named():
         dd.importance(dd.LDA().fit(X, Y), X[:, :2])
 
 
-# --- given weights ----------------------------------------------------------------------------------
+# --- given weights --------------------------------------------------------------------------------
 
 
 def test_the_watermelon_of_the_chapter():
-    model = dd.LinearRegression.from_weights([0.2, 0.5, 0.3], 1.0, features=["colour", "root", "sound"])
+    model = dd.LinearRegression.from_weights(
+        [0.2, 0.5, 0.3], 1.0, features=["colour", "root", "sound"]
+    )
     melon = pd.DataFrame({"sound": [1.0], "root": [1.0], "colour": [0.5]})
     assert model.predict(melon) == pytest.approx([0.2 * 0.5 + 0.5 + 0.3 + 1])
     assert model.coef_.tolist() == [0.2, 0.5, 0.3] and model.intercept_ == 1.0
@@ -74,7 +78,10 @@ def test_given_weights_of_several_responses_are_saved(tmp_path):
         (lambda: dd.LinearRegression.from_weights(["a"]), "numbers of shape"),
         (lambda: dd.LinearRegression.from_weights([1.0], [1.0, 2.0]), "a number, or 1 numbers"),
         (lambda: dd.LinearRegression.from_weights([np.inf]), "finite"),
-        (lambda: dd.LinearRegression.from_weights([1.0, 2.0], features=["a", "a"]), "2 different names"),
+        (
+            lambda: dd.LinearRegression.from_weights([1.0, 2.0], features=["a", "a"]),
+            "2 different names",
+        ),
     ],
 )
 def test_invalid_weights_are_named(call, words):
@@ -82,7 +89,7 @@ def test_invalid_weights_are_named(call, words):
         call()
 
 
-# --- numbers of parameters ----------------------------------------------------------------------------
+# --- numbers of parameters ------------------------------------------------------------------------
 
 K, D = 3, 4
 FULL = D * (D + 1) // 2

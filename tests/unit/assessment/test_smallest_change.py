@@ -58,7 +58,11 @@ def smallest_by_search(slope, goal, lower, upper, norm):
         return np.sqrt(result.fun)
     eye, sizes = np.eye(d), np.eye(d) if norm == "l1" else np.ones((d, 1))
     above = np.vstack(
-        [np.hstack([eye, -sizes]), np.hstack([-eye, -sizes]), np.append(-slope, np.zeros(sizes.shape[1]))]
+        [
+            np.hstack([eye, -sizes]),
+            np.hstack([-eye, -sizes]),
+            np.append(-slope, np.zeros(sizes.shape[1])),
+        ]
     )
     limits = [*zip(lower, upper, strict=True), *[(0, None)] * sizes.shape[1]]
     cost = np.append(np.zeros(d), np.ones(sizes.shape[1]))
@@ -107,12 +111,24 @@ def test_a_row_of_a_data_frame_and_bounds_by_name():
 @pytest.mark.parametrize(
     "call, error, words",
     [
-        (lambda: smallest_change(BINARY, X[60], bounds=(X[60] - 1e-6, X[60] + 1e-6)), LinearModelError, "No change within"),
-        (lambda: smallest_change(BINARY, X[60], bounds=(6, 8)), LinearModelError, "outside the bounds of 'x"),
+        (
+            lambda: smallest_change(BINARY, X[60], bounds=(X[60] - 1e-6, X[60] + 1e-6)),
+            LinearModelError,
+            "No change within",
+        ),
+        (
+            lambda: smallest_change(BINARY, X[60], bounds=(6, 8)),
+            LinearModelError,
+            "outside the bounds of 'x",
+        ),
         (lambda: smallest_change(QDA().fit(X, Y), X[60]), LinearModelError, "QDA has no weights"),
         (lambda: smallest_change(BINARY, X[60], norm="l3"), OptionError, "one of l2, l1, linf"),
         (lambda: smallest_change(BINARY, X[60], fixed=["e"]), OptionError, "positions from 0 to 3"),
-        (lambda: smallest_change(BINARY, X[60], scale=[1, 1, 0, 1]), OptionError, "4 positive numbers"),
+        (
+            lambda: smallest_change(BINARY, X[60], scale=[1, 1, 0, 1]),
+            OptionError,
+            "4 positive numbers",
+        ),
         (lambda: smallest_change(BINARY, X[60, :3]), ShapeError, "3"),
     ],
 )

@@ -299,8 +299,9 @@ class GaussianClassifier(MomentClassifier):
         kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
             'mahalanobis': squared Mahalanobis distance from the nearest class mean.
             'relative_mahalanobis': that distance minus the squared distance from the mean of all
-            rows, in units of their covariance (Ren et al. 2021). 'energy': -log p(x), the energy
-            -log sum_k exp f_k of the scores f_k = log p(x | k) + log prior_k.
+            rows, in units of their covariance (Ren et al. 2021); it is meant for classes with one
+            common covariance, and need not grow with the distance otherwise. 'energy': -log p(x),
+            the energy -log sum_k exp f_k of the scores f_k = log p(x | k) + log prior_k.
 
         Returns
         -------
@@ -440,8 +441,8 @@ class NearestMean(LinearGaussianClassifier):
 
         score_k(x) = -|x - m_k|^2 / (2 s^2)  +  log prior_k
 
-    One row for each class is enough to predict classes; s^2 is then the variance of all rows, with a
-    warning, because the probabilities are not reliable.
+    One row for each class is enough to predict classes; s^2 is then the variance of all rows, with
+    a warning, because the probabilities are not reliable.
 
     Parameters
     ----------
@@ -490,7 +491,9 @@ class NearestMean(LinearGaussianClassifier):
             return super().rule_from(moments)
         warn(ScarceRowsWarning.one_row_per_class(len(moments.labels)))
         metric = family_metric(merge_classes(moments), self.family)
-        return linear_rule(moments.reduce("diagonal"), metric=metric, prior=self.prior_from(moments))
+        return linear_rule(
+            moments.reduce("diagonal"), metric=metric, prior=self.prior_from(moments)
+        )
 
     def _compute_metric(self) -> Metric:
         if not _one_row_per_class(self._present_moments):

@@ -338,7 +338,7 @@ def test_a_constant_column_is_named():
         Perceptron().fit(frame, y == 0)
 
 
-# --- learning rate, starting weights and records ---------------------------------------------------
+# --- learning rate, starting weights and records --------------------------------------------------
 
 
 def train_from(X, t, start, rate, passes):
@@ -382,7 +382,10 @@ def test_recording_does_not_change_the_fit(classes, form):
     assert plain.weights_path_ is None and plain.criterion_path_ is None
     scores = 1 if classes == 2 else classes
     assert recorded.weights_path_.shape == (plain.n_updates_ + 1, scores, X.shape[1] + 1)
-    assert recorded.criterion_path_[-1] == 0.0 and len(recorded.criterion_path_) == len(plain.path_) + 1
+    assert (
+        recorded.criterion_path_[-1] == 0.0
+        and len(recorded.criterion_path_) == len(plain.path_) + 1
+    )
 
 
 @given(seed=st.integers(0, 999))

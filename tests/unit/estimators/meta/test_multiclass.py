@@ -792,7 +792,7 @@ def test_codes_of_a_regressor_are_saved_and_loaded(kind, tmp_path):
     assert dd.load(tmp_path / "model").predict(X).tolist() == model.predict(X).tolist()
 
 
-# --- codes by search, and K - 1 classifiers --------------------------------------------------------
+# --- codes by search, and K - 1 classifiers -------------------------------------------------------
 
 
 def largest_distance(K, M):
@@ -804,7 +804,9 @@ def largest_distance(K, M):
     return max(int(separated[:, list(columns)].sum(axis=1).min()) for columns in sets)
 
 
-@pytest.mark.parametrize("K, M", [(3, 2), (3, 3), (4, 2), (4, 3), (4, 5), (5, 3), (5, 5), (5, 7), (6, 4)])
+@pytest.mark.parametrize(
+    "K, M", [(3, 2), (3, 3), (4, 2), (4, 3), (4, 5), (5, 3), (5, 5), (5, 7), (6, 4)]
+)
 def test_the_optimal_code_has_the_largest_distance_of_all_codes(K, M):
     signs = optimal_code(K, M)
     assert signs.shape == (K, M) and set(np.unique(signs)) == {-1, 1}

@@ -85,7 +85,7 @@ OUTSIDE = {
     "../src/discriminant": "reference/modules.md",
     "gallery": "auto_gallery/index.rst",
 }
-LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\n```\n"
+LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\nitems\n```\n"
 
 
 def adapt(app, name, source):

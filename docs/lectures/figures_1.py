@@ -1,11 +1,11 @@
-"""Figures of lecture 1: directions, densities, rings, rare classes."""
+"""Figures of lecture 1: directions, ranks, densities, boundaries, rings, schemes, trees."""
 
 from __future__ import annotations
 
 import numpy as np
-from drawing import BLUE, GREY, PURPLE, RED, axes, boundary, figure, rows
+from drawing import BLUE, GREY, PURPLE, RED, axes, boundary, figure, plt, rows
 from scipy.stats import norm
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 
 import discriminant as dd
@@ -125,4 +125,149 @@ def rare():
         title="Ten benign rows for each malignant row",
     )
     ax.legend(fontsize=8)
+    return drawn
+
+
+@figure
+def quotient():
+    """Fisher's quotient of every direction in the plane."""
+    two = SPECIES != "setosa"
+    moments = dd.moments(IRIS.data[two][:, [0, 2]], SPECIES[two])
+    S_w, S_b, gap = moments.within(), moments.between(), np.diff(moments.means, axis=0)[0]
+    angles = np.linspace(0, 180, 361)
+    w = np.column_stack([np.cos(np.radians(angles)), np.sin(np.radians(angles))])
+    J = np.einsum("ni,ij,nj->n", w, S_b, w) / np.einsum("ni,ij,nj->n", w, S_w, w)
+    drawn, ax = axes(width=5.4, height=3.0)
+    ax.plot(angles, J, color=BLUE)
+    for direction, name, colour in (
+        (np.linalg.solve(S_w, gap), "Fisher", RED),
+        (gap, "mean difference", PURPLE),
+    ):
+        angle = np.degrees(np.arctan2(direction[1], direction[0])) % 180
+        ax.axvline(angle, color=colour, linestyle="--", label=name)
+    ax.set(xlabel="angle of w (degrees)", ylabel="J(w)", xticks=range(0, 181, 30))
+    ax.legend()
+    return drawn
+
+
+@figure
+def low_rank():
+    """A digit, its approximations of low rank, and the error against the rank."""
+    images = load_digits().data
+    mean = images.mean(axis=0)
+    U, sigma, Vt = np.linalg.svd(images - mean, full_matrices=False)
+    drawn, grid = axes(5, width=1.9, height=2.3)
+    for ax, rank in zip(grid, (1, 5, 20, 64), strict=False):
+        digit = mean + U[4, :rank] * sigma[:rank] @ Vt[:rank]
+        ax.imshow(digit.reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
+        ax.set(title=f"rank {rank}", xticks=[], yticks=[])
+    lost = 1 - np.cumsum(sigma**2) / (sigma**2).sum()
+    grid[4].plot(np.arange(1, 65), lost, color=BLUE)
+    grid[4].set(title="variation lost", xlabel="rank", ylim=(0, 1))
+    return drawn
+
+
+@figure
+def true_boundary():
+    """Known boundaries of three Gaussian classes (dashed), and those that LDA estimates."""
+    means = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.4]])
+    covariance = np.array([[0.5, 0.2], [0.2, 0.4]])
+    code = np.repeat(np.arange(3), 20)
+    noise = np.random.default_rng(0).multivariate_normal([0, 0], covariance, 60)
+    X, names = means[code] + noise, np.array(["a", "b", "c"])[code]
+    slopes = np.linalg.solve(covariance, means.T).T
+    x, y = np.meshgrid(np.linspace(-3, 3, 241), np.linspace(-2, 3.2, 241))
+    grid = np.column_stack([x.ravel(), y.ravel()])
+    true = (grid @ slopes.T - 0.5 * (slopes * means).sum(axis=1)).argmax(axis=1)
+    estimated = dd.LDA().fit(X, code).predict(grid)
+    drawn, ax = axes(width=5.2, height=3.8)
+    rows(ax, X, names)
+    for labels, colour, style, label in (
+        (true, GREY, "--", "known parameters"),
+        (estimated, PURPLE, "-", "LDA, 20 rows of each"),
+    ):
+        for k in range(3):
+            inside = (labels == k).astype(float).reshape(x.shape)
+            ax.contour(x, y, inside, levels=[0.5], colors=[colour], linestyles=[style])
+        ax.plot([], [], color=colour, linestyle=style, label=label)
+    ax.legend(fontsize=7.5)
+    return drawn
+
+
+@figure
+def few_rows():
+    """Error of LDA and of logistic regression against the number of rows."""
+    sizes, names = (16, 24, 40, 80, 200, 600), ("LDA", "logistic regression")
+    half, errors = np.arange(1000) % 2, []
+    for n in sizes:
+        rng, sums = np.random.default_rng(5), np.zeros(2)
+        for _ in range(40):
+            X, new = (
+                rng.normal(size=(len(part), 5)) + np.outer(part, [1.5, 0.5, 0, 0, 0])
+                for part in (half[:n], half)
+            )
+            for i, model in enumerate((dd.LDA(), dd.Logistic())):
+                sums[i] += 1 - model.fit(X, half[:n]).score(new, half)
+        errors.append(sums / 40)
+    drawn, ax = axes(width=5.2, height=3.0)
+    for i, colour in enumerate((BLUE, RED)):
+        ax.plot(sizes, np.array(errors)[:, i], color=colour, marker="o", label=names[i])
+    ax.set(xscale="log", xlabel="training rows", ylabel="error on new rows", xticks=sizes)
+    ax.set_xticklabels(sizes)
+    ax.minorticks_off()
+    ax.legend()
+    return drawn
+
+
+@figure
+def schemes():
+    """Which classes each classifier compares."""
+    drawn, both = axes(2, width=4.2, height=2.6)
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    for ax, title, columns in (
+        (both[0], "One-vs-one: six classifiers", [((i,), (j,)) for i, j in pairs]),
+        (
+            both[1],
+            "One-vs-rest: four classifiers",
+            [((k,), tuple(j for j in range(4) if j != k)) for k in range(4)],
+        ),
+    ):
+        for m, (positive, negative) in enumerate(columns):
+            for k in range(4):
+                side = BLUE if k in positive else RED if k in negative else "#e4e7eb"
+                ax.add_patch(plt.Rectangle((m - 0.4, 2.6 - k), 0.8, 0.8, color=side, alpha=0.85))
+        ax.set(xlim=(-0.6, len(columns) - 0.4), ylim=(-0.6, 3.6), title=title)
+        ax.set_xticks(range(len(columns)), [f"f{m + 1}" for m in range(len(columns))])
+        ax.set_yticks([3 - k for k in range(4)], [f"C{k + 1}" for k in range(4)])
+    for colour, label in ((BLUE, "positive"), (RED, "negative"), ("#e4e7eb", "left out")):
+        both[1].scatter([], [], color=colour, marker="s", s=60, label=label)
+    both[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return drawn
+
+
+@figure
+def label_tree():
+    """A label tree with the beam of a search."""
+    drawn, ax = axes(width=6.6, height=3.0)
+    places = {"root": (6.5, 3)}
+    places |= {f"g{i}": (3 + 7 * i, 2) for i in range(2)}
+    places |= {f"h{i}": (1.2 + 3.5 * i, 1) for i in range(4)}
+    places |= {f"l{i}": (0.2 + i + 0.55 * (i // 3), 0) for i in range(12)}
+    edges = [("root", f"g{i}") for i in range(2)]
+    edges += [(f"g{i // 2}", f"h{i}") for i in range(4)]
+    edges += [(f"h{i // 3}", f"l{i}") for i in range(12)]
+    beam = {"root", "g0", "g1", "h1", "h2", "l3", "l4", "l5", "l6", "l7", "l8"}
+    for above, below in edges:
+        followed = above in beam and below in beam
+        (x0, y0), (x1, y1) = places[above], places[below]
+        colour = RED if followed else "#b9bec6"
+        ax.plot([x0, x1], [y0, y1], color=colour, linewidth=1.8 if followed else 1.0, zorder=1)
+    for name, (x, y) in places.items():
+        text = f"label {name[1:]}" if y == 0 else {3: "all labels", 2: "6", 1: "3"}[y]
+        style = {"facecolor": "#fff3ee" if name in beam else "white", "edgecolor": "#9aa1ab"}
+        ax.text(x, y, text, ha="center", va="center", fontsize=7, bbox={"pad": 2.5, **style})
+    ax.set(xlim=(-0.8, 14), ylim=(-0.4, 3.4), xticks=[], yticks=[])
+    ax.set_title("A tree of 12 labels; red: the paths of a search with a beam of two nodes")
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
     return drawn

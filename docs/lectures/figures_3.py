@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from drawing import BLUE, GREEN, GREY, OCHRE, RED, axes, figure
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 
 import discriminant as dd
@@ -121,4 +121,67 @@ def learning():
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.minorticks_off()
     ax.legend(loc="lower left")
+    return drawn
+
+
+@figure
+def regression_line():
+    """Classes coded 0 and 1, the least-squares line, and the threshold one half."""
+    iris = load_iris()
+    two = iris.target > 0
+    x, t = iris.data[two][:, 2], (iris.target[two] == 2).astype(float)
+    model = dd.LinearRegression().fit(x[:, None], t)
+    cut = (0.5 - model.intercept_) / model.coef_[0]
+    drawn, ax = axes(width=5.2, height=3.0)
+    for value, colour, name in ((0, BLUE, "versicolor"), (1, RED, "virginica")):
+        ax.scatter(x[t == value], t[t == value], color=colour, alpha=0.5, s=18, label=name)
+    ends = np.array([2.8, 7.0])
+    ax.plot(ends, model.predict(ends[:, None]), color=GREY, label="least squares")
+    ax.axhline(0.5, color=OCHRE, linestyle=":", label="threshold ½")
+    ax.axvline(cut, color=GREY, linestyle="--", label=f"boundary at {cut:.2f} cm")
+    ax.set(xlabel="petal length (cm)", ylabel="code", ylim=(-0.5, 1.5))
+    ax.legend(fontsize=7.5, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return drawn
+
+
+@figure
+def masking_plane():
+    """Three clusters along a line in the plane."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 2)) + np.repeat([[0.0], [4.0], [8.0]], 100, axis=0)
+    y = np.repeat(["first", "middle", "third"], 100)
+    drawn, both = axes(2, width=4.3, height=3.8)
+    for ax, title, model in (
+        (both[0], "Indicator regression", dd.LeastSquares()),
+        (both[1], "LDA", dd.LDA()),
+    ):
+        model.fit(X, y)
+        recall = np.mean(model.predict(X[100:200]) == "middle")
+        dd.plot_boundary(model, X, y, ax=ax, nodes=161)
+        ax.set(title=f"{title}: {recall:.0%} of the middle class", xlabel="x₁", ylabel="x₂")
+    return drawn
+
+
+@figure
+def shrinkage_ratio():
+    """Accuracy against the number of features per row, with and without shrinkage."""
+    widths = (1, 2, 4, 7, 10, 13, 16, 18, 19, 22, 30, 40, 60)
+    side = np.arange(220) % 2
+    drawn, ax = axes(width=5.4, height=3.2)
+    for options, name, colour, style in (
+        ({}, "no option (shrunk where singular)", RED, "--"),
+        ({"shrinkage": "auto"}, "Ledoit and Wolf", GREEN, "-"),
+        ({"shrinkage": "oas"}, "OAS", BLUE, "-"),
+    ):
+        scores = []
+        for p in widths:
+            rng, total = np.random.default_rng(0), 0.0
+            for _ in range(30):
+                X = rng.normal(size=(220, p))
+                X[:, 0] += 4 * side - 2
+                total += dd.LDA(**options).fit(X[:20], side[:20]).score(X[20:], side[20:])
+            scores.append(total / 30)
+        ax.plot(np.array(widths) / 20, scores, color=colour, linestyle=style, label=name)
+    ax.set(xlabel="features per training row, p/N", ylabel="accuracy", ylim=(0.5, 1.0))
+    ax.legend(fontsize=7.5, loc="lower right")
     return drawn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from drawing import BLUE, GREEN, GREY, OCHRE, PURPLE, RED, axes, boundary, figure, rows
 from scipy.stats import laplace as laplacian, norm
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import discriminant as dd
 
@@ -102,11 +102,26 @@ def mistakes():
     for ax, cut in zip(both, (0.0, 1.0), strict=True):
         ax.plot(x, left, color=BLUE)
         ax.plot(x, right, color=RED)
+        both_least = np.minimum(left, right)
         ax.fill_between(
-            x, left, where=x >= cut, color=BLUE, alpha=0.4, label="first, assigned to second"
+            x,
+            both_least,
+            where=x >= 0,
+            color=BLUE,
+            alpha=0.4,
+            label="errors of the first class at the best boundary",
         )
         ax.fill_between(
-            x, right, where=x <= cut, color=RED, alpha=0.4, label="second, assigned to first"
+            x,
+            both_least,
+            where=x <= 0,
+            color=GREEN,
+            alpha=0.4,
+            label="errors of the second class at the best boundary",
+        )
+        more = (x >= 0) & (x <= cut)
+        ax.fill_between(
+            x, left, right, where=more, color=RED, alpha=0.4, label="added by a wrong boundary"
         )
         wrong = 0.5 * norm.sf(cut, -1.5) + 0.5 * norm.cdf(cut, 1.5)
         ax.axvline(cut, color=GREY, linestyle="--")
@@ -239,4 +254,215 @@ def kernels():
     space.set(xlabel="φ₁", ylabel="φ₂", title="Two kernels")
     plane.legend(loc="lower right", fontsize=7.5)
     space.legend(loc="upper right", fontsize=7.5)
+    return drawn
+
+
+@figure
+def ambiguous_pairs():
+    """Where no class wins both of its comparisons."""
+    rng = np.random.default_rng(3)
+    spread = ([[1.5, 1.2], [1.2, 1.5]], [[1.5, -1.2], [-1.2, 1.5]], [[2.0, 0.0], [0.0, 0.1]])
+    centres = ([-2.0, 0.0], [2.0, 0.0], [0.0, 1.6])
+    X = np.concatenate(
+        [rng.multivariate_normal(m, S, 60) for m, S in zip(centres, spread, strict=True)]
+    )
+    y = np.repeat(["a", "b", "c"], 60)
+    pairs = dd.OneVsOne(dd.LDA()).fit(X, y)
+    x, v = np.meshgrid(np.linspace(-6, 6, 241), np.linspace(-5, 5, 241))
+    claims = pairs.ambiguous(np.column_stack([x.ravel(), v.ravel()])).claims.reshape(x.shape)
+    drawn, ax = axes(width=5.4, height=3.8)
+    ax.contourf(x, v, claims == 0, levels=[0.5, 1.5], colors=["#f3d9a4"])
+    grid = np.column_stack([x.ravel(), v.ravel()])
+    for score in pairs.binary_scores(grid).T:
+        ax.contour(x, v, score.reshape(x.shape), levels=[0.0], colors=[GREY], linewidths=1.0)
+    rows(ax, X, y)
+    ax.fill([], [], color="#f3d9a4", label="no class wins twice")
+    ax.set(title="One-vs-one: three boundaries", xlabel="x₁", ylabel="x₂")
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return drawn
+
+
+@figure
+def three_class_squares():
+    """Least squares and logistic regression for three separable classes."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(c, 0.5, (50, 2)) for c in ([-3, 2], [0, 0], [3, -2])])
+    y = np.repeat(["a", "b", "c"], 50)
+    drawn, both = axes(2, width=4.2, height=3.6)
+    for ax, title, model in (
+        (both[0], "Least squares", dd.LeastSquares()),
+        (both[1], "Logistic regression", dd.Logistic(ridge=1e-4)),
+    ):
+        dd.plot_boundary(model.fit(X, y), X, y, ax=ax, nodes=161)
+        ax.set(title=f"{title}: accuracy {model.score(X, y):.0%}", xlabel="x₁", ylabel="x₂")
+    return drawn
+
+
+@figure
+def whitening():
+    """Two classes before and after whitening."""
+    rng = np.random.default_rng(1)
+    noise = rng.multivariate_normal([0, 0], [[1.0, 0.85], [0.85, 1.0]], 160)
+    X = noise + np.repeat([[0.0, 0.0], [1.6, 0.4]], 80, axis=0)
+    y = np.repeat(["a", "b"], 80)
+    root = np.linalg.cholesky(dd.moments(X, y).within() / 158)
+    white = np.linalg.solve(root, X.T).T
+    drawn, both = axes(2, width=4.0, height=3.8)
+    fisher = dd.Fisher().fit(X, y).scalings_[:, 0]
+    for ax, Z, title in ((both[0], X, "Original"), (both[1], white, "Whitened")):
+        rows(ax, Z, y)
+        first, second = (Z[y == name].mean(axis=0) for name in "ab")
+        gap = (second - first) / np.linalg.norm(second - first)
+        w = fisher if Z is X else root.T @ fisher
+        w = w / np.linalg.norm(w)
+        middle = (first + second) / 2
+        for direction, colour, style, label in (
+            (gap, PURPLE, "--", "difference of means"),
+            (w, GREY, "-", "Fisher"),
+        ):
+            ends = middle + np.outer([-3, 3], direction)
+            ax.plot(*ends.T, color=colour, linestyle=style, label=label)
+        ax.set(title=title, aspect="equal")
+    both[0].legend(fontsize=7, loc="upper left")
+    return drawn
+
+
+@figure
+def criterion():
+    """Number of errors and the perceptron criterion along a line of weights."""
+    easy = SPECIES != "virginica"
+    X, y = IRIS.data[easy][:, :2], np.where(SPECIES[easy] == "setosa", -1.0, 1.0)
+    Z = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
+    end = dd.Perceptron().fit(X, y)
+    path = end.coef_[0] * X.std(axis=0)
+    best = np.array([*path, end.intercept_[0] + end.coef_[0] @ X.mean(axis=0)])
+    other = np.array([1.0, 2.0, 1.5])
+    share = np.linspace(0, 1.2, 400)
+    margins = y * (Z @ (np.outer(1 - share, other) + np.outer(share, best)).T).T
+    drawn, both = axes(2, width=4.0, height=2.8)
+    both[0].plot(share, (margins <= 0).sum(axis=1), color=RED, drawstyle="steps-post")
+    both[0].set(title="Number of errors", xlabel="from some weights (0) to a solution (1)")
+    both[1].plot(share, -np.minimum(margins, 0).sum(axis=1), color=BLUE)
+    both[1].set(title="Perceptron criterion", xlabel="from some weights (0) to a solution (1)")
+    return drawn
+
+
+@figure
+def theorem():
+    """Norm of the weights after each update, between its bounds."""
+    easy = SPECIES != "virginica"
+    X, y = IRIS.data[easy][:, :2], SPECIES[easy]
+    best = dd.SVM(standardize=True, ridge=1e-6).fit(X, y)
+    model = dd.Perceptron(record=True).fit(X, y)
+    scale = X.std(axis=0)
+    w = np.array([*(best.coef_[0] * scale), best.intercept_[0] + best.coef_[0] @ X.mean(axis=0)])
+    Z = np.column_stack([(X - X.mean(axis=0)) / scale, np.ones(len(X))])
+    sign = np.where(y == best.classes_[1], 1.0, -1.0)
+    margin = (sign * (Z @ w)).min() / np.linalg.norm(w)
+    norms = np.linalg.norm(model.weights_path_[:, 0], axis=1)
+    k = np.arange(0, int(1.3 * (model.radius_ / margin) ** 2) + 2)
+    drawn, ax = axes(width=5.4, height=3.2)
+    ax.plot(k, np.sqrt(k) * model.radius_, color=BLUE, label="upper bound √k R")
+    ax.plot(k, k * margin, color=RED, label="lower bound k γ")
+    ax.plot(np.arange(len(norms)), norms, color=GREY, marker="o", markersize=3, label="‖w‖")
+    bound = (model.radius_ / margin) ** 2
+    ax.axvline(bound, color=GREY, linestyle="--", label=f"R²/γ² = {bound:.0f}")
+    ax.set(xlabel="updates k", ylabel="norm", xscale="symlog", ylim=(0, 1.15 * k[-1] * margin))
+    ax.legend(fontsize=7.5)
+    return drawn
+
+
+@figure
+def xor():
+    """XOR, with a line that classifies three of four rows correctly."""
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    y = np.array(["no", "yes", "yes", "no"])
+    drawn, ax = axes(width=3.6, height=3.2)
+    for name, colour, mark in (("no", BLUE, "o"), ("yes", RED, "s")):
+        ax.scatter(*X[y == name].T, color=colour, marker=mark, s=110, label=name, zorder=3)
+    ax.plot([-0.3, 0.8], [0.8, -0.3], color=GREY, label="three of four correct")
+    ax.set(xlim=(-0.4, 1.4), ylim=(-0.4, 1.6), xticks=[0, 1], yticks=[0, 1], aspect="equal")
+    ax.legend(fontsize=7.5, loc="upper right")
+    return drawn
+
+
+@figure
+def shared_three():
+    """Two of three classes share a covariance."""
+    rng = np.random.default_rng(7)
+    common = np.array([[0.5, 0.2], [0.2, 0.4]])
+    means, own = ([-1.5, 0.0], [1.5, 0.0], [0.0, 2.0]), np.array([[0.9, -0.5], [-0.5, 0.6]])
+    X = np.concatenate(
+        [
+            rng.multivariate_normal(m, S, 120)
+            for m, S in zip(means, (common, common, own), strict=True)
+        ]
+    )
+    y = np.repeat(["red", "green", "blue"], 120)
+    pair = y != "blue"
+    shared, each = dd.LDA().fit(X[pair], y[pair]), dd.QDA().fit(X, y)
+    x, v = np.meshgrid(np.linspace(-4, 4, 241), np.linspace(-2.5, 5, 241))
+    grid = np.column_stack([x.ravel(), v.ravel()])
+    density = each.log_density(grid, by_class=True)  # blue, green, red
+    density[:, 1:] = shared.log_density(grid, by_class=True)
+    code = density.argmax(axis=1).reshape(x.shape)
+    drawn, ax = axes(width=5.2, height=3.8)
+    rows(ax, X, y, names=["red", "green", "blue"], colours=(RED, GREEN, BLUE))
+    for k in range(3):
+        ax.contour(x, v, code == k, levels=[0.5], colors=[GREY])
+    ax.set(xlabel="x₁", ylabel="x₂", title="Red and green share a covariance")
+    ax.legend(fontsize=7.5)
+    return drawn
+
+
+@figure
+def sigmoid():
+    """The sigmoid and its derivative."""
+    a = np.linspace(-6, 6, 300)
+    s = 1 / (1 + np.exp(-a))
+    drawn, ax = axes(width=5.0, height=2.8)
+    ax.plot(a, s, color=BLUE, label="σ(a)")
+    ax.plot(a, s * (1 - s), color=RED, linestyle="--", label="σ(a)(1 − σ(a))")
+    ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":")
+    ax.set(xlabel="a", ylim=(-0.03, 1.05))
+    ax.legend()
+    return drawn
+
+
+@figure
+def logistic_curve():
+    """Logistic regression on one feature."""
+    cells = load_breast_cancer(as_frame=True)
+    x = cells.data[["mean radius"]].to_numpy()
+    t = (cells.target == 0).to_numpy()
+    model = dd.Logistic().fit(x, t)
+    grid = np.linspace(6, 28, 300)[:, None]
+    cut = -model.intercept_[0] / model.coef_[0, 0]
+    jitter = np.random.default_rng(0).uniform(-0.03, 0.03, len(x))
+    drawn, ax = axes(width=5.2, height=3.0)
+    for value, colour, name in ((False, BLUE, "benign"), (True, RED, "malignant")):
+        part = t == value
+        ax.scatter(x[part, 0], t[part] + jitter[part], color=colour, s=8, alpha=0.4, label=name)
+    ax.plot(grid[:, 0], model.predict_proba(grid)[:, 1], color=GREY, label="P(malignant | x)")
+    ax.axvline(cut, color=GREY, linestyle="--", label=f"boundary at {cut:.1f} mm")
+    ax.set(xlabel="mean radius (mm)", ylabel="probability")
+    ax.legend(fontsize=7.5, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return drawn
+
+
+@figure
+def adversarial():
+    """A digit, the smallest change of its pixels, and the changed digit."""
+    images, digit = load_digits(return_X_y=True)
+    model = dd.Logistic(ridge=1e-3).fit(images, digit)
+    change = dd.smallest_change(model, images[3], norm="linf", bounds=(0, 16))
+    drawn, three = axes(3, width=2.4, height=2.6)
+    largest = np.abs(change.change).max()
+    for ax, image, title, colours, limits in (
+        (three[0], images[3], f"predicted: {change.before}", "gray_r", (0, 16)),
+        (three[1], change.change, f"change: at most {largest:.1f} of 16", "RdBu", (-4, 4)),
+        (three[2], change.row, f"predicted: {change.after}", "gray_r", (0, 16)),
+    ):
+        ax.imshow(image.reshape(8, 8), cmap=colours, vmin=limits[0], vmax=limits[1])
+        ax.set(title=title, xticks=[], yticks=[])
     return drawn

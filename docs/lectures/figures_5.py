@@ -142,3 +142,159 @@ def smote():
     ax.set(xlabel="mean texture", ylabel="mean smoothness", title="SMOTE")
     ax.legend()
     return drawn
+
+
+@figure
+def importance():
+    """Weights per unit and per standard deviation."""
+    cells = load_breast_cancer(as_frame=True)
+    X = cells.data[["mean radius", "mean texture", "mean smoothness"]]
+    table = dd.importance(dd.Logistic().fit(X, cells.target == 0), X).frame()
+    drawn, both = axes(2, width=3.8, height=2.2)
+    for ax, column, title in zip(
+        both, ("weight", "per sd"), ("per unit", "per standard deviation"), strict=True
+    ):
+        ax.barh(table.index[::-1], table[column].to_numpy()[::-1], color=BLUE)
+        ax.set_title(f"Weight {title}")
+    both[1].set_yticks([])
+    return drawn
+
+
+@figure
+def convex():
+    """A convex function and a function that is not convex, each with a chord."""
+    x = np.linspace(-2, 2, 200)
+    drawn, both = axes(2, width=3.6, height=2.6)
+    for ax, f, ends, title in (
+        (both[0], lambda x: x**2, (-1.5, 1.0), "x²: convex"),
+        (both[1], lambda x: x**4 - 2 * x**2, (-1.0, 1.0), "x⁴ − 2x²: not convex"),
+    ):
+        ends = np.array(ends)
+        middle = ends.mean()
+        ax.plot(x, f(x), color=BLUE)
+        ax.plot(ends, f(ends), color=RED, marker="o", label="chord")
+        ax.plot([middle, middle], [f(middle), f(ends).mean()], color=GREY, linestyle=":")
+        ax.scatter([middle, middle], [f(middle), f(ends).mean()], color=GREY, s=18, zorder=3)
+        ax.set(title=title, ylim=(-1.3, 3.2), xlabel="x")
+        ax.legend()
+    return drawn
+
+
+@figure
+def ridge_path():
+    """Errors and norm of the coefficients against the ridge penalty."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 1, (230, 200))
+    y = X[:, 0] - X[:, 1] + rng.normal(0, 0.3, 230)
+    penalties = np.logspace(-1, 4, 26)
+    values = []
+    for ridge in penalties:
+        model = dd.LinearRegression(ridge=ridge).fit(X[:30], y[:30])
+        errors = [
+            np.mean((model.predict(X[part]) - y[part]) ** 2)
+            for part in (slice(30), slice(30, None))
+        ]
+        values.append([*errors, np.linalg.norm(model.coef_)])
+    drawn, ax = axes(width=5.4, height=3.0)
+    names = ("mean squared error, 30 training rows", "mean squared error, new rows", "‖w‖")
+    for column, (name, colour) in enumerate(zip(names, (BLUE, RED, OCHRE), strict=True)):
+        ax.plot(penalties, np.array(values)[:, column], color=colour, label=name)
+    ax.set(xscale="log", xlabel="ridge penalty")
+    ax.legend(fontsize=7.5)
+    return drawn
+
+
+@figure
+def newton():
+    """Newton steps on the loss of one coefficient, each to the minimum of a parabola."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=80)
+    t = (rng.uniform(size=80) < 1 / (1 + np.exp(-2 * x))).astype(float)
+    grid = np.linspace(-1.0, 5.5, 200)
+
+    def loss(b):
+        return np.mean(
+            np.logaddexp(0, np.multiply.outer(b, x)) - t * np.multiply.outer(b, x), axis=-1
+        )
+
+    drawn, ax = axes(width=5.4, height=3.0)
+    ax.plot(grid, loss(grid), color=GREY, label="loss")
+    b = 0.0
+    for step, colour in enumerate((BLUE, RED)):
+        p = 1 / (1 + np.exp(-b * x))
+        slope, curve = np.mean((p - t) * x), np.mean(p * (1 - p) * x**2)
+        parabola = loss(b) + slope * (grid - b) + 0.5 * curve * (grid - b) ** 2
+        ax.plot(grid, parabola, color=colour, linestyle="--", label=f"parabola at step {step}")
+        ax.scatter([b], [loss(b)], color=colour, zorder=3)
+        b -= slope / curve
+    ax.scatter([b], [loss(b)], color=GREEN, zorder=3, label="after two steps")
+    ax.set(xlabel="coefficient", ylabel="mean loss", ylim=(0.25, 1.0))
+    ax.legend(fontsize=7.5)
+    return drawn
+
+
+@figure
+def ellipses():
+    """Two classes, their means and ellipses, and perpendiculars on the discriminant direction."""
+    rng = np.random.default_rng(4)
+    covariance = np.array([[1.0, 0.6], [0.6, 0.7]])
+    means = np.array([[0.0, 1.2], [2.2, 1.0]])
+    X = np.concatenate([rng.multivariate_normal(mean, covariance, 25) for mean in means])
+    y = np.repeat([0, 1], 25)
+    w = dd.Fisher().fit(X, y).scalings_[:, 0]
+    w = w / np.linalg.norm(w) * np.sign(w[0])
+    origin = np.array([1.0, -2.2])
+    angle = np.linspace(0, 2 * np.pi, 120)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    drawn, ax = axes(width=5.2, height=4.6)
+    for k, colour in enumerate((BLUE, RED)):
+        part = X[y == k]
+        middle = part.mean(axis=0)
+        root = np.linalg.cholesky(np.cov(part.T))
+        ax.plot(*(middle + 2 * circle @ root.T).T, color=colour, linewidth=1)
+        ax.scatter(*part.T, color=colour, s=16)
+        foot = origin + ((middle - origin) @ w) * w
+        ax.plot(*np.array([middle, foot]).T, color=colour, linestyle="--")
+        ax.scatter(*middle, color=colour, marker="*", s=110, zorder=3)
+        feet = origin + np.outer((part - origin) @ w, w)
+        ax.scatter(*feet.T, color=colour, marker="|", s=40)
+    ends = origin + np.outer([-3.5, 3.5], w)
+    ax.plot(*ends.T, color=GREY, zorder=0)
+    ax.set(aspect="equal", xlabel="x₁", ylabel="x₂")
+    return drawn
+
+
+@figure
+def combining():
+    """How one-vs-one and one-vs-rest combine their classifiers."""
+    drawn, both = axes(2, width=3.9, height=2.8)
+    pairs = [("C1", "C2", "C1"), ("C1", "C3", "C3"), ("C1", "C4", "C1"), ("C2", "C3", "C3")]
+    pairs += [("C2", "C4", "C2"), ("C3", "C4", "C3")]
+    for m, (first, second, winner) in enumerate(pairs):
+        text = f"{first} or {second}:  {winner}"
+        colour = RED if winner == "C3" else GREY
+        both[0].text(0.05, 0.9 - 0.14 * m, text, color=colour, transform=both[0].transAxes)
+    both[0].text(0.55, 0.45, "C3 has 3 votes", color=RED, transform=both[0].transAxes)
+    both[0].set_title("One-vs-one: the most votes")
+    scores = (-1.2, 0.4, 1.9, -0.7)
+    both[1].barh(range(4), scores, color=[GREY, GREY, RED, GREY])
+    both[1].axvline(0, color="black", linewidth=0.8)
+    both[1].set_yticks(range(4), ["C1", "C2", "C3", "C4"])
+    both[1].invert_yaxis()
+    both[1].set(title="One-vs-rest: the largest confidence", xlabel="score against the rest")
+    both[0].set(xticks=[], yticks=[])
+    return drawn
+
+
+@figure
+def ternary():
+    """A ternary code of four classes."""
+    signs = np.array([[-1, -1, 1, 1, -1], [1, 0, -1, 0, -1], [0, 1, 0, -1, 1], [-1, 1, -1, 1, 1]])
+    drawn, ax = axes(width=4.4, height=2.8)
+    ax.imshow(signs, cmap=ListedColormap(["#e7b8a4", "#eef0f3", "#9dc3e6"]), aspect="auto")
+    for k, m in np.ndindex(*signs.shape):
+        ax.text(m, k, {-1: "−1", 0: "0", 1: "+1"}[signs[k, m]], ha="center", va="center")
+    ax.set_xticks(range(5), [f"f{m}" for m in range(1, 6)])
+    ax.set_yticks(range(4), [f"C{k}" for k in range(1, 5)])
+    ax.set_title("Zero: the class is left out")
+    return drawn

@@ -235,7 +235,7 @@ ESTIMATORS = (
     Estimator(
         "Basis",
         "estimators.basis",
-        "Polynomial and Gaussian basis functions of the features",
+        "Polynomial, Gaussian and random basis functions of the features",
     ),
     Estimator(
         "SVM",
@@ -341,6 +341,7 @@ SHARED_VALUES = {
     "Schema": "table.blocks",
     "PolynomialBasis": "table.basis",
     "KernelBasis": "table.basis",
+    "RandomBasis": "table.basis",
     "JoinedBasis": "table.basis",
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",

@@ -92,6 +92,7 @@ ESTIMATORS = [
     Perceptron(),
     Perceptron(keep="average", shuffle=True),
     Perceptron(update="batch", standardize=False),
+    Perceptron(start="random", learning_rate=0.5, record=True, random_state=0),
     SVM(),
     SVM(loss="hinge", standardize=True, class_weight="balanced"),
     SVM(solver="dual", tolerance=1e-16, max_steps=100_000),
@@ -104,6 +105,8 @@ BASES = [
     Basis(degree=3, interactions=False),
     Basis(degree=1, centres=3),
     Basis(degree=None, centres=1, width=2.0),
+    Basis(degree=1, random_features=6),
+    Basis(degree=None, random_features=5, activation="fourier", width=2.0),
 ]
 # Around other classifiers, whose options are their own.
 WRAPPERS = [
@@ -122,6 +125,8 @@ WRAPPERS = [
     OneVsOne(LinearSVC(dual=False, tol=1e-14)),
     OutputCodes(LDA()),
     OutputCodes(LDA(), code="sparse"),
+    OutputCodes(LDA(), code="optimal"),
+    OutputCodes(LDA(), code="reference"),
     OutputCodes(LDA(), code="exhaustive", decoding="hamming"),
     OutputCodes(LDA(), code="designed", decoding="euclidean"),
     OutputCodes(LogisticRegression(max_iter=1000)),

@@ -89,6 +89,7 @@ from discriminant.errors.outputs import (
     ExportError as ExportError,
     FusionError as FusionError,
     LibraryMissingError as LibraryMissingError,
+    LinearModelError as LinearModelError,
     NeverRejectsWarning as NeverRejectsWarning,
     NoClassDecidedWarning as NoClassDecidedWarning,
     NoSpreadWarning as NoSpreadWarning,

@@ -142,6 +142,16 @@ class CodeError(InputError):
         "different columns, complements left out. Pass columns={most} or fewer, or None."
     )
 
+    no_search = template("classes, most")(
+        "code='optimal' compares all codes, which takes too long for {classes} classes (limit "
+        "{most}): the search is NP-hard. Pass code='dense' or 'designed', which compare some codes."
+    )
+
+    search_too_long = template("columns, nodes")(
+        "The search for the best code of {columns} columns was stopped after {nodes:,} partial "
+        "codes. Pass fewer `columns`, or code='dense' or 'designed', which compare some codes."
+    )
+
     @classmethod
     def too_short(cls, kind: str, columns: int, classes: int) -> CodeError:
         return cls(
@@ -196,6 +206,12 @@ class ScarceRowsWarning(DiscriminantWarning):
     With m degrees of freedom and d features, the estimated inverse is on average m / (m - d - 1)
     times the true inverse, if rows are Gaussian.
     """
+
+    one_row_per_class = template("classes")(
+        "Each of the {classes} classes has one row, so the variance within classes cannot be "
+        "estimated. Predicted classes are those of the nearest row, but probabilities are not "
+        "reliable: they are in units of the variance of all rows. Add rows."
+    )
 
     @classmethod
     def of(cls, what: str, *, rows: int, degrees: int, features: int) -> ScarceRowsWarning:

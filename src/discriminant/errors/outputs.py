@@ -428,6 +428,31 @@ class ScoreError(InputError):
     )
 
 
+class LinearModelError(InputError):
+    """A function of linear models does not apply to a model, or has no solution."""
+
+    not_linear = template("name, function")(
+        "{name} has no weights of its features (coef_), so {function} does not apply to it. Pass a "
+        "fitted linear model such as LDA, Logistic or LinearRegression. For a pipeline, pass its "
+        "last step and transformed rows."
+    )
+
+    no_parameters = template("name")(
+        "The parameters of {name} are not known. Pass a fitted generative or linear model, or a "
+        "pipeline or wrapper of such models."
+    )
+
+    outside = template("feature")(
+        "The row lies outside the bounds of '{feature}'. Widen the bounds of this feature, or list "
+        "it in `fixed`."
+    )
+
+    unreachable = template("label")(
+        "No change within the bounds leads from class {label!r} to another class. Widen the "
+        "bounds, or fix fewer features."
+    )
+
+
 class ComparisonError(InputError):
     """Models cannot be compared."""
 

@@ -129,7 +129,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
     "Perceptron": {
         "alpha": "a perceptron has no penalty here; SVM(ridge=...) has",
         "penalty": "a perceptron has no penalty here; SVM(ridge=...) has",
-        "eta0": "leave it out; starting from zero, the step size does not move the boundary",
+        "eta0": "pass learning_rate=; it matters only with start=",
         "max_iter": "pass max_passes=",
         "fit_intercept": _INTERCEPT,
         "tol": "leave it out; it ends when every row is correct, or after max_passes",

@@ -1,4 +1,4 @@
-"""Basis expansion: polynomial terms and Gaussian kernels, as a scikit-learn transformer.
+"""Basis expansion: polynomials, Gaussian kernels and random features, as a transformer.
 
 One pass over the rows computes the means and standard deviations, from which the origin of the
 powers is chosen. Kernel centres are given by the user, or found by k-means in a sample of the rows.
@@ -14,16 +14,19 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in
 
 from discriminant.engines.dispatch import read_moments
 from discriminant.errors import BasisError, ColumnNamesError, OptionError, ShapeError
-from discriminant.estimators.base import RowEstimator
+from discriminant.estimators.base import RowEstimator, check_choice
 from discriminant.table.basis import (
+    ACTIVATIONS,
     Interactions,
     JoinedBasis,
     KernelBasis,
     PolynomialBasis,
+    RandomBasis,
     count_terms,
     readable_origin,
 )
@@ -36,17 +39,17 @@ _ROWS_PER_CENTRE = 32  # rows per centre in the sample, if there are many centre
 
 
 class Basis(TransformerMixin, RowEstimator):
-    """Polynomial terms and Gaussian kernels: curved boundaries by linear models.
+    """Polynomials, Gaussian kernels and random features: curved boundaries by linear models.
 
     The columns of `transform` are, in this order: the features themselves, their powers and
-    products about an origin, and the kernels exp(-|x - centre|^2 / (2 width^2)). There is no column
-    of ones, because every model of this package has an intercept.
+    products about an origin, the kernels exp(-|x - centre|^2 / (2 width^2)), and random features.
+    There is no column of ones, because every model of this package has an intercept.
 
     Parameters
     ----------
     degree : int or None, default 2
-        Degree of the polynomial. 1: only the features themselves. None: kernels without polynomial
-        terms.
+        Degree of the polynomial. 1: only the features themselves. None: kernels or random features
+        without polynomial terms.
     interactions : bool or 'only', default True
         True: powers and products; 'only': products of different features without powers; False:
         powers without products.
@@ -61,14 +64,22 @@ class Basis(TransformerMixin, RowEstimator):
         Kernel centres: their coordinates, or their number if k-means shall find them. None: no
         kernels.
     width : float or None, default None
-        Width of the kernels in the unit of the features; scale features of different units first.
-        None: the median distance between centres, or with a single centre the root mean square
-        distance of the rows from the centre.
+        Width of the kernels, and unit of random features, in the unit of the features; scale
+        features of different units first. None: for kernels, the median distance between centres,
+        or with a single centre the root mean square distance of the rows from the centre; for
+        random features, sqrt(d) times the standard deviation of each of the d features.
     max_columns : int, default 10_000
         Largest number of columns; `fit` raises an error if there would be more.
+    random_features : int or None, default None
+        Number of random features: functions of w'u + b, where w has standard normal entries and u
+        is the row, measured from its mean in units of `width`. None: no random features.
+    activation : {'relu', 'fourier'}, default 'relu'
+        Function of random features. 'relu': max(0, w'u + b), a layer of a network with random
+        weights; b is standard normal. 'fourier': cos(w'u + b), with b uniform on a circle; a ridge
+        model on many of these approximates one with the Gaussian kernel of this width.
     random_state : int or RandomState, default 0
-        Seed of k-means and of the sample of rows that it uses: 8,192 rows, or 32 per centre if that
-        is more.
+        Seed of random features, of k-means, and of the sample of rows that k-means uses: 8,192
+        rows, or 32 per centre if that is more.
 
     Attributes
     ----------
@@ -79,6 +90,8 @@ class Basis(TransformerMixin, RowEstimator):
         Kernel centres.
     width_ : float or None
         Kernel width.
+    random_weights_ : array of shape (d, random_features) or None
+        Weights w of the random features. They are stored in the file of the model.
     basis_ : JoinedBasis
         The basis functions.
 
@@ -98,6 +111,7 @@ class Basis(TransformerMixin, RowEstimator):
     _fitted_attribute = "_basis"
     _fit_methods = "fit"
     _basis: JoinedBasis
+    random_weights_: Floats | None = None
 
     def __init__(
         self,
@@ -109,6 +123,8 @@ class Basis(TransformerMixin, RowEstimator):
         width: Any = None,
         max_columns: Any = 10_000,
         random_state: Any = 0,
+        random_features: Any = None,
+        activation: Any = "relu",
     ) -> None:
         self.degree = degree
         self.interactions = interactions
@@ -117,11 +133,13 @@ class Basis(TransformerMixin, RowEstimator):
         self.width = width
         self.max_columns = max_columns
         self.random_state = random_state
+        self.random_features = random_features
+        self.activation = activation
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: sparse rows are supported unless there are kernels."""
+        """Return the tags: sparse rows are supported if there are only polynomial terms."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.centres is None
+        tags.input_tags.sparse = self.centres is None and self.random_features is None
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -131,7 +149,9 @@ class Basis(TransformerMixin, RowEstimator):
         mean, scale = _mean_and_scale(table)
         polynomial = self._polynomial(table, mean, scale)
         kernels = self._kernels(table, mean, scale)
-        basis = JoinedBasis(tuple(part for part in (polynomial, kernels) if part is not None))
+        random = self._random_features(mean, scale)
+        parts = tuple(part for part in (polynomial, kernels, random) if part is not None)
+        basis = JoinedBasis(parts)
         _check_names(basis.names)
         self._set_features(table.schema.features, table.schema.named)
         self._basis = basis
@@ -139,6 +159,7 @@ class Basis(TransformerMixin, RowEstimator):
         self.unit_ = None if polynomial is None else polynomial.unit
         self.centres_ = None if kernels is None else kernels.centres
         self.width_ = None if kernels is None else kernels.spread
+        self.random_weights_ = None if random is None else random.weights
         return self
 
     @property
@@ -183,8 +204,14 @@ class Basis(TransformerMixin, RowEstimator):
                 "a whole number, 1 (the features themselves) or more, or None for kernels only"
             )
             raise OptionError.of("degree", self.degree, allowed)
-        if self.degree is None and self.centres is None:
-            raise OptionError.of("degree", None, "1 or more where there are no centres")
+        if self.degree is None and self.centres is None and self.random_features is None:
+            allowed = "1 or more where there are neither centres nor random features"
+            raise OptionError.of("degree", None, allowed)
+        if not (self.random_features is None or _is_positive_int(self.random_features)):
+            allowed = "None, or the number of random features, 1 or more"
+            raise OptionError.of("random_features", self.random_features, allowed)
+        check_choice("activation", self.activation, ACTIVATIONS)
+        self._check_width_option()
         if not (isinstance(self.interactions, bool | np.bool_) or self.interactions == "only"):
             raise OptionError.of("interactions", self.interactions, "True, False or 'only'")
         if isinstance(self.centres, Number | str) and not _is_positive_int(self.centres):
@@ -192,9 +219,9 @@ class Basis(TransformerMixin, RowEstimator):
             raise OptionError.of("centres", self.centres, allowed)
         if not _is_positive_int(self.max_columns):
             raise OptionError.of("max_columns", self.max_columns, "a whole number, 1 or more")
-        if self.centres is not None and is_sparse(table.features):
+        if self._dense_only and is_sparse(table.features):
             raise BasisError.sparse()
-        columns = self._count_kernels()
+        columns = self._count_kernels() + int(self.random_features or 0)
         if self.degree is not None:
             columns += count_terms(table.width, self.degree, self._interactions)
         if columns > self.max_columns:
@@ -254,14 +281,34 @@ class Basis(TransformerMixin, RowEstimator):
             centres = _given_centres(self.centres, table.schema)
         if self.width is None:
             return KernelBasis(centres, _typical_width(centres, mean, scale))
-        number = isinstance(self.width, Real) and not isinstance(self.width, bool)
-        if not number or not 0 < self.width < np.inf:
-            raise OptionError.of("width", self.width, "a positive number, or None")
         return KernelBasis(centres, float(self.width))
+
+    def _random_features(self, mean: Floats, scale: Floats) -> RandomBasis | None:
+        if self.random_features is None:
+            return None
+        unit = (
+            scale * np.sqrt(len(scale)) if self.width is None else np.full_like(scale, self.width)
+        )
+        varying = scale > 0
+        inverse_unit = np.divide(1.0, unit, out=np.zeros_like(scale), where=varying)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
+        return RandomBasis.draw(
+            mean, inverse_unit, int(self.random_features), activation=self.activation, rng=rng
+        )
+
+    def _check_width_option(self) -> None:
+        number = isinstance(self.width, Real) and not isinstance(self.width, bool)
+        if self.width is not None and (not number or not 0 < self.width < np.inf):
+            raise OptionError.of("width", self.width, "a positive number, or None")
+
+    @property
+    def _dense_only(self) -> bool:
+        """Whether there are kernels or random features, which are nowhere zero."""
+        return self.centres is not None or self.random_features is not None
 
     def _expand_sparse(self, features: Any) -> Any:
         """Return the basis functions of sparse rows as CSR; raise if they would not be sparse."""
-        if self.centres_ is not None:
+        if self.centres_ is not None or self.random_weights_ is not None:
             raise BasisError.sparse()
         (basis,) = self._basis.parts
         assert isinstance(basis, PolynomialBasis)
@@ -306,7 +353,6 @@ def _find_centres(table: Table, count: int, mean: Floats, scale: Floats, seed: A
     import warnings
 
     from sklearn.cluster import KMeans
-    from sklearn.utils import check_random_state
     from threadpoolctl import threadpool_limits
 
     if count > len(table):

@@ -32,8 +32,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.errors import ExportError
 from discriminant.moments.anchor import Anchor
-from discriminant.table.basis import JoinedBasis, KernelBasis, PolynomialBasis
+from discriminant.table.basis import JoinedBasis, KernelBasis, PolynomialBasis, RandomBasis
 from discriminant.table.blocks import Floats
 
 Elementwise = Literal[
@@ -273,14 +274,19 @@ def offset_expression(x: Expression, anchor: Anchor) -> Expression:
 
 
 def basis_expression(x: Expression, basis: JoinedBasis) -> Expression:
-    """Return the columns of a basis: its polynomials and its kernels, concatenated."""
-    return stack(
-        [
-            _kernel_expression(x, part)
-            if isinstance(part, KernelBasis)
-            else _polynomial_expression(x, part)
-            for part in basis.parts
-        ]
+    """Return the columns of a basis: polynomials, kernels and random features, concatenated."""
+    return stack([_part_expression(x, part) for part in basis.parts])
+
+
+def _part_expression(
+    x: Expression, part: PolynomialBasis | KernelBasis | RandomBasis
+) -> Expression:
+    if isinstance(part, KernelBasis):
+        return _kernel_expression(x, part)
+    return (
+        _relu_expression(x, part)
+        if isinstance(part, RandomBasis)
+        else _polynomial_expression(x, part)
     )
 
 
@@ -313,6 +319,17 @@ def _kernel_expression(x: Expression, basis: KernelBasis) -> Expression:
         for m, centre in enumerate(basis.centres)
     ]
     return (stack(distances) * -0.5).exp().with_name("kernel", basis.names)
+
+
+def _relu_expression(x: Expression, basis: RandomBasis) -> Expression:
+    if basis.activation != "relu":
+        raise ExportError.of_part(
+            "A basis with Fourier features",
+            "the targets have no common cosine",
+            "Fit with activation='relu'.",
+        )
+    u = ((x - basis.origin) * basis.inverse_unit).with_name("standard", x.components)
+    return u.affine(basis.weights.T, basis.bias).larger(0.0).with_name("relu", basis.names)
 
 
 # --- links of two classes -----------------------------------------------------------------------

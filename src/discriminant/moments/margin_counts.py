@@ -82,6 +82,9 @@ class LinearWeights:
     def copy(self) -> LinearWeights:
         return LinearWeights(self.slope.copy(), self.intercept.copy())
 
+    def scale(self, factor: float) -> LinearWeights:
+        return LinearWeights(factor * self.slope, factor * self.intercept)
+
     def add_scaled(self, other: LinearWeights, factor: float) -> LinearWeights:
         return LinearWeights(
             self.slope + factor * other.slope, self.intercept + factor * other.intercept

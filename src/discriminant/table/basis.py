@@ -11,6 +11,8 @@ A kernel is near 1 for rows near its centre `c` and near 0 for rows far from it 
 
     exp(-|x - c|^2 / (2 width^2))
 
+Random features (`RandomBasis`) are functions of random projections of the standardised features.
+
 Differences are computed before they are squared, so a large common offset of all rows costs no
 digits. `estimators.basis` chooses origin, centres and width from the data.
 """
@@ -227,11 +229,92 @@ class KernelBasis:
         return np.asarray(np.exp(distance, out=out))
 
 
+Activation = Literal["relu", "fourier"]
+ACTIVATIONS: tuple[Activation, ...] = ("relu", "fourier")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomBasis:
+    """Random features: m functions of random projections of d features.
+
+        u = (x - origin) inverse_unit;   p = u . weights + bias
+        relu     max(0, p)                   one layer of a network with random weights
+        fourier  sqrt(2 / m) cos p           Rahimi & Recht (2007)
+
+    With standard normal weights and a bias that is uniform on a circle, the product of two rows of
+    Fourier features is, on average, the Gaussian kernel exp(-|u - v|^2 / 2) of the rows.
+    """
+
+    origin: Floats  # (d,)
+    inverse_unit: Floats  # (d,) zero for constant columns
+    weights: Floats  # (d, m)
+    bias: Floats  # (m,)
+    activation: str
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return the reason why these fields do not form a valid basis, or None if they do."""
+        (d,), weights = parts["origin"].shape, parts["weights"]
+        if parts["inverse_unit"].shape != (d,) or weights.ndim != 2 or len(weights) != d:
+            return f"weights {weights.shape} must have one row for each of {d} features"
+        if parts["bias"].shape != weights.shape[1:]:
+            return f"bias {parts['bias'].shape} must have one number per column of the weights"
+        if parts["activation"] not in ACTIVATIONS:
+            return f"activation {parts['activation']!r} must be one of {', '.join(ACTIVATIONS)}"
+        return None
+
+    @classmethod
+    def draw(
+        cls,
+        origin: Floats,
+        inverse_unit: Floats,
+        count: int,
+        *,
+        activation: Activation,
+        rng: np.random.Generator,
+    ) -> RandomBasis:
+        """Return a basis of `count` features with random weights."""
+        weights = rng.standard_normal((len(origin), count))
+        fourier = activation == "fourier"
+        bias = rng.uniform(0, 2 * np.pi, count) if fourier else rng.standard_normal(count)
+        return cls(origin, inverse_unit, weights, bias, activation)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.bias)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns: 'relu 1', 'relu 2' and so on, or 'cos 1' for Fourier features."""
+        name = "relu" if self.activation == "relu" else "cos"
+        return tuple(f"{name} {number}" for number in range(1, self.width + 1))
+
+    def expand(self, features: Features, out: Floats | None = None) -> Floats:
+        """Return the (n, m) random features of rows (n, d), written to `out` if given.
+
+        >>> weights = np.array([[1.0, -1.0]])
+        >>> basis = RandomBasis(np.zeros(1), np.ones(1), weights, np.zeros(2), "relu")
+        >>> basis.expand(np.array([[3.0]]))
+        array([[3., 0.]])
+        """
+        u = np.subtract(dense(features), self.origin, dtype=np.float64)
+        u *= self.inverse_unit
+        columns = u @ self.weights
+        columns += self.bias
+        target = columns if out is None else out
+        if self.activation == "relu":
+            return np.asarray(np.maximum(columns, 0.0, out=target))
+        np.cos(columns, out=target)
+        target *= np.sqrt(2.0 / self.width)
+        return target
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedBasis:
     """Columns of several bases side by side."""
 
-    parts: tuple[PolynomialBasis | KernelBasis, ...]
+    parts: tuple[PolynomialBasis | KernelBasis | RandomBasis, ...]
 
     @property
     def width(self) -> int:

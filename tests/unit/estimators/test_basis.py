@@ -446,3 +446,77 @@ def test_rows_that_cannot_be_expanded_are_named(basis, rows, error, text):
 
 def test_every_refusal_is_a_value_error_of_the_package():
     assert issubclass(BasisError, InputError) and issubclass(BasisError, ValueError)
+
+
+# --- random features ------------------------------------------------------------------------------
+
+
+def test_relu_features_are_the_formula():
+    rows = RNG.normal(3, 2, (40, 3))
+    basis = Basis(degree=None, random_features=7, random_state=3).fit(rows)
+    u = (rows - rows.mean(axis=0)) / (rows.std(axis=0) * np.sqrt(3))
+    part = basis.basis_.parts[0]
+    expected = np.maximum(0, u @ basis.random_weights_ + part.bias)
+    np.testing.assert_allclose(basis.transform(rows), expected, rtol=1e-12, atol=1e-12)
+    assert basis.get_feature_names_out().tolist() == [f"relu {j}" for j in range(1, 8)]
+
+
+def test_products_of_fourier_features_approximate_the_gaussian_kernel():
+    rows = RNG.normal(size=(30, 4))
+    basis = Basis(
+        degree=None, random_features=40_000, activation="fourier", width=1.5, max_columns=50_000
+    ).fit(rows)
+    columns = basis.transform(rows)
+    kernel = rbf_kernel(rows, gamma=1 / (2 * 1.5**2))
+    np.testing.assert_allclose(columns @ columns.T, kernel, atol=5 / np.sqrt(40_000))
+
+
+def test_random_features_follow_the_polynomial_and_the_kernels():
+    rows = RNG.normal(size=(50, 2))
+    options = {"degree": 2, "centres": [[0.0, 1.0]], "width": 0.7}
+    plain, more = Basis(**options).fit(rows), Basis(**options, random_features=5).fit(rows)
+    np.testing.assert_array_equal(more.transform(rows)[:, :6], plain.transform(rows))
+    assert more.transform(rows).shape == (50, 11)
+
+
+def test_random_features_depend_on_the_seed_only():
+    rows = RNG.normal(size=(50, 2))
+    first, again, other = (
+        Basis(random_features=5, random_state=seed).fit(rows).transform(rows) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_random_features_ignore_units_and_constant_columns():
+    rows = np.column_stack([RNG.normal(size=(50, 2)), np.full(50, 3.0)])
+    here = Basis(degree=None, random_features=5).fit(rows)
+    scaled = rows * [1024.0, 0.25, 1.0]
+    there = Basis(degree=None, random_features=5).fit(scaled)
+    np.testing.assert_allclose(here.transform(rows), there.transform(scaled), rtol=1e-9, atol=1e-12)
+    assert np.isfinite(here.transform(rows)).all()
+
+
+def test_a_linear_model_on_random_features_separates_circles():
+    X, inner = make_circles(400, noise=0.05, factor=0.5, random_state=0)
+    model = make_pipeline(Basis(degree=1, random_features=200), LDA()).fit(X[::2], inner[::2])
+    assert model.score(X[1::2], inner[1::2]) > 0.98
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"random_features": 0}, "None, or the number of random features"),
+        ({"random_features": 5, "activation": "tanh"}, "one of relu, fourier"),
+        ({"random_features": 5, "width": -1.0}, "a positive number, or None"),
+        ({"degree": None}, "neither centres nor random features"),
+    ],
+)
+def test_invalid_options_of_random_features_are_named(options, words):
+    with pytest.raises(OptionError, match=words):
+        Basis(**options).fit(ROWS)
+
+
+def test_sparse_rows_have_no_random_features():
+    with pytest.raises(BasisError, match="random features of sparse rows"):
+        Basis(random_features=5).fit(sparse.csr_array(ROWS))

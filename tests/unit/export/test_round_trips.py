@@ -79,6 +79,7 @@ TWO = {
     "fusion with shares": Fusion([("l", EasyEnsemble(LDA(), 3), [0, 1]), ("r", QDA(), [2, 3])]),
     "pipeline": make_pipeline(StandardScaler(), Basis(degree=2), LDA()),
     "kernels": make_pipeline(Basis(degree=None, centres=4), Logistic(ridge=0.01)),
+    "random features": make_pipeline(Basis(degree=1, random_features=6), LDA()),
     "frozen": Decision.of_fitted,
 }
 MANY = {

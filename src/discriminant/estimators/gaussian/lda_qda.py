@@ -32,7 +32,13 @@ from discriminant.assessment.resampling.leave_one_out import (
     student_left_out_scores,
 )
 from discriminant.engines.partitioned_table import AnyTable
-from discriminant.errors import DiscriminantWarning, MomentsMismatchError, OptionError
+from discriminant.errors import (
+    DiscriminantWarning,
+    MomentsMismatchError,
+    OptionError,
+    ScarceRowsWarning,
+    warn,
+)
 from discriminant.estimators.base import (
     LinearMomentClassifier,
     MomentClassifier,
@@ -56,6 +62,7 @@ from discriminant.models.gaussian.family import (
     GaussianFamily,
     check_shrinkage,
     class_prior,
+    linear_rule,
     quadratic_rule,
     scores_with_missing,
 )
@@ -164,6 +171,9 @@ class DiscriminantProjection(
 
 
 Predictive = Literal["plug-in", "student"]
+OutlierKind = Literal["mahalanobis", "relative_mahalanobis", "energy"]
+OUTLIER_KINDS: tuple[OutlierKind, ...] = ("mahalanobis", "relative_mahalanobis", "energy")
+
 _LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -329,6 +339,45 @@ class GaussianClassifier(MomentClassifier):
         with np.errstate(divide="ignore"):
             return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
 
+    def outlier_scores(self, X: Any, kind: OutlierKind = "mahalanobis") -> Floats:
+        """Score how unusual rows are; larger scores are more unusual.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
+            'mahalanobis': squared Mahalanobis distance from the nearest class mean.
+            'relative_mahalanobis': that distance minus the squared distance from the mean of all
+            rows, in units of their covariance (Ren et al. 2021); it is meant for classes with one
+            common covariance, and need not grow with the distance otherwise. 'energy': -log p(x),
+            the energy -log sum_k exp f_k of the scores f_k = log p(x | k) + log prior_k.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_choice("kind", kind, OUTLIER_KINDS)
+        if kind == "energy":
+            return -self.log_density(X)
+        nearest = np.asarray(self.mahalanobis(X).min(axis=1))
+        if kind == "mahalanobis":
+            return nearest
+        background: QuadraticRule = self._cached("background", self._fit_background)
+        return nearest - self._score_rows(background.distances, X)[:, 0]
+
+    def _fit_background(self) -> QuadraticRule:
+        """Return the rule of one Gaussian class of all rows, with the shrinkage of the model."""
+        moments, family = self._present_moments, self._asked.family
+        merged = merge_classes(moments)
+        amount = float(np.max(self.shrinkage_))
+        one = GaussianFamily(1.0, amount, family.target, family.denominator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscriminantWarning)
+            metric = family_metric(merged, one)
+        mean = np.atleast_2d(merged.centre)
+        return QuadraticRule(merged.labels, merged.anchor, mean, (metric,), np.zeros(1))
+
     def marginal_scores(self, X: Floats) -> Floats:
         """Return scores (n, K) of rows with missing features (NaN), which are integrated out.
 
@@ -463,6 +512,12 @@ class GaussianClassifier(MomentClassifier):
             return family_metric(moments, self._asked.family)
 
 
+def merge_classes(moments: ClassMoments | ClassRows) -> Any:
+    """Return the moments of all rows as one class."""
+    labels = moments.labels.tolist()
+    return moments.group({labels[0]: labels})
+
+
 class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
     """Base class of Gaussian classifiers with one common covariance, so with linear scores."""
 
@@ -561,6 +616,9 @@ class NearestMean(LinearGaussianClassifier):
 
         score_k(x) = -|x - m_k|^2 / (2 s^2)  +  log prior_k
 
+    One row for each class is enough to predict classes; s^2 is then the variance of all rows, with
+    a warning, because the probabilities are not reliable.
+
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
@@ -597,6 +655,32 @@ class NearestMean(LinearGaussianClassifier):
         """Return the class priors (K,): the option `prior`, or equal priors if it is None."""
         K = len(moments.labels)
         return class_prior(moments, np.full(K, 1.0 / K) if self.prior is None else self.prior)
+
+    def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
+        """Return the rule fitted to moments, without changing the model.
+
+        With one row for each class, the variance within classes cannot be estimated. The variance
+        of all rows is used instead, which does not affect the predicted classes.
+        """
+        if not _one_row_per_class(moments):
+            return super().rule_from(moments)
+        warn(ScarceRowsWarning.one_row_per_class(len(moments.labels)))
+        metric = family_metric(merge_classes(moments), self.family)
+        return linear_rule(
+            moments.reduce("diagonal"), metric=metric, prior=self.prior_from(moments)
+        )
+
+    def _compute_metric(self) -> Metric:
+        if not _one_row_per_class(self._present_moments):
+            return super()._compute_metric()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscriminantWarning)
+            return family_metric(merge_classes(self._present_moments), self._asked.family)
+
+
+def _one_row_per_class(moments: ClassMoments | ClassRows) -> bool:
+    """Return whether there are two or more classes, and exactly one row of each."""
+    return len(moments.labels) > 1 and bool((moments.rows == 1).all())
 
 
 class QDA(GaussianClassifier):

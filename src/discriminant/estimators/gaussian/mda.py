@@ -37,6 +37,7 @@ from discriminant.estimators.base import (
     predicted_codes,
     second_minus_first,
 )
+from discriminant.estimators.gaussian.lda_qda import OUTLIER_KINDS, OutlierKind
 from discriminant.models.gaussian.bayes_error import BayesError, estimate_bayes_error
 from discriminant.models.gaussian.covariance import TARGETS, Target
 from discriminant.models.gaussian.family import validate_prior
@@ -48,6 +49,7 @@ from discriminant.models.gaussian.mixture import (
     Structure,
     run_em,
     scores_with_missing,
+    single_gaussian,
     starting_mixtures,
 )
 from discriminant.models.gaussian.parameters import component_parameters
@@ -393,6 +395,32 @@ class MDA(IterativeClassifier):
             return np.asarray(densities - np.log(self.prior_))
         one = MixtureRule(self.classes_[:1], self._densities, np.zeros_like(self.rule_.classes))
         return np.asarray(one.class_scores(components)[:, 0] - constant)
+
+    def outlier_scores(self, X: Any, kind: OutlierKind = "mahalanobis") -> Floats:
+        """Score how unusual rows are; larger scores are more unusual.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
+            'mahalanobis': squared Mahalanobis distance from the nearest component.
+            'relative_mahalanobis': that distance minus the squared distance from the mean of the
+            mixture, in units of its covariance (Ren et al. 2021). 'energy': -log p(x).
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_choice("kind", kind, OUTLIER_KINDS)
+        if kind == "energy":
+            return -self.log_density(X)
+        self._check_is_fitted()
+        densities = self._densities
+        nearest = np.asarray(self._score_rows(densities.distances, X).min(axis=1))
+        if kind == "mahalanobis":
+            return nearest
+        return nearest - self._score_rows(single_gaussian(densities).distances, X)[:, 0]
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
         """Draw random rows and their labels from the fitted model.

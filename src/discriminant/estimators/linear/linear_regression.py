@@ -9,6 +9,7 @@ and then for the residuals, which correct the fit. The solver is `models.linear.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -38,7 +39,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import ResidualReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
-from discriminant.table.blocks import Floats
+from discriminant.table.blocks import Floats, numbered_names
 from discriminant.table.memory import Table, as_table
 
 PRECISIONS = ("auto", "standard", "high")
@@ -180,6 +181,56 @@ class LinearRegression(RegressorMixin, RowEstimator):
         self._set_state(moments, moments.features[:-count], count == 1)
         self._set_fit(self._problem())
         return self
+
+    @classmethod
+    def from_weights(
+        cls,
+        coef: npt.ArrayLike,
+        intercept: npt.ArrayLike = 0.0,
+        *,
+        features: Sequence[str] | None = None,
+    ) -> LinearRegression:
+        """Return the model with given weights, without rows.
+
+        Parameters
+        ----------
+        coef : array of shape (d,), or (m, d) for m responses
+            Weights.
+        intercept : float, or array of shape (m,), default 0.0
+            Fitted value at x = 0.
+        features : sequence of str or None, default None
+            Names of the d features.
+
+        Returns
+        -------
+        LinearRegression
+
+        Examples
+        --------
+        >>> model = LinearRegression.from_weights([0.2, 0.5, 0.3], 1.0)
+        >>> model.predict([[1.0, 1.0, 0.0]]).tolist()
+        [1.7]
+        """
+        given = np.asarray(coef)
+        if given.dtype.kind not in "fiub" or given.ndim not in (1, 2) or not given.size:
+            raise OptionError.of("coef", coef, "numbers of shape (d,) or (m, d)")
+        slope = np.atleast_2d(given).astype(np.float64)
+        constant = np.asarray(intercept, dtype=np.float64)
+        if constant.shape not in ((), (len(slope),)):
+            allowed = f"a number, or {len(slope)} numbers, one for each response"
+            raise OptionError.of("intercept", intercept, allowed)
+        if not (np.isfinite(slope).all() and np.isfinite(constant).all()):
+            raise OptionError.of("coef", coef, "finite, as must be intercept")
+        d = slope.shape[1]
+        names = numbered_names(d) if features is None else tuple(str(name) for name in features)
+        if len(names) != d or len(set(names)) != d:
+            raise OptionError.of("features", features, f"{d} different names, or None")
+        constant = np.broadcast_to(constant, (len(slope),)).copy()
+        model = cls()
+        model._set_state(None, names, given.ndim == 1)
+        rule = LinearRule(np.arange(len(slope)), Anchor(np.zeros(d), np.ones(d)), slope, constant)
+        model._fitted = RegressionFit(rule, slope, constant, d)
+        return model
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit, which is updated when it is next used.

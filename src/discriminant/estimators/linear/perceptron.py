@@ -1,15 +1,17 @@
 """Perceptron: a linear classifier that updates its weights only for misclassified rows.
 
-    row by row   w_true += x,  w_winner -= x        for a row that is wrong or on the boundary
-    batch        w      += sum over wrong rows      gradient descent on the perceptron criterion J_p
+    row by row   w_true += eta x,  w_winner -= eta x   for a row that is wrong or on the boundary
+    batch        w      += eta mean over wrong rows    gradient descent on the criterion J_p
 
-The passes themselves are in `models.linear.perceptron`.
+Multiplying the starting weights and the learning rate eta by the same number multiplies all weights
+by it and changes no boundary. So training runs with eta = 1 from the starting weights divided by
+eta, and its weights are then multiplied by eta. The passes are in `models.linear.perceptron`.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -33,7 +35,7 @@ from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_bat
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.margin_counts import LinearWeights, Mistakes, MistakesReading, RowScaling
-from discriminant.table.blocks import Block, is_sparse
+from discriminant.table.blocks import Block, Floats, is_sparse
 from discriminant.table.memory import Table
 
 KEEPS = {"pocket": "pocket rule", "last": "last rule", "average": "average rule"}
@@ -85,6 +87,17 @@ class Perceptron(LinearClassifier):
         Whether to test, for small tables, if a separating boundary exists when none was found. The
         likelihood of a logistic model decides, else a linear programme, which may take longer than
         the passes.
+    learning_rate : float, default 1.0
+        Factor eta of every update. The boundary depends only on `start` divided by eta, so eta has
+        no effect on it if training starts at zero.
+    start : array of shape (d + 1,) or (K, d + 1), 'random' or None, default None
+        Starting weights, with the intercept last: one row for two classes, otherwise one row for
+        each class. They refer to the coordinates of the iteration, which are the features
+        themselves with standardize=False. Without an intercept there is no last column. 'random':
+        standard normal weights, from `random_state`. None: zero.
+    record : bool, default False
+        Whether to store the weights after every update in `weights_path_`, and the criterion after
+        every pass in `criterion_path_`. This takes one more reading of the rows for each pass.
 
     Attributes
     ----------
@@ -101,11 +114,18 @@ class Perceptron(LinearClassifier):
     margin_, radius_, bound_ : float
         `margin_` is gamma, the smallest difference between the score of a row's class and the best
         other score, divided by the norm of the weights. `radius_` is R, the largest norm of a row.
-        `bound_` is R^2 / gamma^2; it is infinite if a row is misclassified. These three values
-        refer to the coordinates of the iteration, with a constant column of ones for the intercept,
-        and for more than two classes to Kesler's construction.
+        `bound_` is R^2 / gamma^2, plus 2 |start| / (eta gamma) if training does not start at
+        zero; it is infinite if a row is misclassified. These three values refer to the coordinates
+        of the iteration, with a constant column of ones for the intercept, and for more than two
+        classes to Kesler's construction.
     path_ : array of shape (passes,)
         Number of updates in each pass; with 'batch', number of misclassified rows before each step.
+    criterion_path_ : array or None
+        Perceptron criterion J_p at the start and after each pass. With update='batch': before each
+        step and after the last one, even without `record`. None if not recorded.
+    weights_path_ : array of shape (updates + 1, m, d + 1) or None
+        Weights at the start and after each update, with the intercept last, for m = 1 or K scores,
+        in the coordinates of the iteration. None without `record`.
 
     See Also
     --------
@@ -119,6 +139,9 @@ class Perceptron(LinearClassifier):
     (['a', 'b'], True)
     """
 
+    criterion_path_: Floats | None = None
+    weights_path_: Floats | None = None
+
     def __init__(
         self,
         *,
@@ -130,6 +153,9 @@ class Perceptron(LinearClassifier):
         shuffle: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         prove: bool = True,
+        learning_rate: float = 1.0,
+        start: npt.ArrayLike | Literal["random"] | None = None,
+        record: bool = False,
     ) -> None:
         self.update = update
         self.keep = keep
@@ -139,6 +165,9 @@ class Perceptron(LinearClassifier):
         self.shuffle = shuffle
         self.random_state = random_state
         self.prove = prove
+        self.learning_rate = learning_rate
+        self.start = start
+        self.record = record
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model: pass over the rows until all are correct, or `max_passes` is reached.
@@ -163,18 +192,27 @@ class Perceptron(LinearClassifier):
         if self.standardize:
             scale = units.inverse_spread
         coordinates = RowScaling(anchor.origin, scale / anchor.unit, float(self.intercept))
-        result = self._train(table, coordinates)
-        weights = result.weights
+        rng = _generator(self.random_state) if self.shuffle or self.start is not None else None
+        start = self._starting_weights(table, rng)
+        result = self._train(table, coordinates, start, rng)
+        weights = result.weights.scale(float(self.learning_rate))
         slope, intercept = weights.slope * scale, weights.intercept.copy()
         self._set_rule(table, LinearRule(table.schema.labels, anchor, slope, intercept))
-        self._set_report(table, result)
+        self._set_report(table, result, 0.0 if start is None else start.norm)
+        self._set_paths(result)
 
     @property
     def n_iter_(self) -> int:
         """Number of passes over the rows, under scikit-learn's name."""
         return self.n_passes_
 
-    def _train(self, table: Table, scaling: RowScaling) -> PerceptronFit:
+    def _train(
+        self,
+        table: Table,
+        scaling: RowScaling,
+        start: LinearWeights | None,
+        rng: np.random.Generator | None,
+    ) -> PerceptronFit:
         classes = len(table.schema.labels)
 
         def count_mistakes(weights: LinearWeights, fully: bool) -> Mistakes:
@@ -187,6 +225,8 @@ class Perceptron(LinearClassifier):
                 evaluate=count_mistakes,
                 rows=len(table),
                 max_passes=self.max_passes,
+                start=start,
+                record=bool(self.record),
             )
         return train_online(
             table.features,
@@ -196,12 +236,49 @@ class Perceptron(LinearClassifier):
             evaluate=count_mistakes,
             keep=self.keep,
             max_passes=self.max_passes,
-            rng=_generator(self.random_state) if self.shuffle else None,
+            rng=rng if self.shuffle else None,
             is_separable=partial(self._separable, table),
+            start=start,
+            record=bool(self.record),
         )
 
-    def _set_report(self, table: Table, result: PerceptronFit) -> None:
-        """Set the attributes about the iteration, and warn if rows are misclassified."""
+    def _starting_weights(
+        self, table: Table, rng: np.random.Generator | None
+    ) -> LinearWeights | None:
+        """Return the starting weights divided by the learning rate; None for zero."""
+        if self.start is None:
+            return None
+        classes, intercept = len(table.schema.labels), bool(self.intercept)
+        shape = (1 if classes == 2 else classes, table.width + intercept)
+        if isinstance(self.start, str):
+            assert rng is not None
+            weights = rng.standard_normal(shape)
+        else:
+            weights = _given_weights(self._option("start"), shape)
+        constant = weights[:, -1] if intercept else np.zeros(len(weights))
+        slope = weights[:, : table.width].copy()
+        return LinearWeights(slope, constant.copy()).scale(1.0 / float(self.learning_rate))
+
+    def _set_paths(self, result: PerceptronFit) -> None:
+        """Set the recorded criterion and weights, in units of the learning rate."""
+        rate = float(self.learning_rate)
+        self.criterion_path_ = None
+        if result.criteria:
+            self.criterion_path_ = rate * np.array(result.criteria) + 0.0
+        self.weights_path_ = None
+        if result.history:
+            self.weights_path_ = rate * np.stack(
+                [
+                    np.column_stack([w.slope, w.intercept]) if self.intercept else w.slope
+                    for w in result.history
+                ]
+            )
+
+    def _set_report(self, table: Table, result: PerceptronFit, start_norm: float) -> None:
+        """Set the attributes about the iteration, and warn if rows are misclassified.
+
+        `start_norm` is the norm of the starting weights divided by the learning rate.
+        """
         mistakes, multiclass = result.mistakes, len(table.schema.labels) > 2
         self.n_updates_ = result.updates
         self.n_passes_ = max(len(result.path), 1)
@@ -210,7 +287,9 @@ class Perceptron(LinearClassifier):
         self.converged_ = result.converged and not mistakes.count
         self.margin_ = mistakes.min_margin / (result.weights.norm or 1.0)
         self.radius_ = mistakes.radius * (np.sqrt(2.0) if multiclass else 1.0)
-        self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
+        self.bound_ = np.inf
+        if self.margin_ > 0:
+            self.bound_ = (self.radius_ / self.margin_) ** 2 + 2 * start_norm / self.margin_
         self.separable_: bool | None = result.converged or not mistakes.count
         if not self.separable_:
             known = False if result.balanced else result.separable
@@ -269,7 +348,28 @@ class Perceptron(LinearClassifier):
         limit: Any = self.max_passes
         if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
             raise OptionError.of("max_passes", limit, "a whole number of 1 or more, or None")
-        self._require_bool("standardize", "intercept", "shuffle", "prove")
+        self._require_bool("standardize", "intercept", "shuffle", "prove", "record")
+        rate: Any = self.learning_rate
+        number = isinstance(rate, Real) and not isinstance(rate, bool)
+        if not number or not 0.0 < float(rate) < np.inf:
+            raise OptionError.of("learning_rate", rate, "a positive number")
+        if isinstance(self.start, str) and self.start != "random":
+            raise OptionError.of("start", self.start, "'random', an array of weights or None")
+
+
+def _given_weights(start: Any, shape: tuple[int, int]) -> Floats:
+    """Return starting weights given by the user; raise unless they are numbers of this shape."""
+    try:
+        weights = np.asarray(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.full(1, np.nan)
+    if weights.ndim == 1 and shape[0] == 1:
+        weights = weights[None, :]
+    if weights.shape != shape or not np.isfinite(weights).all():
+        wanted = f"({shape[1]},)" if shape[0] == 1 else str(shape)
+        allowed = f"finite numbers of shape {wanted} for these rows, the intercept last"
+        raise OptionError.of("start", start, allowed)
+    return weights
 
 
 def _read_mistakes(table: Table, reading: MistakesReading) -> Mistakes:

@@ -79,6 +79,7 @@ from discriminant.models.multiclass.codes import (
     measure_ambiguity,
     one_vs_one_code,
     one_vs_rest_code,
+    optimal_code,
 )
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
@@ -680,13 +681,16 @@ class OutputCodes(Decomposition):
     Parameters
     ----------
     code : str or array of shape (K, M), default 'dense'
-        'one-vs-rest'; 'one-vs-one'; 'exhaustive': every division of the classes into two groups;
-        'dense' or 'sparse': random divisions, of which sparse ones leave classes out; 'designed':
-        divisions that a linear rule can separate, computed from moments; or a matrix of -1, 0 (left
-        out) and 1, with the classes in sorted order.
+        'one-vs-rest'; 'reference': each class but the last against the others, so that a row that
+        no classifier claims is in the last class; 'one-vs-one'; 'exhaustive': every division of the
+        classes into two groups; 'dense' or 'sparse': random divisions, of which sparse ones leave
+        classes out; 'designed': divisions that a linear rule can separate, computed from moments;
+        'optimal': the largest distance of all codes of this length, for at most 8 classes; or a
+        matrix of -1, 0 (left out) and 1, with the classes in sorted order.
     columns : int or None, default None
-        Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K problems, or 15
-        log2 K for 'sparse', but at most the number of different divisions.
+        Number of classifiers for 'dense', 'sparse', 'designed' and 'optimal'. None: 10 log2 K
+        problems, 15 log2 K for 'sparse' or K for 'optimal', but at most the number of different
+        divisions.
     decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'
         Distance between code words and scores (`models.multiclass.codes`). This option can be
         changed after the fit.
@@ -734,6 +738,8 @@ class OutputCodes(Decomposition):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
         if self.code in RANDOM:
             return OutputCode(labels, RANDOM[self.code](len(labels), self.columns, rng))
+        if self.code == "optimal":
+            return OutputCode(labels, optimal_code(len(labels), self.columns))
         moments = read()
         moments = moments.reduce("diagonal") if isinstance(moments, ClassRows) else moments
         return OutputCode(labels, design_code(moments, self.columns, rng))

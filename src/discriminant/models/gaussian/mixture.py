@@ -30,7 +30,12 @@ from scipy.linalg import solve_triangular
 
 from discriminant.errors import capture_warnings
 from discriminant.models.expressions import Expression, stack
-from discriminant.models.gaussian.covariance import Metric
+from discriminant.models.gaussian.covariance import (
+    Metric,
+    embed_columns,
+    factorise,
+    subspace_metric,
+)
 from discriminant.models.gaussian.family import (
     GaussianFamily,
     class_metrics,
@@ -446,6 +451,35 @@ def scores_with_missing(rows: Floats, rule: MixtureRule, densities: QuadraticRul
             logdet = float(np.log(np.diagonal(factor)).sum())
             scores[selected, c] = densities.log_prior[c] - logdet - 0.5 * (white**2).sum(axis=0)
     return rule.class_scores(scores)
+
+
+def single_gaussian(densities: QuadraticRule) -> QuadraticRule:
+    """Return the Gaussian density with the mean and the covariance of a mixture.
+
+    With shares s_c, means m_c and covariances C_c of the components,
+
+        m = sum_c s_c m_c        C = sum_c s_c [C_c + (m_c - m)(m_c - m)']
+    """
+    share = np.exp(densities.log_prior)
+    share /= share.sum()
+    mean = share @ densities.mean
+    gaps = densities.mean - mean
+    covariance = np.einsum("c,ci,cj->ij", share, gaps, gaps)
+    for weight, metric in zip(share, densities.metrics, strict=True):
+        covariance += weight * metric.covariance()
+    varying = np.diagonal(covariance) > 0
+    covariance = covariance[np.ix_(varying, varying)]
+    metric, deficiency = factorise(covariance)
+    if metric is None:  # collinear columns
+        assert deficiency is not None
+        metric = subspace_metric(covariance, deficiency, np.zeros(deficiency.null.shape[1]))
+    return QuadraticRule(
+        densities.labels[:1],
+        densities.anchor,
+        mean[None, :],
+        (embed_columns(metric, varying),),
+        np.zeros(1),
+    )
 
 
 # --- starts ---------------------------------------------------------------------------------------

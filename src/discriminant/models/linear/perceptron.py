@@ -92,6 +92,8 @@ class PerceptronFit:
     path: tuple[int, ...]  # updates in each pass; in batch training the errors before each step
     balanced: bool = False  # whether the updates of all errors cancel: no boundary is error-free
     separable: bool | None = None  # whether the classes are separable, if this was tested
+    criteria: tuple[float, ...] = ()  # J_p at the start and after each pass or step, if recorded
+    history: tuple[LinearWeights, ...] = ()  # weights at the start and after each update
 
 
 def train_online(
@@ -105,8 +107,13 @@ def train_online(
     max_passes: int | None = None,
     rng: np.random.Generator | None = None,
     is_separable: Callable[[], bool | None] | None = None,
+    start: LinearWeights | None = None,
+    record: bool = False,
 ) -> PerceptronFit:
     """Train row by row. With `rng` the rows are in a new random order in every pass.
+
+    `start` are the first weights, zero by default. With `record`, the weights after each update and
+    the criterion after each pass are stored.
 
     `is_separable` returns whether the classes are separable, or None if this is not known. Without
     `max_passes` it is called once if training for the pocket makes no progress.
@@ -117,17 +124,20 @@ def train_online(
             replace(scaling, scale=np.ones(len(scaling.scale))),
         )
     training = _OnlineTraining(
-        features, codes.astype(np.int32), scaling, classes, keep == "average"
+        features, codes.astype(np.int32), scaling, classes, keep == "average", start, record
     )
     count = training.count_mistakes if training.countable else lambda w: evaluate(w, False).count
     pocket = _Pocket(count, rows=len(codes), enabled=keep == "pocket")
     converged, path, separable = False, list[int](), None
     to_test = is_separable if max_passes is None and keep == "pocket" else None
+    criteria = [evaluate(training.weights, True).criterion] if record else []
     while not converged and should_continue(path, rows=len(codes), max_passes=max_passes):
         before = training.updates
         order = None if rng is None else rng.permutation(len(codes))
         all_correct = training.run_pass(order, pocket)
         path.append(training.updates - before)
+        if record:
+            criteria.append(evaluate(training.weights, True).criterion)
         converged = all_correct or training.updates == before
         enough = len(path) * len(codes) >= _ROWS_BEFORE_TEST and _has_stalled(path)
         if to_test is not None and not converged and enough:
@@ -140,17 +150,35 @@ def train_online(
         weights = pocket.best[0]
         mistakes = evaluate(weights, True)
     return PerceptronFit(
-        weights, mistakes, training.updates, converged, tuple(path), separable=separable
+        weights,
+        mistakes,
+        training.updates,
+        converged,
+        tuple(path),
+        separable=separable,
+        criteria=tuple(criteria),
+        history=(*training.history, training.weights.copy()) if record else (),
     )
 
 
 def train_batch(
-    *, classes: int, width: int, evaluate: Evaluate, rows: int, max_passes: int | None = None
+    *,
+    classes: int,
+    width: int,
+    evaluate: Evaluate,
+    rows: int,
+    max_passes: int | None = None,
+    start: LinearWeights | None = None,
+    record: bool = False,
 ) -> PerceptronFit:
-    """Train on all misclassified rows at once. The weights with the fewest errors are returned."""
-    weights, path = LinearWeights.zero(classes, width), list[int]()
+    """Train on all misclassified rows at once. The weights with the fewest errors are returned.
+
+    `start` and `record` are as for `train_online`.
+    """
+    weights, path = LinearWeights.zero(classes, width) if start is None else start, list[int]()
     best, balanced = (weights, evaluate(weights, True)), False
-    mistakes = best[1]
+    mistakes, history = best[1], [weights]
+    criteria = [mistakes.criterion]
     while mistakes.count and should_continue(path, rows=rows, max_passes=max_passes):
         path.append(mistakes.count)
         if not mistakes.update.norm:  # error-free weights would have a positive lead on the sum
@@ -158,9 +186,20 @@ def train_batch(
             break
         weights = weights.add_scaled(mistakes.update, 1.0 / mistakes.count)
         mistakes = evaluate(weights, True)
+        criteria.append(mistakes.criterion)
+        if record:
+            history.append(weights)
         if mistakes.count < best[1].count:
             best = weights, mistakes
-    return PerceptronFit(*best, len(path), not best[1].count, tuple(path), balanced)
+    return PerceptronFit(
+        *best,
+        len(path),
+        not best[1].count,
+        tuple(path),
+        balanced,
+        criteria=tuple(criteria),
+        history=tuple(history) if record else (),
+    )
 
 
 def should_continue(path: list[int], *, rows: int, max_passes: int | None) -> bool:
@@ -214,7 +253,14 @@ class _OnlineTraining:
     """State of row-by-row training: weights that the compiled loop updates in place."""
 
     def __init__(
-        self, features: Features, codes: Codes, scaling: RowScaling, classes: int, averaging: bool
+        self,
+        features: Features,
+        codes: Codes,
+        scaling: RowScaling,
+        classes: int,
+        averaging: bool,
+        start: LinearWeights | None,
+        record: bool,
     ) -> None:
         from discriminant.models.linear import kernels
 
@@ -229,6 +275,11 @@ class _OnlineTraining:
         self._state = np.zeros(5, dtype=np.int64)
         self._row, self._square = np.empty(width), scaling.scale**2
         self._sparse = is_sparse(features)
+        if start is not None:
+            self._weights.intercept[:] = start.intercept
+            self._weights.slope[:] = start.slope * scaling.scale if self._sparse else start.slope
+        self._record = record
+        self.history: list[LinearWeights] = []  # weights before each update, if recorded
 
     @property
     def updates(self) -> int:
@@ -266,11 +317,15 @@ class _OnlineTraining:
         target = len(self._codes) if order is None else _NEVER
         for features, codes in self._parts(order):
             while True:
-                outcome = self._step(features, codes, pocket.longest, target)
+                longest = -1 if self._record else pocket.longest  # -1: stop before every update
+                outcome = self._step(features, codes, longest, target)
                 if outcome != self._loops.RECORD:
                     break
                 run, seen = (int(self._state[i]) for i in (self._loops.RUN, self._loops.SEEN))
-                pocket.consider(self.weights, run=run, seen=seen)
+                if self._record:
+                    self.history.append(self.weights.copy())
+                if run > pocket.longest:
+                    pocket.consider(self.weights, run=run, seen=seen)
             if outcome == self._loops.DONE:
                 return True
         return False

@@ -16,11 +16,13 @@ classifiers. A classifier that leaves out the class of a row may predict either 
 zeros is guaranteed to correct fewer errors (`OutputCode.corrects`).
 
     one-vs-rest  K columns          each class against all others
+    reference    K - 1              each class but the last against all others
     one-vs-one   K (K - 1) / 2      each pair of classes, the others left out
     exhaustive   2^(K - 1) - 1      every partition of the classes into two sides
     dense        10 log2 K          random; of several codes the one with the largest distance
     sparse       15 log2 K          likewise, with half of the entries 0 on average
     designed     10 log2 K          from moments: sides that a linear rule can separate
+    optimal      K                  the largest distance of all codes of this length, K <= 8
 
 In these codes no column equals another column or its complement, since both would give the same
 classifier. A matrix given by the user may have equal or complementary columns, with a warning. A
@@ -88,7 +90,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -206,6 +208,17 @@ def one_vs_rest_code(K: int) -> Signs:
     if K == 2:
         return np.array([[-1], [1]], dtype=np.int8)
     return (2 * np.eye(K) - 1).astype(np.int8)
+
+
+def reference_code(K: int) -> Signs:
+    """Return the (K, K - 1) code of each class but the last against all others.
+
+    A row that no classifier claims is nearest to the last class, the reference (lecture 4).
+
+    >>> reference_code(3).tolist()
+    [[1, -1], [-1, 1], [-1, -1]]
+    """
+    return one_vs_rest_code(K)[:, :-1] if K > 2 else np.array([[1], [-1]], dtype=np.int8)
 
 
 def one_vs_one_code(K: int) -> Signs:
@@ -331,8 +344,87 @@ def _repeated_columns(signs: Signs) -> list[tuple[int, int, bool]]:
     return sorted((a, b, bool(side[a] != side[b])) for a, b in same)
 
 
+# --- codes of the largest distance ---------------------------------------------------------------
+
+_OPTIMAL_CLASSES = 8  # largest number of classes for which codes are searched
+_SEARCH_NODES = 20_000  # largest number of partial codes that the search visits
+
+
+def optimal_code(K: int, columns: int | None) -> Signs:
+    """Return a (K, M) code without zeros whose distance is the largest possible for its length.
+
+    To find such a code is NP-hard, so only few classes are allowed. For each distance D, from an
+    upper bound downwards, branch and bound looks for M different columns that separate every pair
+    of classes at least D times. A pair that has been separated less than D times lacks the rest. A
+    partial code is given up if a pair lacks more than the number of columns to come, or if all
+    pairs together lack more than these columns can separate. The columns are in order of the number
+    of pairs that they separate. All first columns with equally many classes on one side differ only
+    in the order of the classes, so one of them is enough.
+
+    >>> code_distance(optimal_code(4, 5)), code_distance(optimal_code(5, 6))
+    (3.0, 3.0)
+    """
+    M = K if columns is None else int(columns)
+    M = min(M, 2 ** (K - 1) - 1) if columns is None else M
+    if K > _OPTIMAL_CLASSES:
+        raise CodeError.no_search(K, _OPTIMAL_CLASSES)
+    if M > 2 ** (K - 1) - 1:
+        raise CodeError.too_long("optimal", M, K, 2 ** (K - 1) - 1)
+    if 2**M < K:
+        raise CodeError.too_short("optimal", M, K)
+    pool = exhaustive_code(K)
+    smaller = np.minimum((pool == 1).sum(axis=0), (pool == -1).sum(axis=0))
+    order = np.argsort(-smaller, kind="stable")
+    pool, smaller = pool[:, order], smaller[order]
+    first, second = np.triu_indices(K, 1)
+    separated = (pool[first] != pool[second]).T.astype(np.int64)  # (columns, pairs)
+    starts = np.unique(smaller, return_index=True)[1]
+    search = _ColumnSearch(separated, starts)
+    for distance in range(M * int(separated[0].sum()) // separated.shape[1], 0, -1):
+        chosen = search.columns(M, distance)
+        if chosen is not None:
+            return np.asarray(pool[:, chosen])
+    raise CodeError.too_short("optimal", M, K)
+
+
+class _ColumnSearch:
+    """Branch and bound for different columns that separate every pair of classes often enough."""
+
+    def __init__(self, separated: npt.NDArray[np.int64], starts: npt.NDArray[np.intp]) -> None:
+        self._separated = separated  # (columns, pairs) in order of their numbers of pairs
+        self._starts = starts  # first columns to try
+        self._nodes = 0
+
+    def columns(self, M: int, distance: int) -> list[int] | None:
+        """Return the indices of M columns, or None if there are none of this distance."""
+        lacking = np.full(self._separated.shape[1], distance)
+        return self._extend([], lacking, self._starts, M)
+
+    def _extend(
+        self, chosen: list[int], lacking: npt.NDArray[np.int64], candidates: Any, M: int
+    ) -> list[int] | None:
+        if not M:
+            return chosen
+        self._nodes += 1
+        if self._nodes > _SEARCH_NODES:
+            raise CodeError.search_too_long(len(chosen) + M, _SEARCH_NODES)
+        after = np.maximum(lacking - self._separated[candidates], 0)
+        largest = self._separated[candidates].sum(axis=1)  # later columns separate no more pairs
+        possible = (after.max(axis=1) < M) & (after.sum(axis=1) <= (M - 1) * largest)
+        possible &= len(self._separated) - candidates >= M
+        order = np.argsort(after[possible].sum(axis=1), kind="stable")
+        for i in np.flatnonzero(possible)[order]:
+            column = int(candidates[i])
+            later = np.arange(column + 1, len(self._separated))
+            columns = self._extend([*chosen, column], after[i], later, M - 1)
+            if columns is not None:
+                return columns
+        return None
+
+
 FIXED: dict[str, Callable[[int], Signs]] = {
     "one-vs-rest": one_vs_rest_code,
+    "reference": reference_code,
     "one-vs-one": one_vs_one_code,
     "exhaustive": exhaustive_code,
 }
@@ -340,7 +432,7 @@ RANDOM: dict[str, Callable[[int, int | None, np.random.Generator], Signs]] = {
     "dense": dense_code,
     "sparse": sparse_code,
 }
-CODES = (*FIXED, *RANDOM, "designed")
+CODES = (*FIXED, *RANDOM, "designed", "optimal")
 
 
 _CANDIDATES = 2000

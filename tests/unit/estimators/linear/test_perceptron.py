@@ -336,3 +336,97 @@ def test_a_constant_column_is_named():
     frame = pd.DataFrame(np.column_stack([X[:, 0], np.full(len(X), 7.0)]), columns=["a", "same"])
     with pytest.warns(ConstantColumnWarning, match="'same'"):
         Perceptron().fit(frame, y == 0)
+
+
+# --- learning rate, starting weights and records --------------------------------------------------
+
+
+def train_from(X, t, start, rate, passes):
+    """Lecture 4 with a learning rate: weights after each update, from given weights."""
+    w, history = np.array(start, dtype=float), [np.array(start, dtype=float)]
+    rows = np.hstack([X, np.ones((len(X), 1))])
+    criteria = [-(t * (rows @ w))[t * (rows @ w) <= 0].sum()]
+    for _ in range(passes):
+        for z, sign in zip(rows, t, strict=True):
+            if sign * (w @ z) <= 0:
+                w = w + rate * sign * z
+                history.append(w)
+        criteria.append(-(t * (rows @ w))[t * (rows @ w) <= 0].sum())
+    return np.array(history), np.array(criteria)
+
+
+@given(seed=st.integers(0, 999))
+def test_start_and_learning_rate_give_the_weights_of_the_lecture(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(-4, 5, (20, 3)).astype(float), rng.integers(2, size=20)
+    y[:2] = 0, 1
+    start, rate = rng.integers(-3, 4, 4) / 4, 0.25
+    options = {"standardize": False, "keep": "last", "max_passes": 3, "record": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three passes may not be enough
+        model = Perceptron(start=start, learning_rate=rate, **options).fit(X, y)
+    history, criteria = train_from(X, 2 * y - 1, start, rate, model.n_passes_)
+    np.testing.assert_array_equal(model.weights_path_[:, 0], history)
+    np.testing.assert_allclose(model.criterion_path_, criteria, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal([*model.coef_[0], *model.intercept_], history[-1])
+    assert model.n_updates_ == len(history) - 1
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_recording_does_not_change_the_fit(classes, form):
+    X, y = separable_rows(3, classes=classes, gap=0.05)
+    plain, recorded = (Perceptron(record=record).fit(form(X), y) for record in (False, True))
+    np.testing.assert_array_equal(recorded.coef_, plain.coef_)
+    assert recorded.n_updates_ == plain.n_updates_
+    assert plain.weights_path_ is None and plain.criterion_path_ is None
+    scores = 1 if classes == 2 else classes
+    assert recorded.weights_path_.shape == (plain.n_updates_ + 1, scores, X.shape[1] + 1)
+    assert (
+        recorded.criterion_path_[-1] == 0.0
+        and len(recorded.criterion_path_) == len(plain.path_) + 1
+    )
+
+
+@given(seed=st.integers(0, 999))
+def test_the_norm_of_the_weights_lies_between_the_bounds_of_the_theorem(seed):
+    X, y = separable_rows(seed, gap=0.1)
+    if len(np.unique(y)) < 2:
+        return
+    model = Perceptron(record=True, start="random", random_state=seed, learning_rate=0.5).fit(X, y)
+    assert model.converged_ and model.n_updates_ <= model.bound_
+    norms, k = np.linalg.norm(model.weights_path_[:, 0], axis=1), np.arange(model.n_updates_ + 1)
+    assert (norms**2 <= norms[0] ** 2 + k * (0.5 * model.radius_) ** 2 + 1e-9).all()
+    assert (norms >= 0.5 * k * model.margin_ - norms[0] - 1e-9).all()
+
+
+def test_the_learning_rate_has_no_effect_from_zero():
+    X, y = separable_rows(5)
+    one, other = (Perceptron(learning_rate=rate, keep="last").fit(X, y) for rate in (1.0, 0.3))
+    np.testing.assert_allclose(other.coef_, 0.3 * one.coef_, rtol=1e-12)
+    assert other.n_updates_ == one.n_updates_
+
+
+def test_batch_training_records_the_criterion_of_every_step():
+    X, y = separable_rows(2)
+    model = Perceptron(update="batch", standardize=False, start=[0.0, 1.0, -1.0, 0.5]).fit(X, y)
+    rows, t = np.hstack([X, np.ones((len(X), 1))]), 2 * y - 1
+    margins = t * (rows @ np.array([0.0, 1.0, -1.0, 0.5]))
+    assert model.criterion_path_[0] == pytest.approx(-margins[margins <= 0].sum())
+    assert model.criterion_path_[-1] == 0.0 and model.converged_
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"learning_rate": 0.0}, "learning_rate=0.0 is not valid: it must be a positive number"),
+        ({"start": "zero"}, "'random', an array of weights or None"),
+        ({"start": [1.0, 2.0]}, r"finite numbers of shape \(5,\)"),
+        ({"start": [np.nan] * 5}, "finite numbers"),
+        ({"record": "yes"}, "record='yes' is not valid"),
+    ],
+)
+def test_invalid_starts_and_rates_are_named(options, words):
+    X, y = IRIS
+    with pytest.raises(OptionError, match=words):
+        Perceptron(**options).fit(X[:100], y[:100])

@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,7 @@ from discriminant.models.multiclass.codes import (
     RANDOM,
     OutputCode,
     _couple_code,
+    code_distance,
     count_opposed,
     couple_probabilities,
     dense_code,
@@ -64,6 +66,7 @@ from discriminant.models.multiclass.codes import (
     means_in_total_metric,
     one_vs_one_code,
     one_vs_rest_code,
+    optimal_code,
     separability,
     sparse_code,
 )
@@ -787,3 +790,57 @@ def test_codes_of_a_regressor_are_saved_and_loaded(kind, tmp_path):
     model = kind(dd.LinearRegression()).fit(X, y)
     model.save(tmp_path / "model")
     assert dd.load(tmp_path / "model").predict(X).tolist() == model.predict(X).tolist()
+
+
+# --- codes by search, and K - 1 classifiers -------------------------------------------------------
+
+
+def largest_distance(K, M):
+    """Largest distance of a code of M different columns, by comparing all of them."""
+    pool = exhaustive_code(K)
+    first, second = np.triu_indices(K, 1)
+    separated = (pool[first] != pool[second]).astype(int)
+    sets = combinations(range(pool.shape[1]), M)
+    return max(int(separated[:, list(columns)].sum(axis=1).min()) for columns in sets)
+
+
+@pytest.mark.parametrize(
+    "K, M", [(3, 2), (3, 3), (4, 2), (4, 3), (4, 5), (5, 3), (5, 5), (5, 7), (6, 4)]
+)
+def test_the_optimal_code_has_the_largest_distance_of_all_codes(K, M):
+    signs = optimal_code(K, M)
+    assert signs.shape == (K, M) and set(np.unique(signs)) == {-1, 1}
+    assert code_distance(signs) == largest_distance(K, M)
+    oriented = signs * signs[-1]
+    assert len(np.unique(oriented, axis=1).T) == M  # no equal or complementary columns
+
+
+def test_the_optimal_code_is_fitted_by_name():
+    X, y = load_iris(return_X_y=True)
+    model = OutputCodes(LDA(), code="optimal", columns=2).fit(X, y)
+    assert model.code_.shape == (3, 2) and model.distance_ == 1.0
+    assert OutputCodes(LDA(), code="optimal").fit(X, y).code_.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "K, columns, words",
+    [
+        (9, 5, "takes too long for 9 classes"),
+        (4, 8, "columns=8 is too many"),
+        (5, 2, "at least 3 columns are needed"),
+    ],
+)
+def test_a_search_that_cannot_succeed_says_why(K, columns, words):
+    with pytest.raises(CodeError, match=words):
+        optimal_code(K, columns)
+
+
+def test_the_reference_class_gets_the_rows_that_no_classifier_claims():
+    X, y = load_iris(return_X_y=True)
+    model = OutputCodes(LDA(), code="reference", decoding="hamming").fit(X, y)
+    assert model.code_.tolist() == [[1, -1], [-1, 1], [-1, -1]]
+    claimed = model.binary_scores(X) > 0
+    alone = ~claimed.any(axis=1)
+    assert alone.any() and (model.predict(X[alone]) == 2).all()
+    only_first = claimed[:, 0] & ~claimed[:, 1]
+    assert (model.predict(X[only_first]) == 0).all()

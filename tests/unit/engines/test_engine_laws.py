@@ -103,6 +103,9 @@ MODELS = [
     dd.LeastSquares(),
     dd.Fisher(),
     dd.NearestMean(),
+    dd.SDA(),
+    dd.ShrunkenCentroids(),
+    dd.SparseLDA(),
     dd.Logistic(),
 ]
 

@@ -13,6 +13,7 @@ from discriminant import (
     LDA,
     QDA,
     RDA,
+    SDA,
     SVM,
     Basis,
     Decision,
@@ -31,6 +32,8 @@ from discriminant import (
     Perceptron,
     Resampled,
     Reweighted,
+    ShrunkenCentroids,
+    SparseLDA,
 )
 from discriminant.export.plan import make_plan
 from tests.unit.export.targets import run
@@ -45,6 +48,9 @@ TWO = {
     "rda": RDA(pooling=0.4, shrinkage=0.2),
     "nearest mean": NearestMean(),
     "fisher": Fisher(threshold="midpoint"),
+    "sda": SDA(n_features=3),
+    "shrunken centroids": ShrunkenCentroids(threshold=0.5),
+    "sparse directions": SparseLDA(penalty=0.3),
     "laplace": LaplaceNB(),
     "logit": Logistic(),
     "probit": Logistic("probit"),
@@ -84,6 +90,9 @@ MANY = {
     "qda": QDA(shrinkage=0.1),
     "rda": RDA(),
     "fisher": Fisher(1),
+    "sda": SDA(),
+    "shrunken centroids": ShrunkenCentroids(),
+    "sparse directions": SparseLDA(),
     "laplace": LaplaceNB(),
     "softmax": Logistic(),
     "softmax weighed": Logistic(class_weight="balanced"),

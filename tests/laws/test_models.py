@@ -45,7 +45,7 @@ MEMBERS = [
 SELECTING = [  # without densities
     SDA(),
     SDA(n_features=1, shrinkage=1.0),
-    ShrunkenCentroids(),
+    ShrunkenCentroids(threshold=0.2),
     SparseLDA(penalty=0.2),
 ]
 INVARIANT = [LDA(), QDA(), RDA(pooling=0.3), LDA(denominator="ml")]

@@ -338,7 +338,7 @@ def fit_correlation_adjusted(
         score = (1.0 - everything.shares) @ cat**2
         degrees = K - 1.0, float(classes.weight.sum()) - K
         p_value[varying] = fdtrc(*degrees, score[varying] / degrees[0])
-    order = np.lexsort((np.arange(d), -score))
+    order: Places = np.lexsort((np.arange(d), -score))
     order = order[np.isin(order, varying)]
     if fdr is not None:
         order = _discoveries(classes.features, order, p_value, fdr)

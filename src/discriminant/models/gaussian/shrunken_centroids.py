@@ -37,6 +37,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.models.gaussian.covariance import (
+    Columns,
     floor_variances,
     non_finite_message,
     pooled_covariance,
@@ -164,7 +165,7 @@ def pooled_variances(moments: ClassMoments) -> Floats:
     return pooled if pooled.ndim == 1 else np.diagonal(pooled)
 
 
-def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Floats, Floats]:
+def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, Columns]:
     """Return two masks (d,): columns without variance in classes, and columns constant in all rows.
 
     A variance within the rounding of the class means counts as zero.
@@ -178,7 +179,7 @@ def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Floats, F
     return still, still & (variance + between <= 4 * noise)
 
 
-def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Floats, float]:
+def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Columns, float]:
     """Return s_j in units of the anchor (d,), the mask of constant columns, and s_0 in data units.
 
     Constant columns do not count for the quantile. If s_0 is zero, columns that vary only between

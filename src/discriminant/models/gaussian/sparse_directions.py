@@ -98,7 +98,7 @@ class StandardisedMeans:
             return 0.0
         _, size, right = np.linalg.svd(self.weighted, full_matrices=False)
         single = float(np.einsum("kj,kj->j", self.weighted, self.weighted).max()) / size[0] ** 2
-        return 2.0 * max(float(np.abs(right[0]).max()), single)
+        return 2.0 * max(float(np.abs(right[0]).max()), float(single))
 
     def rule(self, vectors: Floats, *, prior: Floats) -> FisherRule:
         """Return the rule that classifies along the directions."""

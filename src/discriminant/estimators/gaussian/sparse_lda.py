@@ -57,7 +57,7 @@ class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClas
         Class priors, in the order of the sorted labels. None: the class shares of the rows.
     penalties : int or array, default 30
         With penalty='cv': the penalties to try, or their number. A number gives equal steps from 0
-        to a penalty that removes every feature.
+        to the smallest penalty that removes every feature.
     folds : int, array of shape (n,) or splitter, default 10
         Folds used to choose the penalty; as in `cross_validate`.
     tolerance : float, default 1e-12

@@ -78,6 +78,15 @@ from discriminant.estimators.gaussian.mda import (
 from discriminant.estimators.gaussian.rda import (
     RDA as RDA,
 )
+from discriminant.estimators.gaussian.sda import (
+    SDA as SDA,
+)
+from discriminant.estimators.gaussian.shrunken_centroids import (
+    ShrunkenCentroids as ShrunkenCentroids,
+)
+from discriminant.estimators.gaussian.sparse_lda import (
+    SparseLDA as SparseLDA,
+)
 from discriminant.estimators.laplace_distribution import (
     LaplaceNB as LaplaceNB,
 )
@@ -158,6 +167,9 @@ from discriminant.report.plots.heatmaps import (
 from discriminant.report.plots.lectures import (
     plot_masking as plot_masking,
     plot_perceptron_path as plot_perceptron_path,
+)
+from discriminant.report.plots.penalty_path import (
+    plot_penalty_path as plot_penalty_path,
 )
 from discriminant.report.plots.projection import (
     plot_projection as plot_projection,

@@ -136,6 +136,52 @@ ESTIMATORS = (
         ),
     ),
     Estimator(
+        "SDA",
+        "estimators.gaussian.sda",
+        "Shrinkage discriminant analysis: LDA for more features than rows, with feature ranking",
+        values={"CorrelationAdjustedRule": "models.gaussian.correlation_adjusted"},
+        candidates=(
+            Candidate(
+                "sda",
+                "SDA",
+                "LDA with correlations, variances and class shares shrunk by as much as the data "
+                "suggest",
+                default=False,
+            ),
+        ),
+    ),
+    Estimator(
+        "ShrunkenCentroids",
+        "estimators.gaussian.shrunken_centroids",
+        "Nearest shrunken centroids (PAM): class means shrunk towards the overall mean",
+        values={"ShrunkenCentroidRule": "models.gaussian.shrunken_centroids"},
+        candidates=(
+            Candidate(
+                "shrunken_centroids",
+                "Shrunken centroids",
+                "linear boundaries with few of the features, treated as independent within "
+                "classes; the threshold of their means is chosen on held-out rows",
+                {"threshold": "cv"},
+                default=False,
+            ),
+        ),
+    ),
+    Estimator(
+        "SparseLDA",
+        "estimators.gaussian.sparse_lda",
+        "Sparse discriminant directions: an L1 penalty leaves few features",
+        candidates=(
+            Candidate(
+                "sparse_lda",
+                "Sparse LDA",
+                "discriminant directions with few of the features, treated as uncorrelated within "
+                "classes; the penalty is chosen on held-out rows",
+                {"penalty": "cv"},
+                default=False,
+            ),
+        ),
+    ),
+    Estimator(
         "NearestMean",
         "estimators.gaussian.lda_qda",
         "Nearest class mean: Gaussian classes with one variance for all features",
@@ -355,6 +401,7 @@ SHARED_VALUES = {
     "FittedMembers": "estimators.meta.multiclass:FittedBinaryEstimators",
     "ClassFit": "assessment.inference.wald",
     "Grid": "assessment.resampling.rda_grid",
+    "PenaltyPath": "assessment.resampling.penalty_path",
 }
 HOMES = {each.name: each.home for each in ESTIMATORS}
 VALUES = SHARED_VALUES | {kind: home for each in ESTIMATORS for kind, home in each.values.items()}

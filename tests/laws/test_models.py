@@ -12,7 +12,16 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 import discriminant
-from discriminant import LDA, QDA, RDA, LaplaceNB, NearestMean
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    SDA,
+    LaplaceNB,
+    NearestMean,
+    ShrunkenCentroids,
+    SparseLDA,
+)
 from discriminant.errors import ConstantInClassWarning, MomentsMismatchError, PrecisionLostError
 from discriminant.posterior import log_posterior, posterior
 from tests.shared.blocks import Rows, random_rows
@@ -44,8 +53,15 @@ INVARIANT = [
     LDA(predictive="student"),
     QDA(predictive="student"),
 ]
+SELECTING = [  # without densities
+    SDA(),
+    SDA(n_features=1, shrinkage=1.0),
+    ShrunkenCentroids(threshold=0.2),
+    SparseLDA(penalty=0.2),
+]
 
-every_member = pytest.mark.parametrize("model", MEMBERS, ids=repr)
+every_member = pytest.mark.parametrize("model", [*MEMBERS, *SELECTING], ids=repr)
+every_density = pytest.mark.parametrize("model", MEMBERS, ids=repr)
 
 
 def fitted(model, rows, **options):
@@ -277,7 +293,7 @@ def test_the_density_of_one_feature_integrates_to_one(model, scale):
     assert area == pytest.approx(1.0, abs=1e-8)
 
 
-@every_member
+@every_density
 @given(rows=enough())
 def test_the_log_posterior_is_log_prior_plus_log_density_by_bayes(model, rows):
     model = fitted(model, rows)

@@ -5,7 +5,18 @@ import warnings
 import numpy as np
 from sklearn.base import clone
 
-from discriminant import LDA, QDA, RDA, Fisher, LaplaceNB, LeastSquares, NearestMean
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    SDA,
+    Fisher,
+    LaplaceNB,
+    LeastSquares,
+    NearestMean,
+    ShrunkenCentroids,
+    SparseLDA,
+)
 
 MEMBERS = {
     "lda": LDA(),
@@ -49,6 +60,10 @@ MEMBERS = {
     "least squares ridged": LeastSquares(ridge=2.0),
     "laplace": LaplaceNB(),
     "least squares signs": LeastSquares(coding="sign"),
+    "sda": SDA(),
+    "sda with two features": SDA(n_features=2, prior=[0.2, 0.3, 0.5]),
+    "shrunken centroids": ShrunkenCentroids(threshold=0.3),
+    "sparse directions": SparseLDA(penalty=0.2),
 }
 
 

@@ -18,6 +18,7 @@ from discriminant import (
     MDA,
     QDA,
     RDA,
+    SDA,
     SVM,
     Basis,
     Decision,
@@ -39,6 +40,8 @@ from discriminant import (
     Pool,
     Resampled,
     Reweighted,
+    ShrunkenCentroids,
+    SparseLDA,
 )
 
 # Every public estimator, in all its variants. A new one joins here.
@@ -72,6 +75,13 @@ ESTIMATORS = [
     LinearRegression(),
     LinearRegression(ridge=1.0, fit_intercept=False),
     LinearRegression(precision="high"),
+    SDA(),
+    SDA(n_features=2, shrinkage=0.3, variance_shrinkage=0.1),
+    SDA(n_features="fdr", shrinkage=1.0, frequency_shrinkage=0.0),
+    ShrunkenCentroids(),
+    ShrunkenCentroids(threshold=0.0, offset_percent=0.0),
+    SparseLDA(),
+    SparseLDA(penalty=0.3, n_components=1),
     LaplaceNB(),
     MDA(),
     MDA(covariance="shared", shrinkage=0.1),

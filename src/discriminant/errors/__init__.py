@@ -31,6 +31,7 @@ from discriminant.errors.fitting import (
     MixtureError as MixtureError,
     MomentsMismatchError as MomentsMismatchError,
     NoEstimateError as NoEstimateError,
+    NoFeatureSelectedWarning as NoFeatureSelectedWarning,
     NoPenaltyWarning as NoPenaltyWarning,
     NoPosteriorWarning as NoPosteriorWarning,
     NotConvergedWarning as NotConvergedWarning,

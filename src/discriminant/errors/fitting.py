@@ -231,6 +231,32 @@ class ScarceRowsWarning(DiscriminantWarning):
     )
 
 
+class NoFeatureSelectedWarning(DiscriminantWarning):
+    """A sparse model has no feature left."""
+
+    of_threshold = template("threshold, largest, column")(
+        "threshold={threshold:g} removes every feature, so every row is predicted as the class "
+        "with the largest prior. The largest standardised difference is {largest:.4g} (column "
+        "'{column}'): pass a smaller threshold, or threshold='cv'."
+    )
+
+    of_penalty = template("penalty")(
+        "penalty={penalty:g} removes every feature, so every row is predicted as the class with "
+        "the largest prior. Pass a smaller penalty, or penalty='cv'."
+    )
+
+    of_fdr = template("fdr, smallest, column")(
+        "No feature has a false discovery rate of at most {fdr:g}, so every row is predicted as "
+        "the class with the largest prior. The smallest rate is {smallest:.3g} (column "
+        "'{column}'): pass a larger fdr, or the number of features."
+    )
+
+    of_constant = template()(
+        "All columns are constant within and between the classes, so no feature can be selected "
+        "and every row is predicted as the class with the largest prior. Add other columns."
+    )
+
+
 class MaskedClassWarning(DiscriminantWarning):
     """A class is never predicted on the rows that the rule was fitted to."""
 

@@ -114,7 +114,12 @@ _INSTEAD: dict[str, dict[str, str]] = {
     "NearestMean": {
         "priors": _PRIOR,
         "metric": "distances are Euclidean; for standardised ones use LDA(shrinkage=1.0)",
-        "shrink_threshold": "choose features with select_features, or use LDA(shrinkage=...)",
+        "shrink_threshold": "use ShrunkenCentroids(threshold=...)",
+    },
+    "ShrunkenCentroids": {
+        "priors": _PRIOR,
+        "metric": "distances are Euclidean, in units of the standard deviations",
+        "shrink_threshold": "pass threshold=, the same number",
     },
     "Logistic": {
         "C": _STRENGTH,
@@ -382,6 +387,7 @@ _NOT_LISTED = frozenset(
         "directions",
         "family",
         "gaussian_classes",
+        "intensities",
         "invalid_reason",
         "known_prior",
         "leave_one_out_scores",
@@ -389,6 +395,7 @@ _NOT_LISTED = frozenset(
         "needs_rows",
         "needs_rows_for",
         "options_in_effect",
+        "penalty_grid",
         "predict_with_rule",
         "prior_from",
         "prior_lift_",
@@ -396,6 +403,7 @@ _NOT_LISTED = frozenset(
         "projection",
         "rule_from",
         "rule_from_table",
+        "rules_at",
         "with_offset_",
         "write_predictions",
     ]

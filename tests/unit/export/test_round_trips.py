@@ -13,6 +13,7 @@ from discriminant import (
     LDA,
     QDA,
     RDA,
+    SDA,
     SVM,
     Basis,
     Decision,
@@ -31,6 +32,8 @@ from discriminant import (
     Perceptron,
     Resampled,
     Reweighted,
+    ShrunkenCentroids,
+    SparseLDA,
 )
 from discriminant.export.plan import make_plan
 from tests.unit.export.targets import run
@@ -47,6 +50,9 @@ TWO = {
     "qda student": QDA(predictive="student"),
     "nearest mean": NearestMean(),
     "fisher": Fisher(threshold="midpoint"),
+    "sda": SDA(n_features=3),
+    "shrunken centroids": ShrunkenCentroids(threshold=0.5),
+    "sparse directions": SparseLDA(penalty=0.3),
     "laplace": LaplaceNB(),
     "logit": Logistic(),
     "probit": Logistic("probit"),
@@ -89,6 +95,9 @@ MANY = {
     "lda student": LDA(predictive="student", shrinkage=1.0),
     "qda student": QDA(predictive="student"),
     "fisher": Fisher(1),
+    "sda": SDA(),
+    "shrunken centroids": ShrunkenCentroids(),
+    "sparse directions": SparseLDA(),
     "laplace": LaplaceNB(),
     "softmax": Logistic(),
     "softmax weighed": Logistic(class_weight="balanced"),

@@ -270,6 +270,19 @@ def test_the_ring_is_around_the_least_loss(measure, ax):
     np.testing.assert_allclose(ax.images[0].get_array(), loss)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_penalty_path_shows_its_errors_and_the_chosen_threshold(whole, ax):
+    model = dd.ShrunkenCentroids(threshold="cv", thresholds=12).fit(IRIS.data, KINDS)
+    dd.plot_penalty_path(model if whole else model.cv_, ax=ax)
+    x, y = ax.lines[0].get_data()
+    np.testing.assert_allclose(x, model.cv_.penalty)
+    np.testing.assert_allclose(y, model.cv_.error)
+    assert ax.lines[1].get_xdata()[0] == model.threshold_
+    assert f"{model.n_selected_} feature" in ax.get_title()
+    numbers = [t.get_text() for t in ax.child_axes[0].get_xticklabels()]
+    assert numbers[0] == "4" and numbers[-1] == "0"
+
+
 # --- masking, reject, perceptron -----------------------------------------------------------------
 
 
@@ -408,6 +421,10 @@ CALLS = {
         "needs three classes or more, but there are 2",
     ),
     "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
+    "no penalties": (
+        lambda: dd.plot_penalty_path(LDA_2),
+        "pass a model fitted with threshold='cv'",
+    ),
     "no counts": (lambda: dd.plot_confusion(LDA_2), "cannot show a LDA: pass what assess"),
     "no decision": (
         lambda: dd.plot_reject(LDA_2, SEPALS),

@@ -25,6 +25,8 @@ from discriminant import (
     LinearRegression,
     Logistic,
     Perceptron,
+    ShrunkenCentroids,
+    SparseLDA,
     store,
 )
 from discriminant.errors import StateError, StoredFileError, WriteError
@@ -44,6 +46,8 @@ OTHERS = {  # options that keep more than the ones above
     "calibrated by steps": Decision(LDA(), calibrate="isotonic"),
     "costs, reject, outliers": Decision(LDA(), cost=1 - np.eye(3), reject=0.1, outlier=0.01),
     "chosen by cross-validation": RDA(pooling="cv", shrinkage="cv"),
+    "threshold chosen by cross-validation": ShrunkenCentroids(threshold="cv"),
+    "penalty chosen by cross-validation": SparseLDA(penalty="cv"),
     "priors": LDA(prior=np.array([0.2, 0.3, 0.5])),
     "class weights": Logistic(class_weight={0: 1, 1: 2.5, 2: 3}, ridge=0.1),
 }

@@ -197,6 +197,16 @@ class PosteriorError(InputError):
         "with outlier= at any level; the level can be changed afterwards."
     )
 
+    without_scores = template("name")(
+        "{name} has none of predict_proba, predict_log_proba and decision_function, so it has no "
+        "scores to calibrate. Choose a classifier that has one of them, such as LDA or SVM."
+    )
+
+    not_calibrated = template("name")(
+        "Beta calibration maps probabilities, and {name} has none. Pass method='platt' or "
+        "'isotonic', which map scores."
+    )
+
     fitted_without_moments = template("name")(
         "{name} stores no class means and covariance and was already fitted, so outliers cannot "
         "be detected. Pass the rows to Decision(FrozenEstimator(model), outlier=...).fit(X, y), "

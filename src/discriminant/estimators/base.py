@@ -385,6 +385,7 @@ _NOT_LISTED = frozenset(
         "invalid_reason",
         "known_prior",
         "leave_one_out_scores",
+        "left_out_rules",
         "marginal_scores",
         "needs_rows",
         "needs_rows_for",

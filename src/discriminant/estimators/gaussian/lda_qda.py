@@ -25,7 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_scores
+from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutRules,
+    gaussian_left_out_scores,
+    left_out_rules,
+)
 from discriminant.errors import DiscriminantWarning, OptionError
 from discriminant.estimators.base import (
     LinearMomentClassifier,
@@ -234,6 +238,10 @@ class GaussianClassifier(MomentClassifier):
         The scores have a closed form.
         """
         return gaussian_left_out_scores(moments, table, family=self.family, prior=self.prior_from)
+
+    def left_out_rules(self, moments: Any, table: Table) -> LeftOutRules | None:
+        """Return the rules fitted without each row, in closed form; None if there is none."""
+        return left_out_rules(moments, table, family=self.family, prior=self.prior_from)
 
     @property
     def covariance_(self) -> Floats:

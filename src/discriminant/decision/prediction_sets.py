@@ -102,8 +102,24 @@ class CalibrationScores:
                 own = rows[self.codes[rows] == k] if by_class else rows
                 order = own[np.argsort(self.values[own], kind="stable")]
                 weight = np.ones(len(order)) if self.weight is None else self.weight[order]
-                ranked, below = self.values[order], np.concatenate([[0.0], np.cumsum(weight)])
-            counts[:, k] = below[np.searchsorted(ranked, _upper(values[:, k]), side="right")]
+                ranked = _lower(self.values[order])
+                below = np.concatenate([[0.0], np.cumsum(weight)])
+            counts[:, k] = below[np.searchsorted(ranked, values[:, k], side="right")]
+        return counts
+
+    def count_each(self, values: Floats, *, by_class: bool) -> Floats:
+        """Return how many rows conform no better than new rows, (m, K).
+
+        Each calibration row is compared with its own values: `values` is (K, m, n).
+        """
+        lowered, counts = _lower(self.values), np.empty(values.shape[1::-1])
+        for k, of_class in enumerate(values):
+            own = np.flatnonzero(self.codes == k) if by_class else slice(None)
+            below = lowered[own] <= of_class[:, own]
+            if self.weight is None:
+                counts[:, k] = np.count_nonzero(below, axis=1)
+            else:
+                counts[:, k] = below @ self.weight[own]
         return counts
 
 
@@ -157,6 +173,6 @@ def uniform_numbers(hashes: npt.NDArray[np.uint64]) -> Floats:
     return np.asarray((hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
-def _upper(values: Floats) -> Floats:
-    """Return the values increased by a relative `TIE`: closer values count as equal."""
-    return np.asarray(values + np.abs(np.where(np.isfinite(values), values, 0.0)) * TIE)
+def _lower(values: Floats) -> Floats:
+    """Return the values lowered by a relative `TIE`, so that closer values count as equal."""
+    return np.asarray(values - np.abs(np.where(np.isfinite(values), values, 0.0)) * TIE)

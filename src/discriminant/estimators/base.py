@@ -163,6 +163,18 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "tol": _LIMIT,
         "power": "pass family='poisson' (power 1) or 'gamma' (power 2)",
     },
+    "PredictionSets": {
+        **dict.fromkeys(("confidence_level", "alpha"), "pass coverage=, which is 1 - alpha"),
+        **dict.fromkeys(("cv", "n_splits"), "pass folds="),
+        "conformity_score": "pass score='lac' or 'aps'",
+        "prefit": "pass FrozenEstimator(model), with method='split'",
+        "random_state": "pass seed=",
+    },
+    "Calibrated": {
+        **dict.fromkeys(("cv", "n_splits"), "pass folds="),
+        "ensemble": "leave it out; one calibrator is fitted to all held-out scores",
+        "random_state": "pass seed=",
+    },
     "Basis": {
         "interaction_only": "pass interactions='only'",
         "include_bias": "leave it out; models have their own intercept",

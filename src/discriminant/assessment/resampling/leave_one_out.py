@@ -35,7 +35,7 @@ This holds for an unpenalised intercept and any penalty that does not depend on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -373,6 +373,12 @@ class LeftOutRules:
         if N and not 0 <= parts["codes"].min() <= parts["codes"].max() < K:
             return f"codes must be 0 to {K - 1}"
         return None
+
+    def blocks(self, rows: int, numbers: int) -> Iterator[slice]:
+        """Yield slices of rows, so that about `numbers` scores are computed at a time."""
+        size = max(numbers // (len(self.labels) * max(len(self.codes), 1)), 1)
+        for lo in range(0, rows, size):
+            yield slice(lo, min(lo + size, rows))
 
     def log_posteriors(self, features: Features) -> Floats:
         """Return the log posteriors of each row by each rule, (K, n, N)."""

@@ -66,6 +66,8 @@ class Calibrated(ClassifierWrapper):
         The classifier, fitted to all rows.
     calibrator_ : SigmoidCalibrator, TemperatureCalibrator, IsotonicCalibrator or BetaCalibrator
         The fitted parameters.
+    from_posteriors_ : bool
+        Whether the calibrated scores are log posteriors; else, values of the decision function.
 
     See Also
     --------
@@ -95,9 +97,11 @@ class Calibrated(ClassifierWrapper):
     """
 
     probabilistic = True
+    _fitted_attribute = "calibrator_"
     estimator_: Any
     classes_: Labels
     calibrator_: Any
+    from_posteriors_: bool
 
     def __init__(
         self,
@@ -138,8 +142,9 @@ class Calibrated(ClassifierWrapper):
             else:
                 held = self._fit_partitions(table, seed)
         self._copy_input_names(self.estimator_)
+        self.from_posteriors_ = gives_log_posterior(self.estimator_)
         self.calibrator_ = FITS[self.method](
-            held.values, held.codes, held.weight, posterior=self._posterior_inside
+            held.values, held.codes, held.weight, posterior=self.from_posteriors_
         )
         return self
 
@@ -152,7 +157,7 @@ class Calibrated(ClassifierWrapper):
         self._check_is_fitted()
         scores = calibration_scores(self.estimator_, X)
         calibrator: Calibrator = self.calibrator_
-        return log_posterior(calibrator.log_weights(scores, posterior=self._posterior_inside))
+        return log_posterior(calibrator.log_weights(scores, posterior=self.from_posteriors_))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return calibrated posteriors (n, K)."""
@@ -160,13 +165,10 @@ class Calibrated(ClassifierWrapper):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    @property
-    def _posterior_inside(self) -> bool:
-        return gives_log_posterior(self.estimator_)
-
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, seed: int) -> HeldOutValues:
-        rows = LabelledRows.of(X, y, sample_weight)
-        if isinstance(self.estimator, FrozenEstimator):
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        rows = LabelledRows.of(X, y, sample_weight, frozen=frozen)
+        if frozen:
             return self._score_frozen(rows)
         self.estimator_ = rows.fit(self._unfitted_classifier())
         self.classes_ = np.asarray(self.estimator_.classes_)

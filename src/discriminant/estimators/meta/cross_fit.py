@@ -26,6 +26,7 @@ from discriminant.assessment.resampling.folds import (
     PartitionedFolds,
     class_counts,
     content_folds,
+    content_order,
     drop_empty_classes,
     fold_numbers,
     present_classes,
@@ -44,6 +45,7 @@ from discriminant.errors import (
     DiscriminantError,
     LabelError,
     OptionError,
+    ShapeError,
     capture_warnings,
     merge_warnings,
 )
@@ -62,6 +64,7 @@ from discriminant.table.blocks import (
     dense,
 )
 from discriminant.table.hash_folds import row_hashes
+from discriminant.table.labels import encode_labels
 from discriminant.table.memory import as_features, as_table
 
 Hashes = npt.NDArray[np.uint64]
@@ -104,22 +107,39 @@ class LabelledRows:
     numbers: Places | None = None  # (n,) row numbers before rows of weight 0 were dropped
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
-        """Check labels and weights, and drop rows of weight 0."""
+    def of(cls, X: Any, y: Any, sample_weight: Any, *, frozen: bool = False) -> LabelledRows:
+        """Check labels and weights, and drop rows of weight 0.
+
+        Rows for a frozen classifier may be of one class.
+        """
         X = as_indexable(X)
-        labels, codes = encode_classes(X, y)
+        if frozen and y is not None:
+            labels, codes = encode_labels(y)
+            if len(codes) != X.shape[0]:
+                raise ShapeError.of_lengths("y", len(codes), X.shape[0])
+        else:
+            labels, codes = encode_classes(X, y)
         weight = check_weight(sample_weight, len(codes))
         if weight is None or weight.all():
             return cls(X, labels, codes, weight)
         rows = np.flatnonzero(weight)
         X = _safe_indexing(X, rows)
-        labels, codes = encode_classes(X, labels[codes[rows]])
-        return cls(X, labels, codes, weight[rows], rows)
+        return replace(cls.of(X, labels[codes[rows]], weight[rows], frozen=frozen), numbers=rows)
 
     def take(self, rows: Places) -> LabelledRows:
         """Return some of the rows, with the same classes."""
         weight = None if self.weight is None else self.weight[rows]
         return LabelledRows(_safe_indexing(self.X, rows), self.labels, self.codes[rows], weight)
+
+    def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
+        """Return True for the rows (n,) of a share `size` of each class, chosen by their content."""
+        features, folds = numeric_features(None, self.X), min(round(1.0 / size), len(self.codes))
+        place = None
+        if features is not None:
+            place = content_order(features, self.codes, self.weight, max(folds, 2), seed=seed)
+        if place is None:
+            place = stratified_folds(self.codes, len(self.codes), seed)
+        return np.asarray(np.floor((place + 1) * size) > np.floor(place * size))
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator to the rows and return it."""

@@ -69,6 +69,8 @@ class CalibrationScores:
     codes: Places  # (n,) true class of each row
     fold: Places  # (n,) model that scored the row
     weight: Floats | None = None  # (n,)
+    score: str = "lac"
+    seed: int = 0  # of the hashes from which u is computed
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -79,6 +81,8 @@ class CalibrationScores:
         n = len(parts["values"])
         if any(array.shape != (n,) for array in arrays) or not n:
             return "values, codes, fold and weight must be vectors of one length"
+        if parts.get("score", "lac") not in SCORES:
+            return f"score must be one of {', '.join(SCORES)}"
         if min(parts["codes"].min(), parts["fold"].min()) < 0:
             return "codes and folds must not be negative"
         return None

@@ -39,6 +39,11 @@ _HOTTEST = 10.0  # |log T| is at most this
 class Calibrator(Protocol):
     """A fitted calibrator."""
 
+    @property
+    def n_margins(self) -> int | None:
+        """Number of margins: 1 for two classes, else K; None: any."""
+        ...
+
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
         """Return (n, K) logs of calibrated probabilities, up to a term that all classes share."""
         ...
@@ -108,6 +113,11 @@ class SigmoidCalibrator:
     slope: Floats  # (m,) m is 1 for two classes, else K
     intercept: Floats  # (m,)
 
+    @property
+    def n_margins(self) -> int | None:
+        """Number of margins: 1 for two classes, else K."""
+        return len(self.slope)
+
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why these fields do not form a calibrator, or None if they do."""
@@ -132,6 +142,11 @@ class BetaCalibrator:
     a: Floats  # (m,) m is 1 for two classes, else K
     b: Floats  # (m,)
     c: Floats  # (m,)
+
+    @property
+    def n_margins(self) -> int | None:
+        """Number of margins: 1 for two classes, else K."""
+        return len(self.a)
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -160,6 +175,11 @@ class TemperatureCalibrator:
 
     temperature: float
 
+    @property
+    def n_margins(self) -> int | None:
+        """Number of margins; None: any."""
+        return None
+
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why this field does not form a calibrator, or None if it does."""
@@ -186,6 +206,11 @@ class IsotonicCalibrator:
 
     margin: tuple[Floats, ...]  # knots of each of the m functions, increasing
     value: tuple[Floats, ...]  # q at the knots
+
+    @property
+    def n_margins(self) -> int | None:
+        """Number of margins: 1 for two classes, else K."""
+        return len(self.margin)
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:

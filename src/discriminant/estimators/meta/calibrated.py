@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -102,6 +103,21 @@ class Calibrated(ClassifierWrapper):
     classes_: Labels
     calibrator_: Any
     from_posteriors_: bool
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        expected = {"estimator_", "classes_", "calibrator_", "from_posteriors_"}
+        absent = expected - set(parts)
+        if absent == expected:
+            return None  # not fitted
+        if absent:
+            return f"it has no {min(absent)}"
+        K = len(parts["classes_"])
+        n_margins = parts["calibrator_"].n_margins
+        if n_margins not in (None, 1 if K == 2 else K):
+            return f"its calibrator has {n_margins} margins for {K} classes"
+        return None
 
     def __init__(
         self,

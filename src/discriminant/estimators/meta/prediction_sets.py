@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -162,6 +163,27 @@ class PredictionSets(ClassifierWrapper):
     calibration_: CalibrationScores
     _left_out: LeftOutRules | None
 
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        expected = {"estimator_", "estimators_", "classes_", "calibration_", "_left_out"}
+        absent = expected - set(parts)
+        if absent == expected:
+            return None  # not fitted
+        if absent:
+            return f"it has no {min(absent)}"
+        scores, left_out = parts["calibration_"], parts["_left_out"]
+        if scores.codes.max() >= len(parts["classes_"]):
+            return "its calibration rows have more classes than it"
+        models = max(len(parts["estimators_"]), 1)
+        if left_out is not None:
+            models = len(left_out.codes)
+            if models != len(scores.codes):
+                return f"it has {models} rules for {len(scores.codes)} calibration rows"
+        if scores.fold.max() >= models:
+            return f"its calibration rows belong to more than {models} folds"
+        return None
+
     def __init__(
         self,
         estimator: Any,
@@ -215,7 +237,9 @@ class PredictionSets(ClassifierWrapper):
                 rows = LabelledRows.of(X, y, sample_weight, frozen=frozen)
                 held = (self._fit_split if self.method == "split" else self._fit_cross)(rows, seed)
         self._copy_input_names(self.estimator_)
-        scores = CalibrationScores(held.values[:, 0], held.codes, held.fold, held.weight)
+        scores = CalibrationScores(
+            held.values[:, 0], held.codes, held.fold, held.weight, self.score, seed
+        )
         self._check_rows(scores)
         self.calibration_ = scores
         return self
@@ -328,7 +352,7 @@ class PredictionSets(ClassifierWrapper):
         coverage = float(self.coverage)
         needed, K = needed_rows(coverage), len(self.classes_)
         present = np.unique(scores.codes)
-        if len(present) < 2:
+        if len(present) == 1:
             raise CoverageError.one_class(self.classes_[present[0]], len(scores.codes))
         total = scores.total(K, by_class=bool(self.by_class))
         least = int(np.argmin(total))
@@ -435,8 +459,8 @@ class PredictionSets(ClassifierWrapper):
         """Return p-values and the log posteriors of the classifier, (n, K)."""
         logs, scores = self._log_posterior(self.estimator_, X), self.calibration_
         uniform = np.zeros(len(logs))
-        if self.score == "aps":
-            uniform = uniform_numbers(hashes_of(self.estimator_, X, logs, int(self.seed)))
+        if scores.score == "aps":
+            uniform = uniform_numbers(hashes_of(self.estimator_, X, logs, scores.seed))
         by_class = bool(self.by_class)
         if self._left_out is not None:
             counts = self._count_left_out(self._left_out, X, uniform)
@@ -444,7 +468,7 @@ class PredictionSets(ClassifierWrapper):
             counts = np.zeros(logs.shape)
             for f, model in enumerate(self.estimators_ or [self.estimator_]):
                 own = self._log_posterior(model, X) if self.estimators_ else logs
-                values = conformity(own, self.score, uniform)
+                values = conformity(own, scores.score, uniform)
                 counts += scores.count(f, values, by_class=by_class)
         return p_values(counts, scores.total(len(self.classes_), by_class=by_class)), logs
 
@@ -457,10 +481,10 @@ class PredictionSets(ClassifierWrapper):
         counts = np.empty((features.shape[0], len(self.classes_)))
         for piece in left_out.blocks(len(counts), _NUMBERS):
             logs = left_out.log_posteriors(features[piece])
-            if self.score != "lac":
+            if scores.score != "lac":
                 K, n, N = logs.shape
                 flat = logs.transpose(1, 2, 0).reshape(n * N, K)
-                values = conformity(flat, self.score, np.repeat(uniform[piece], N))
+                values = conformity(flat, scores.score, np.repeat(uniform[piece], N))
                 logs = values.reshape(n, N, K).transpose(2, 0, 1)
             counts[piece] = scores.count_each(logs, by_class=bool(self.by_class))
         return counts

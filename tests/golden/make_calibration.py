@@ -85,8 +85,11 @@ def case(classes):
     answer["temperature"] = temperature(logs, y, w)
     if classes == 2:
         answer["beta"] = beta(np.exp(logs[:, 1]), y == 1)
-        # p reversed: the slope of log p is negative, so the feature is dropped
-        answer["beta_reversed"] = beta(np.exp(logs[:, 1]), y == 0)
+        # no more positive rows at large p: the coefficient of log(1 - p) is negative and dropped
+        p = np.exp(logs[:, 1])
+        flat = np.where(p > 0.6, np.arange(len(y)) % 2, y)
+        answer["flat"] = flat.tolist()
+        answer["beta_flat"] = beta(p, flat == 1)
         skewed = np.exp(logs[:, 1]) ** 3
         answer["beta_skewed"] = beta(skewed, y == 1)
     return answer

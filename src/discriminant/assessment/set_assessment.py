@@ -108,9 +108,9 @@ class SetAssessment(PrintedResult):
             ["one class", f"{self.single:.4f}", ""],
             ["several classes", f"{1.0 - self.empty - self.single:.4f}", ""],
         ]
+        rates = ("coverage", "mean size")
         classes = [
-            [str(each["class"]), *(f"{each[name]:.4f}" for name in ("coverage", "mean size"))]
-            + [f"{each['support']:g}"]
+            [str(each["class"]), *(f"{each[name]:.4f}" for name in rates), f"{each['support']:g}"]
             for each in self._records()
         ]
         overall = text_table("", ["", "value", "95% interval"], lines)

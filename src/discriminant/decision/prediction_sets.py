@@ -3,7 +3,7 @@
 The conformity of a row with class k is large if the class is plausible for the row:
 
     lac   log P(k|x)                                              Sadinle, Lei and Wasserman 2019
-    aps   1 - sum of P(l|x) over the classes l more probable than k - u P(k|x)
+    aps   sum of P(l|x) over the classes l less probable than k, + u P(k|x)
                                                                   Romano, Sesia and Candes 2020
 
 with u uniform on [0, 1): a function of the row, so that the same row always has the same set. With
@@ -57,7 +57,7 @@ def conformity(log_posterior: Floats, score: str, uniform: Floats) -> Floats:
     below = np.cumsum(p[:, :0:-1], axis=1)[:, ::-1]
     tail = np.hstack([below, np.zeros((len(p), 1))])
     values = np.empty_like(p)
-    np.put_along_axis(values, order, tail + (1.0 - uniform[:, None]) * p, axis=1)
+    np.put_along_axis(values, order, tail + uniform[:, None] * p, axis=1)
     return values
 
 
@@ -95,7 +95,7 @@ class CalibrationScores:
         return np.full(classes, n)
 
     def count(self, fold: int, values: Floats, *, by_class: bool) -> Floats:
-        """Return, for rows with conformity `values` (m, K), how many rows conform no better, (m, K).
+        """Return how many rows conform no better than new rows with conformity `values`, (m, K).
 
         Only calibration rows that the model `fold` scored are counted.
         """
@@ -132,9 +132,7 @@ def p_values(counts: Floats, total: Floats) -> Floats:
     return np.asarray((1.0 + counts) / (1.0 + total))
 
 
-def prediction_sets(
-    p_value: Floats, coverage: float, log_posterior: Floats | None = None
-) -> Sets:
+def prediction_sets(p_value: Floats, coverage: float, log_posterior: Floats | None = None) -> Sets:
     """Return the sets (n, K) of the classes whose p-value exceeds 1 - coverage.
 
     With `log_posterior` (n, K), an empty set is replaced by the most probable class.

@@ -228,15 +228,15 @@ class CoverageError(InputError):
     """Calibration rows do not suffice for prediction sets."""
 
     of_rows = template("rows, needed, coverage, *, split=False")(
-        "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than {needed}, "
-        "that is coverage / (1 - coverage), every set would hold all classes. Add rows, lower "
-        "coverage{split:?, or pass method='cross', which calibrates with all rows|}."
+        "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than "
+        "{needed}, that is coverage / (1 - coverage), every set would hold all classes. Add rows, "
+        "lower coverage{split:?, or pass method='cross', which calibrates with all rows|}."
     )
 
     of_class = template("label, rows, needed, coverage")(
-        "Class '{label}' has {rows:g} calibration rows, too few for coverage={coverage:g} by class: "
-        "with fewer than {needed}, that is coverage / (1 - coverage), every set would hold this "
-        "class. Add rows of the class, lower coverage, or pass by_class=False."
+        "Class '{label}' has {rows:g} calibration rows, too few for coverage={coverage:g} by "
+        "class: with fewer than {needed}, that is coverage / (1 - coverage), every set would hold "
+        "this class. Add rows of the class, lower coverage, or pass by_class=False."
     )
 
     one_class = template("label, rows")(

@@ -26,7 +26,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from discriminant.models.expressions import Expression, constant, evaluate_polynomial, greater, stack
+from discriminant.models.expressions import (
+    Expression,
+    constant,
+    evaluate_polynomial,
+    greater,
+    stack,
+)
 from discriminant.table.blocks import Floats, Places
 
 LARGEST = 500.0  # margins are clipped to this size, so that exponentials stay in range
@@ -347,8 +353,10 @@ def fit_beta(
         if min(coef[:2]) < 0:  # as in the authors' package: drop one feature, and fit again
             used = [1] if coef[0] < 0 else [0]
             single = _fit_beta_columns(columns[:, used], positive, weights)
+            if single[0] < 0:
+                used, single = [], _fit_beta_columns(columns[:, :0], positive, weights)
             coef = np.zeros(3)
-            coef[[*used, 2]] = max(single[0], 0.0), single[1]
+            coef[[*used, 2]] = single
         fits.append(coef)
     a, b, c = np.array(fits).T
     return BetaCalibrator(a, b, c)
@@ -450,11 +458,11 @@ def _maximise_likelihood(columns: Floats, target: Floats, weight: Floats) -> Flo
             curvature = (x * (weight * p * (1.0 - p))[:, None]).T @ x
             ridge = 1e-14 * max(float(np.trace(curvature)), 1e-300)
             step = np.linalg.lstsq(curvature + ridge * np.eye(len(coef)), slope, rcond=None)[0]
-            length = 1.0
-            while (candidate := loss(coef + length * step)) > current and length > 1e-10:
+            slack, length = 1e-13 * abs(current), 1.0  # the loss is rounded
+            while (candidate := loss(coef + length * step)) > current + slack and length > 1e-10:
                 length *= 0.5
-            if candidate >= current:
-                break
             coef, current = coef + length * step, candidate
+            if np.abs(length * step).max() <= _TOLERANCE * (1.0 + np.abs(coef).max()):
+                break
     slopes = coef[:-1] / scale
     return np.append(slopes, coef[-1] - slopes @ middle)

@@ -1,4 +1,4 @@
-"""Calibrators on stored scores: scikit-learn, betacal, and direct maximisation of the likelihood."""
+"""Calibrators on stored scores: scikit-learn, betacal, and direct maximisation."""
 
 import numpy as np
 import pytest
@@ -54,13 +54,13 @@ def test_isotonic_functions_equal_those_of_scikit_learn(case):
         np.testing.assert_allclose(ours, wanted["value"], atol=1e-9)
 
 
-@pytest.mark.parametrize("which", ["beta", "beta_reversed", "beta_skewed"])
+@pytest.mark.parametrize("which", ["beta", "beta_flat", "beta_skewed"])
 def test_beta_agrees_with_betacal(which):
     logs, y, _ = scores_of("two")
     p = np.exp(logs[:, 1]) ** (3 if which == "beta_skewed" else 1)
-    positive = y == (0 if which == "beta_reversed" else 1)
+    y = np.array(GOLDEN["two"]["flat"]) if which == "beta_flat" else y
     scores = np.log(np.column_stack([1 - p, p]))
-    fit = fit_beta(scores, positive.astype(int), None, posterior=True)
+    fit = fit_beta(scores, y, None, posterior=True)
     wanted = GOLDEN["two"][which]
     np.testing.assert_allclose([fit.a[0], fit.b[0]], [wanted["a"], wanted["b"]], atol=2e-3)
     at = np.array(wanted["at"])
@@ -68,6 +68,14 @@ def test_beta_agrees_with_betacal(which):
         log_posterior(fit.log_weights(np.log(np.column_stack([1 - at, at])), posterior=True))
     )
     np.testing.assert_allclose(value[:, 1], wanted["value"], atol=1e-3)
+
+
+def test_beta_of_reversed_scores_is_constant():
+    logs, y, weight = scores_of("two")
+    fit = fit_beta(logs, 1 - y, weight, posterior=True)
+    assert fit.a.tolist() == fit.b.tolist() == [0.0]
+    share = np.average(1 - y, weights=weight)
+    assert fit.c[0] == pytest.approx(np.log(share / (1 - share)))
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -89,7 +97,6 @@ def test_margins_of_impossible_classes_are_finite():
     np.testing.assert_allclose(ours[0], [np.log(1.5), -np.log(1.5), -500.0])
     assert ours[1].tolist() == [500.0, -500.0, -500.0]
     assert margins(logs[:, :2], posterior=True)[1].tolist() == [-500.0]
-
 
 
 @every_case

@@ -126,8 +126,6 @@ def stratified_folds(codes: Codes, folds: int, seed: Any) -> FoldNumbers:
     return fold
 
 
-
-
 def content_folds(
     features: Features, codes: Codes, weight: Floats | None, folds: int, *, seed: int = 0
 ) -> FoldNumbers:
@@ -138,7 +136,8 @@ def content_folds(
     two distinct rows per fold, or copies of one row weigh more than a fold, copies are divided
     among the folds, by position.
 
-    >>> fold = content_folds(np.array([[3.0], [1.0], [4.0], [1.5]]), np.array([0, 0, 1, 1]), None, 2)
+    >>> rows, codes = np.array([[3.0], [1.0], [4.0], [1.5]]), np.array([0, 0, 1, 1])
+    >>> fold = content_folds(rows, codes, None, 2)
     >>> np.bincount(fold).tolist(), int(fold[0] + fold[1]), int(fold[2] + fold[3])
     ([2, 2], 1, 1)
     """

@@ -3,7 +3,7 @@
     models[f]    fitted without fold f: by adding moments, without reading rows, where possible
     values       of each row, from the scores of the model that was fitted without it
 
-Calibrators (`Calibrated`) and conformity scores (`PredictionSets`) need values of all rows by models
+Calibrators (`Calibrated`) and conformity scores (`PredictionSets`) need values of rows by models
 that have not seen them. Rows are assigned to folds by their content (`folds.content_folds`), in
 memory and on partitioned tables, so the result does not depend on their order.
 """
@@ -132,7 +132,7 @@ class LabelledRows:
         return LabelledRows(_safe_indexing(self.X, rows), self.labels, self.codes[rows], weight)
 
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
-        """Return True for the rows (n,) of a share `size` of each class, chosen by their content."""
+        """Return True for a share `size` of the rows of each class, chosen by their content."""
         features, folds = numeric_features(None, self.X), min(round(1.0 / size), len(self.codes))
         place = None
         if features is not None:
@@ -219,9 +219,7 @@ def fit_folds(estimator: Any, rows: LabelledRows, fold: FoldNumbers, *, adds: bo
     warn_classes_in_one_fold(class_counts(rows.codes, rows.weight, labels, fold), labels)
     if not (adds and can_add_moments(estimator, rows.X)):
         return [_fit_rows(estimator, rows, fold, f) for f in range(int(fold.max()) + 1)]
-    table = as_table(
-        rows.X, labels[rows.codes], weight=rows.weight, name=type(estimator).__name__
-    )
+    table = as_table(rows.X, labels[rows.codes], weight=rows.weight, name=type(estimator).__name__)
     with blas_context(table.width):
         folded = MemoryFolds.of_table(table, fold, detail=estimator.detail)
         models = []

@@ -153,7 +153,7 @@ def test_discrete_rows_are_divided_among_the_folds():
     y = (rng.random(400) < 0.2 + 0.5 * X[:, 0]).astype(int)
     model = Calibrated(LDA(), "platt").fit(X, y)
     for corner in np.unique(X, axis=0):
-        share = y[(X == corner).all(axis=1)].mean()
+        share = y[(corner == X).all(axis=1)].mean()
         assert abs(model.predict_proba([corner])[0, 1] - share) < 0.12
 
 
@@ -166,7 +166,7 @@ def test_an_unknown_method_is_rejected():
 
 
 def test_beta_calibration_of_scores_is_rejected_with_the_way_out():
-    with pytest.raises(PosteriorError, match="SVM has none. Pass method='platt'"):
+    with pytest.raises(PosteriorError, match=r"SVM has none\. Pass method='platt'"):
         Calibrated(SVM(), "beta").fit(*sample(90, 0))
 
 

@@ -224,9 +224,7 @@ def test_an_affine_map_of_the_features_changes_no_set():
 def test_larger_coverage_gives_larger_sets_without_a_fit():
     (X, y), (new, _) = sample(120, 0), sample(60, 1)
     model = PredictionSets(QDA()).fit(X, y)
-    small, large = (
-        model.set_params(coverage=level).predict_set(new) for level in (0.6, 0.95)
-    )
+    small, large = (model.set_params(coverage=level).predict_set(new) for level in (0.6, 0.95))
     assert (large >= small).all() and large.sum() > small.sum()
 
 
@@ -371,14 +369,21 @@ def test_by_class_covers_a_rare_class_where_the_whole_does_not():
 def test_assessment_of_sets_by_hand():
     sets = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], dtype=bool)
     result = assess_sets(sets, list("aabb"), list("ab"), coverage=0.9)
-    assert (result.coverage, result.mean_size, result.empty, result.single) == (0.75, 1.0, 0.25, 0.5)
+    assert (result.coverage, result.mean_size, result.empty, result.single) == (
+        0.75,
+        1.0,
+        0.25,
+        0.5,
+    )
     assert result.coverage_by_class.tolist() == [1.0, 0.5]
     ends = beta_distribution.ppf([0.025, 0.975], [3, 4], [2, 1])
     np.testing.assert_allclose([result.interval().low, result.interval().high], ends)
     weighted = assess_sets(sets, list("aabb"), list("ab"), sample_weight=[2, 0, 1, 1])
     assert weighted.coverage == 0.75 and weighted.mean_size == 0.75
     halves = [assess_sets(sets[s], list("aabb")[s], list("ab")) for s in (slice(2), slice(2, 4))]
-    assert (halves[0] + halves[1]).to_dict() == assess_sets(sets, list("aabb"), list("ab")).to_dict()
+    assert (halves[0] + halves[1]).to_dict() == assess_sets(
+        sets, list("aabb"), list("ab")
+    ).to_dict()
     assert "coverage         0.7500" in str(result) and "sets for coverage 0.9" in str(result)
     assert result.frame().loc["b", "coverage"] == 0.5
 

@@ -109,7 +109,7 @@ WRAPPERS = [
     Decision(Logistic(ridge=0.1)),
     Decision(LogisticRegression(max_iter=1000)),
     PredictionSets(LDA(), 0.8),
-    PredictionSets(LDA(), 0.8, method="jackknife+", score="aps"),
+    PredictionSets(LDA(), 0.8, method="jackknife+", conformity="aps"),
     PredictionSets(QDA(), 0.8, folds=3, nonempty=True),
     PredictionSets(LogisticRegression(max_iter=1000), 0.8, by_class=False, folds=3),
     Calibrated(LDA()),

@@ -41,12 +41,12 @@ Sets = npt.NDArray[np.bool_]  # (n, K): True where the set of the row contains t
 SCORES = ("lac", "aps")
 
 
-def conformity(log_posterior: Floats, score: str, uniform: Floats) -> Floats:
+def conformity_of(log_posterior: Floats, score: str, uniform: Floats) -> Floats:
     """Return the (n, K) conformity of each row with each class.
 
     `uniform` (n,) holds u of each row, for 'aps'.
 
-    >>> conformity(np.log([[0.5, 0.3, 0.2]]), "aps", np.array([0.5])).round(12)
+    >>> conformity_of(np.log([[0.5, 0.3, 0.2]]), "aps", np.array([0.5])).round(12)
     array([[0.75, 0.35, 0.1 ]])
     """
     if score == "lac":

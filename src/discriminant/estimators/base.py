@@ -166,7 +166,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
     "PredictionSets": {
         **dict.fromkeys(("confidence_level", "alpha"), "pass coverage=, which is 1 - alpha"),
         **dict.fromkeys(("cv", "n_splits"), "pass folds="),
-        "conformity_score": "pass score='lac' or 'aps'",
+        "conformity_score": "pass conformity='lac' or 'aps'",
         "prefit": "pass FrozenEstimator(model), with method='split'",
         "random_state": "pass seed=",
     },

@@ -422,7 +422,7 @@ def _problems(
 def _platt_targets(positive: Any, weight: Floats) -> Floats:
     n1 = float(weight[positive].sum())
     n0 = float(weight.sum()) - n1
-    return np.where(positive, (n1 + 1.0) / (n1 + 2.0), 1.0 / (n0 + 2.0))
+    return np.asarray(np.where(positive, (n1 + 1.0) / (n1 + 2.0), 1.0 / (n0 + 2.0)))
 
 
 def _fit_beta_columns(columns: Floats, positive: Any, weight: Floats) -> Floats:

@@ -66,6 +66,7 @@ FoldNumbers = npt.NDArray[np.intp]  # (N,) fold of each row, 0 to F - 1
 RowNumbers = npt.NDArray[np.intp]  # row numbers
 _DEFAULT_FOLDS = 10
 _HASHED = 8192  # rows hashed at a time
+_MOST_COPIES = 10.0  # weight of a distinct row, on average, up to which copies stay together
 
 
 def fold_numbers(
@@ -132,9 +133,9 @@ def content_folds(
     """Assign rows to folds by a hash of their features, stratified by class.
 
     The order of the rows has no effect, and rows with equal features are held out together, so an
-    integer weight is equivalent to repeated rows. Weights must be positive. If there are fewer than
-    two distinct rows per fold, or copies of one row weigh more than a fold, copies are divided
-    among the folds, by position.
+    integer weight is equivalent to repeated rows. Weights must be positive. Rows of a few discrete
+    values are divided among the folds by position, copies too: if there are fewer distinct rows
+    than folds, more than ten copies of each on average, or more copies of one than fit in a fold.
 
     >>> rows, codes = np.array([[3.0], [1.0], [4.0], [1.5]]), np.array([0, 0, 1, 1])
     >>> fold = content_folds(rows, codes, None, 2)
@@ -159,13 +160,12 @@ def content_order(
         ]
     )
     distinct, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    if len(distinct) < min(2 * folds, len(codes)):
+    total = np.bincount(group, weight)
+    copies = total.sum() / len(distinct)
+    if len(distinct) < folds or copies > _MOST_COPIES or total.max() * folds > total.sum():
         return None
     own = codes[first].astype(np.intp)
     if len(distinct) < len(codes):
-        total = np.bincount(group, weight)
-        if total.max() * folds > total.sum():
-            return None
         pairs, pair = np.unique(group * (int(codes.max()) + 1) + codes, return_inverse=True)
         groups, classes = np.divmod(pairs, int(codes.max()) + 1)
         # of the classes of equal rows, the heaviest is the last one written

@@ -166,7 +166,8 @@ class Calibrated(ClassifierWrapper):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Predict the class with the largest calibrated probability."""
-        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return calibrated log posteriors (n, K)."""

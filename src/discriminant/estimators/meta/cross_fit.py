@@ -192,7 +192,7 @@ def hash_rows(features: Features, seed: int) -> Hashes:
     parts = [np.zeros(0, dtype=np.uint64)]
     for lo in range(0, features.shape[0], _PIECE):
         rows = dense(features[lo : lo + _PIECE])
-        parts.append(row_hashes(rows, np.zeros(len(rows)), seed=seed + _OTHER_SEED))
+        parts.append(row_hashes(rows, np.zeros(len(rows), dtype=np.uint8), seed=seed + _OTHER_SEED))
     return np.concatenate(parts)
 
 

@@ -19,7 +19,7 @@ from discriminant.decision.prediction_sets import (
     SCORES,
     CalibrationScores,
     check_coverage,
-    conformity,
+    conformity_of,
     needed_rows,
     p_values,
     prediction_sets,
@@ -73,7 +73,7 @@ class TrueClassConformity:
 
     def __call__(self, logs: Floats, codes: Places, hashes: Hashes) -> Floats:
         """Return the conformity (n, 1)."""
-        values = conformity(logs, self.score, uniform_numbers(hashes))
+        values = conformity_of(logs, self.score, uniform_numbers(hashes))
         return values[np.arange(len(codes)), codes][:, None]
 
 
@@ -101,7 +101,8 @@ class PredictionSets(ClassifierWrapper):
         row is a fold; the guarantee is 2 coverage - 1. For a classifier that is fitted from moments
         (LDA, QDA, ...), neither refits it: moments are added, and LDA and NearestMean without a
         row have a closed form.
-    score : {'lac', 'aps'}, default 'lac'
+    conformity : {'lac', 'aps'}, default 'lac'
+        How well a row conforms to a class.
         'lac': sets are as small as possible on average. 'aps': sets adapt to the row, larger where
         classes are harder to distinguish, so coverage is more even over rows.
     by_class : bool, default False
@@ -190,7 +191,7 @@ class PredictionSets(ClassifierWrapper):
         coverage: float = 0.9,
         *,
         method: Literal["cross", "split", "jackknife+"] = "cross",
-        score: Literal["lac", "aps"] = "lac",
+        conformity: Literal["lac", "aps"] = "lac",
         by_class: bool = False,
         nonempty: bool = False,
         folds: Any = 10,
@@ -200,7 +201,7 @@ class PredictionSets(ClassifierWrapper):
         self.estimator = estimator
         self.coverage = coverage
         self.method = method
-        self.score = score
+        self.conformity = conformity
         self.by_class = by_class
         self.nonempty = nonempty
         self.folds = folds
@@ -238,7 +239,7 @@ class PredictionSets(ClassifierWrapper):
                 held = (self._fit_split if self.method == "split" else self._fit_cross)(rows, seed)
         self._copy_input_names(self.estimator_)
         scores = CalibrationScores(
-            held.values[:, 0], held.codes, held.fold, held.weight, self.score, seed
+            held.values[:, 0], held.codes, held.fold, held.weight, self.conformity, seed
         )
         self._check_rows(scores)
         self.calibration_ = scores
@@ -333,7 +334,7 @@ class PredictionSets(ClassifierWrapper):
         """Raise `OptionError` for an invalid option; return the seed."""
         check_coverage(self.coverage)
         check_choice("method", self.method, METHODS)
-        check_choice("score", self.score, SCORES)
+        check_choice("conformity", self.conformity, SCORES)
         for name in ("by_class", "nonempty"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise OptionError.of(name, getattr(self, name), "True or False")
@@ -375,7 +376,7 @@ class PredictionSets(ClassifierWrapper):
             codes = held_out.codes.astype(np.intp)
         self.estimator_, self.classes_ = model, classes
         logs = self._log_posterior(model, held_out.X)
-        values = TrueClassConformity(self.score)(
+        values = TrueClassConformity(self.conformity)(
             logs, codes, hashes_of(model, held_out.X, logs, seed)
         )
         return HeldOutValues(values, codes, np.zeros(len(codes), dtype=np.intp), held_out.weight)
@@ -392,7 +393,7 @@ class PredictionSets(ClassifierWrapper):
             folds = LEAVE_ONE_OUT
         fold = rows.folds(self.estimator_, folds, seed)
         self.estimators_ = fit_folds(self.estimator, rows, fold, adds=True)
-        values = TrueClassConformity(self.score)
+        values = TrueClassConformity(self.conformity)
         return held_out_values(
             self.estimators_, rows, fold, score=_log_posteriors, values=values, seed=seed
         )
@@ -426,7 +427,7 @@ class PredictionSets(ClassifierWrapper):
         logs = log_posterior(scores)
         codes = rows.codes.astype(np.intp)
         hashes = hashes_of(self.estimator_, rows.X, logs, seed)
-        values = TrueClassConformity(self.score)(logs, codes, hashes)
+        values = TrueClassConformity(self.conformity)(logs, codes, hashes)
         self._left_out = left_out
         return HeldOutValues(values, codes, np.arange(len(codes)), rows.weight)
 
@@ -443,7 +444,7 @@ class PredictionSets(ClassifierWrapper):
             folds=folds,
             seed=seed,
             score=_log_posteriors,
-            values=TrueClassConformity(self.score),
+            values=TrueClassConformity(self.conformity),
             only=0 if split else None,
         )
         if split:
@@ -468,7 +469,7 @@ class PredictionSets(ClassifierWrapper):
             counts = np.zeros(logs.shape)
             for f, model in enumerate(self.estimators_ or [self.estimator_]):
                 own = self._log_posterior(model, X) if self.estimators_ else logs
-                values = conformity(own, scores.score, uniform)
+                values = conformity_of(own, scores.score, uniform)
                 counts += scores.count(f, values, by_class=by_class)
         return p_values(counts, scores.total(len(self.classes_), by_class=by_class)), logs
 
@@ -484,7 +485,7 @@ class PredictionSets(ClassifierWrapper):
             if scores.score != "lac":
                 K, n, N = logs.shape
                 flat = logs.transpose(1, 2, 0).reshape(n * N, K)
-                values = conformity(flat, scores.score, np.repeat(uniform[piece], N))
+                values = conformity_of(flat, scores.score, np.repeat(uniform[piece], N))
                 logs = values.reshape(n, N, K).transpose(2, 0, 1)
             counts[piece] = scores.count_each(logs, by_class=bool(self.by_class))
         return counts

@@ -29,7 +29,7 @@ from discriminant import (
 from discriminant.assessment.set_assessment import assess_sets
 from discriminant.decision.prediction_sets import (
     CalibrationScores,
-    conformity,
+    conformity_of,
     p_values,
     prediction_sets,
     uniform_numbers,
@@ -69,11 +69,11 @@ def sample(rows, seed, classes=3, width=4, apart=1.0):
 def test_sets_on_given_scores_equal_those_of_mapie(score):
     given = GOLDEN["scores"]
     p, new, y = np.array(given["p"]), np.array(given["new"]), np.array(given["y"])
-    values = conformity(np.log(p), score, np.array(given["uniform"]))[np.arange(len(y)), y]
+    values = conformity_of(np.log(p), score, np.array(given["uniform"]))[np.arange(len(y)), y]
     mapie = 1.0 - np.array(given[score]["scores"])
     np.testing.assert_allclose(np.exp(values) if score == "lac" else values, mapie, atol=1e-12)
     scores = CalibrationScores(values, y, np.zeros(len(y), dtype=int))
-    new_values = conformity(np.log(new), score, np.array(given["uniform_new"]))
+    new_values = conformity_of(np.log(new), score, np.array(given["uniform_new"]))
     counts = scores.count(0, new_values, by_class=False)
     p_value = p_values(counts, scores.total(4, by_class=False))
     for level, sets in zip(given["levels"], given[score]["sets"], strict=True):
@@ -159,15 +159,17 @@ def test_jackknife_without_closed_form_equals_refits(estimator):
 
 def test_jackknife_by_aps_in_closed_form_equals_refits():
     (X, y), (new, _) = sample(50, 5), sample(20, 6)
-    model = PredictionSets(LDA(), method="jackknife+", score="aps").fit(X, y)
+    model = PredictionSets(LDA(), method="jackknife+", conformity="aps").fit(X, y)
     codes = np.unique(y, return_inverse=True)[1]
     own, fresh = (uniform_numbers(hash_rows(rows, 0)) for rows in (X, new))
     counts = np.zeros((20, 3))
     for i in range(50):
         left = np.arange(50) != i
         rule = LDA().fit(X[left], y[left])
-        value = conformity(rule.predict_log_proba(X[i : i + 1]), "aps", own[i : i + 1])[0, codes[i]]
-        counts += value <= conformity(rule.predict_log_proba(new), "aps", fresh)
+        value = conformity_of(rule.predict_log_proba(X[i : i + 1]), "aps", own[i : i + 1])[
+            0, codes[i]
+        ]
+        counts += value <= conformity_of(rule.predict_log_proba(new), "aps", fresh)
     np.testing.assert_allclose(model.p_values(new), (1 + counts) / 51, atol=1e-12)
 
 
@@ -187,7 +189,7 @@ def test_split_sets_are_those_above_the_quantile(coverage):
 METHODS = [
     {"method": "split"},
     {"method": "cross"},
-    {"method": "cross", "score": "aps"},
+    {"method": "cross", "conformity": "aps"},
     {"method": "cross", "by_class": True},
 ]
 
@@ -255,7 +257,7 @@ def test_a_table_with_text_columns_and_foreign_classifiers_are_supported():
     frame = pd.DataFrame(X, columns=list("pqrs"))
     frame["colour"] = np.where(X[:, 0] > 0.5, "red", "blue")
     for estimator in (Encoded(LDA()), Encoded(Logistic(ridge=0.1))):
-        for options in ({"method": "split"}, {"method": "cross", "score": "aps", "folds": 3}):
+        for options in ({"method": "split"}, {"method": "cross", "conformity": "aps", "folds": 3}):
             sets = PredictionSets(estimator, 0.8, **options).fit(frame, y).predict_set(frame)
             assert 0.7 < sets[np.arange(150), np.unique(y, return_inverse=True)[1]].mean() < 0.95
     forest = PredictionSets(RandomForestClassifier(30, random_state=0), 0.8, folds=3).fit(X, y)
@@ -286,7 +288,7 @@ def test_a_partitioned_table_gives_the_numbers_of_memory(estimator, score, parti
     X, new = frame[list("pqrs")], sample(40, 1)[0]
     codes = np.unique(frame["kind"], return_inverse=True)[1]
     fold = row_hash_folds(X.to_numpy(), codes, 5, seed=2)
-    options = {"score": score, "seed": 2}
+    options = {"conformity": score, "seed": 2}
     ours = PredictionSets(estimator, folds=5, **options).fit(table)
     theirs = PredictionSets(estimator, folds=fold, **options).fit(X, frame["kind"])
     new = pd.DataFrame(new, columns=list("pqrs"))
@@ -314,9 +316,9 @@ def test_jackknife_rejects_a_partitioned_table(partitioned):
 MODELS = [LDA(), QDA(), Logistic(ridge=0.01), NearestMean()]
 OPTIONS = [
     {"method": "split"},
-    {"method": "split", "score": "aps"},
+    {"method": "split", "conformity": "aps"},
     {"method": "cross"},
-    {"method": "cross", "score": "aps"},
+    {"method": "cross", "conformity": "aps"},
     {"method": "jackknife+"},
 ]
 
@@ -425,7 +427,7 @@ def test_a_coverage_of_0_or_1_is_rejected(coverage):
     ("options", "pattern"),
     [
         ({"method": "bootstrap"}, "split, "),
-        ({"score": "raps"}, "lac, aps"),
+        ({"conformity": "raps"}, "lac, aps"),
         ({"by_class": "yes"}, "True or False"),
         ({"folds": 1}, "2 or more"),
         ({"calibration_size": 1.0, "method": "split"}, "below 1"),

@@ -66,8 +66,8 @@ def margins(scores: Floats, *, posterior: bool) -> Floats:
 
     `scores` (n, K) are log posteriors if `posterior`, else scores such as a decision function.
 
-    >>> margins(np.log([[0.5, 0.25, 0.25]]), posterior=True).round(4)
-    array([[ 0.    , -1.0986, -1.0986]])
+    >>> margins(np.log([[0.6, 0.2, 0.2]]), posterior=True).round(4)
+    array([[ 0.4055, -1.3863, -1.3863]])
     """
     with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
         if scores.shape[1] == 2:

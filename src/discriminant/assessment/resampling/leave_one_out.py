@@ -385,24 +385,26 @@ class LeftOutRules:
         rows = self.anchor.offsets(dense(features))
         rows = rows if self.basis is None else rows @ self.basis
         product = rows @ self.inner.T
-        logs = np.empty((len(self.labels), *product.shape))
+        logs, along = np.empty((len(self.labels), *product.shape)), np.empty_like(product)
         for k, centre in enumerate(self.mean):
             shift = np.where(self.codes == k, self.shift, 0.0)
             grown = shift * (1.0 + self.drop * self.length)
-            along = product - self.inner @ centre
-            score = along * self.drop
+            np.subtract(product, self.inner @ centre, out=along)
+            score = np.multiply(along, self.drop, out=logs[k])
             score += 2.0 * grown
             score *= along
             square = (rows - centre) ** 2
             if self.inverse.shape[1] == 1:
-                score += square.sum(axis=1)[:, None] * self.inverse[:, 0]
+                score += np.multiply(square.sum(axis=1)[:, None], self.inverse[:, 0], out=along)
             else:
                 score += square @ self.inverse.T
             score *= -0.5
             score += self.log_prior[:, k] - 0.5 * shift * self.length * grown
-            logs[k] = score
-        logs -= logs.max(axis=0)
-        logs -= np.log(np.exp(logs).sum(axis=0))
+        logs -= logs.max(axis=0, out=along)
+        np.exp(logs[0], out=product)
+        for score in logs[1:]:
+            product += np.exp(score, out=along)
+        logs -= np.log(product, out=product)
         return logs
 
 

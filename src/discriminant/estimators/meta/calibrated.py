@@ -94,7 +94,7 @@ class Calibrated(ClassifierWrapper):
     >>> rows = [[float(i)] for i in range(12)]
     >>> model = Calibrated(SVM(), folds=3).fit(rows, list("aaaabababbbb"))
     >>> model.predict_proba([[0.0], [5.5]]).round(2).tolist()
-    [[0.83, 0.17], [0.5, 0.5]]
+    [[0.88, 0.12], [0.51, 0.49]]
     """
 
     probabilistic = True

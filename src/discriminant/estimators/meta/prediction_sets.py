@@ -62,7 +62,7 @@ from discriminant.table.blocks import Floats, Labels, Places
 from discriminant.table.memory import as_table
 
 METHODS = ("split", "cross", "jackknife+")
-_NUMBERS = 1 << 18  # scores computed at a time, so that they stay in the cache
+_NUMBERS = 1 << 15  # scores computed at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +102,7 @@ class PredictionSets(ClassifierWrapper):
         (LDA, QDA, ...), neither refits it: moments are added, and LDA and NearestMean without a
         row have a closed form.
     conformity : {'lac', 'aps'}, default 'lac'
-        How well a row conforms to a class.
-        'lac': sets are as small as possible on average. 'aps': sets adapt to the row, larger where
+        How well a row conforms to a class. 'lac': sets are as small as possible on average. 'aps': sets adapt to the row, larger where
         classes are harder to distinguish, so coverage is more even over rows.
     by_class : bool, default False
         Calibrate each class by its own rows (Mondrian): each class is covered with the chosen
@@ -152,7 +151,7 @@ class PredictionSets(ClassifierWrapper):
     --------
     >>> from discriminant import LDA
     >>> rows = [[float(i)] for i in range(20)]
-    >>> model = PredictionSets(LDA(), coverage=0.8).fit(rows, list("aaaaaaaababbbbbbbbbb"))
+    >>> model = PredictionSets(LDA(), coverage=0.9).fit(rows, list("aaaaaabaabbabbbbbbbb"))
     >>> model.predict_set([[0.0], [8.5], [19.0]]).tolist()
     [[True, False], [True, True], [False, True]]
     """

@@ -172,6 +172,8 @@ def assess_sets(
     given = check_weight(sample_weight, len(codes))
     weight = np.ones(len(codes)) if given is None else given
     K = len(names)
-    by_size = np.bincount(codes * (K + 1) + sets.sum(axis=1), weight, K * (K + 1)) * 1.0
-    covered = np.bincount(codes, weight * sets[np.arange(len(codes)), codes], K) * 1.0
+    by_size = np.bincount(codes * (K + 1) + sets.sum(axis=1), weight, K * (K + 1)).astype(
+        np.float64
+    )
+    covered = np.bincount(codes, weight * sets[np.arange(len(codes)), codes], K).astype(np.float64)
     return SetAssessment(names, by_size.reshape(K, K + 1), covered, len(codes), coverage)

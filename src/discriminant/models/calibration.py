@@ -299,7 +299,7 @@ def _log_sides(margin: Floats) -> tuple[Floats, Floats]:
 
 def _bounded(scores: Floats) -> Floats:
     """Return scores relative to the largest of the row, not below -LARGEST."""
-    return np.maximum(scores - scores.max(axis=1, keepdims=True), -LARGEST)
+    return np.asarray(np.maximum(scores - scores.max(axis=1, keepdims=True), -LARGEST))
 
 
 def _interpolation(s: Expression, knots: Floats, values: Floats) -> Expression:

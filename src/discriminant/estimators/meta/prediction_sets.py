@@ -102,8 +102,10 @@ class PredictionSets(ClassifierWrapper):
         (LDA, QDA, ...), neither refits it: moments are added, and LDA and NearestMean without a
         row have a closed form.
     conformity : {'lac', 'aps'}, default 'lac'
-        How well a row conforms to a class. 'lac': sets are as small as possible on average. 'aps': sets adapt to the row, larger where
-        classes are harder to distinguish, so coverage is more even over rows.
+        How well a row conforms to a class: by its log posterior, or by the sum of the smaller
+        posteriors and a random share of its own. 'lac': sets are as small as
+        possible on average. 'aps': sets adapt to the row, larger where classes are harder to
+        distinguish, so coverage is more even over rows.
     by_class : bool, default False
         Calibrate each class by its own rows (Mondrian): each class is covered with the chosen
         probability, also a rare or difficult one.

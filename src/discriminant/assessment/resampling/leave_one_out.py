@@ -390,15 +390,16 @@ class LeftOutRules:
             shift = np.where(self.codes == k, self.shift, 0.0)
             grown = shift * (1.0 + self.drop * self.length)
             np.subtract(product, self.inner @ centre, out=along)
-            score = np.multiply(along, self.drop, out=logs[k])
-            score += 2.0 * grown
+            # minus half the distance; the factor is applied to vectors, not to matrices
+            score = np.multiply(along, -0.5 * self.drop, out=logs[k])
+            score -= grown
             score *= along
             square = (rows - centre) ** 2
             if self.inverse.shape[1] == 1:
-                score += np.multiply(square.sum(axis=1)[:, None], self.inverse[:, 0], out=along)
+                half = -0.5 * square.sum(axis=1)[:, None]
+                score += np.multiply(half, self.inverse[:, 0], out=along)
             else:
-                score += square @ self.inverse.T
-            score *= -0.5
+                score += (-0.5 * square) @ self.inverse.T
             score += self.log_prior[:, k] - 0.5 * shift * self.length * grown
         logs -= logs.max(axis=0, out=along)
         np.exp(logs[0], out=product)

@@ -103,9 +103,9 @@ class PredictionSets(ClassifierWrapper):
         row have a closed form.
     conformity : {'lac', 'aps'}, default 'lac'
         How well a row conforms to a class: by its log posterior, or by the sum of the smaller
-        posteriors and a random share of its own. 'lac': sets are as small as
-        possible on average. 'aps': sets adapt to the row, larger where classes are harder to
-        distinguish, so coverage is more even over rows.
+        posteriors and a random share of its own. 'lac': sets are as small as possible on average.
+        'aps': sets adapt to the row, larger where classes are harder to distinguish, so coverage
+        is more even over rows.
     by_class : bool, default False
         Calibrate each class by its own rows (Mondrian): each class is covered with the chosen
         probability, also a rare or difficult one.
@@ -387,7 +387,6 @@ class PredictionSets(ClassifierWrapper):
         self.classes_ = np.asarray(self.estimator_.classes_)
         folds = self._option("folds")
         if self.method == "jackknife+":
-            self._check_left_out(rows)
             held = self._fit_closed_form(rows, seed)
             if held is not None:
                 return held
@@ -405,11 +404,6 @@ class PredictionSets(ClassifierWrapper):
             what = "a fit without the calibration rows"
             raise TooFewRowsError.of_class(classes[k], int(count[k]), 2, what)
 
-    def _check_left_out(self, rows: LabelledRows) -> None:
-        count = np.bincount(rows.codes, minlength=len(rows.labels))
-        for k in np.flatnonzero(count < 2):
-            raise TooFewRowsError.of_class(rows.labels[k], int(count[k]), 2, "leaving one row out")
-
     def _fit_closed_form(self, rows: LabelledRows, seed: int) -> HeldOutValues | None:
         """Return the conformity of all rows, and set the rules without each row; None if there is
         no closed form.
@@ -417,6 +411,8 @@ class PredictionSets(ClassifierWrapper):
         estimator = self.estimator
         if not (hasattr(estimator, "left_out_rules") and can_add_moments(estimator, rows.X)):
             return None
+        if np.bincount(rows.codes).min() < 2:
+            return None  # without its only row, a class is not known
         y, name = rows.labels[rows.codes], type(estimator).__name__
         table = as_table(rows.X, y, weight=rows.weight, name=name)
         with blas_context(table.width):

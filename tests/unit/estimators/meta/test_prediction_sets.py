@@ -473,11 +473,20 @@ def test_a_classifier_without_probabilities_is_rejected_with_the_way_out():
     assert PredictionSets(Calibrated(SVM())).fit(X, y).predict_set(X).shape == (90, 3)
 
 
-def test_a_class_of_one_row_is_rejected_where_it_would_be_left_out():
-    X, y = sample(90, 0)
-    y = np.where(np.arange(90) == 0, "larch", y)
-    with pytest.raises(TooFewRowsError, match="'larch' has 1 row"):
-        PredictionSets(LDA(), method="jackknife+").fit(X, y)
+def test_the_only_row_of_a_class_conforms_to_no_class_when_it_is_left_out():
+    (X, y), (new, _) = sample(60, 0), sample(20, 1)
+    y = np.where(np.arange(60) == 0, "larch", y)
+    model = PredictionSets(LDA(), method="jackknife+").fit(X, y)
+    assert model.calibration_.values[0] == -np.inf
+    counts = np.zeros((20, 4))
+    for i, label in enumerate(y):
+        fitted = LDA().fit(np.delete(X, i, axis=0), np.delete(y, i))
+        own, fresh = np.full(4, -np.inf), np.full((20, 4), -np.inf)
+        columns = np.searchsorted(model.classes_, fitted.classes_)
+        own[columns] = fitted.predict_log_proba(X[i : i + 1])[0]
+        fresh[:, columns] = fitted.predict_log_proba(new)
+        counts += own[model.classes_ == label] <= fresh
+    np.testing.assert_allclose(model.p_values(new), (1 + counts) / 61, atol=1e-12)
 
 
 def test_foreign_names_of_options_are_translated():
@@ -493,3 +502,10 @@ def test_a_logistic_regression_of_scikit_learn_is_supported():
     wanted = brute_force(LogisticRegression(max_iter=500), X, y, model.calibration_.fold, new)
     np.testing.assert_allclose(model.p_values(new), wanted, atol=1e-12)
     assert 0.85 < model.evaluate(new, truth).coverage < 0.96
+
+
+def test_a_class_that_only_calibrates_is_rejected_with_the_way_out():
+    X, y = sample(92, 0)
+    y = np.where(np.arange(92) == 0, "larch", y)  # the last of 92, so that it calibrates
+    with pytest.raises(TooFewRowsError, match="'larch' has 1 row, and a fit without the calib"):
+        PredictionSets(LDA(), method="split").fit(X, y)

@@ -109,6 +109,9 @@ from discriminant.estimators.linear.perceptron import (
 from discriminant.estimators.linear.svm import (
     SVM as SVM,
 )
+from discriminant.estimators.meta.calibrated import (
+    Calibrated as Calibrated,
+)
 from discriminant.estimators.meta.compare_imbalance import (
     compare_imbalance as compare_imbalance,
     imbalance_strategies as imbalance_strategies,
@@ -130,6 +133,9 @@ from discriminant.estimators.meta.multiclass import (
 )
 from discriminant.estimators.meta.pool import (
     Pool as Pool,
+)
+from discriminant.estimators.meta.prediction_sets import (
+    PredictionSets as PredictionSets,
 )
 from discriminant.estimators.meta.resampling import (
     EasyEnsemble as EasyEnsemble,

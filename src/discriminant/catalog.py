@@ -329,6 +329,26 @@ ESTIMATORS = (
         "Decisions from probabilities: costs, priors, a reject option, outliers",
     ),
     Estimator(
+        "PredictionSets",
+        "estimators.meta.prediction_sets",
+        "Sets of classes with guaranteed coverage, by conformal prediction",
+        values={
+            "CalibrationScores": "decision.prediction_sets",
+            "LeftOutRules": "assessment.resampling.leave_one_out",
+        },
+    ),
+    Estimator(
+        "Calibrated",
+        "estimators.meta.calibrated",
+        "Calibrated probabilities of any classifier, from held-out scores",
+        values={
+            "SigmoidCalibrator": "models.calibration",
+            "BetaCalibrator": "models.calibration",
+            "TemperatureCalibrator": "models.calibration",
+            "IsotonicCalibrator": "models.calibration",
+        },
+    ),
+    Estimator(
         "Fusion",
         "estimators.meta.fusion",
         "Combination of classifiers on conditionally independent groups of features",

@@ -87,6 +87,7 @@ from discriminant.errors.outputs import (
     CommandWarning as CommandWarning,
     ComparisonError as ComparisonError,
     CostError as CostError,
+    CoverageError as CoverageError,
     ExportError as ExportError,
     FusionError as FusionError,
     LibraryMissingError as LibraryMissingError,

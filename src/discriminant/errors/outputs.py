@@ -197,6 +197,21 @@ class PosteriorError(InputError):
         "with outlier= at any level; the level can be changed afterwards."
     )
 
+    without_sets = template("name")(
+        "{name} has neither predict_proba nor predict_log_proba, and prediction sets are computed "
+        "from probabilities, calibrated or not. Wrap it: PredictionSets(Calibrated({name}()))."
+    )
+
+    without_scores = template("name")(
+        "{name} has none of predict_proba, predict_log_proba and decision_function, so it has no "
+        "scores to calibrate. Choose a classifier that has one of them, such as LDA or SVM."
+    )
+
+    not_calibrated = template("name")(
+        "Beta calibration maps probabilities, and {name} has none. Pass method='platt' or "
+        "'isotonic', which map scores."
+    )
+
     fitted_without_moments = template("name")(
         "{name} stores no class means and covariance and was already fitted, so outliers cannot "
         "be detected. Pass the rows to Decision(FrozenEstimator(model), outlier=...).fit(X, y), "
@@ -207,6 +222,27 @@ class PosteriorError(InputError):
 def _call(name: str) -> str:
     """Return an expression that creates a classifier; the name may already include options."""
     return name if name.endswith(")") else f"{name}()"
+
+
+class CoverageError(InputError):
+    """Calibration rows do not suffice for prediction sets."""
+
+    of_rows = template("rows, needed, coverage, *, split=False")(
+        "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than "
+        "{needed}, that is coverage / (1 - coverage), every set would hold all classes. Add rows, "
+        "lower coverage{split:?, or pass method='cross', which calibrates with all rows|}."
+    )
+
+    of_class = template("label, rows, needed, coverage")(
+        "Class '{label}' has {rows:g} calibration rows, too few for coverage={coverage:g} by "
+        "class: with fewer than {needed}, that is coverage / (1 - coverage), every set would hold "
+        "this class. Add rows of the class, lower coverage, or pass by_class=False."
+    )
+
+    one_class = template("label, rows")(
+        "All {rows} calibration rows are of class '{label}', so nothing is known about the "
+        "coverage of other classes. Calibrate with rows of two or more classes."
+    )
 
 
 class FusionError(InputError):

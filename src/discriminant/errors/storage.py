@@ -166,6 +166,12 @@ class NeedsMemoryError(InputError):
         "Logistic."
     )
 
+    of_jackknife = template("source, rows, sampled")(
+        "method='jackknife+' leaves out each row by itself, but {source} is a partitioned table "
+        "of {rows:,} rows. Pass method='cross' or 'split', or fit to a sample (`rows.sample` "
+        "holds {sampled:,})."
+    )
+
 
 class SourceChangedError(DiscriminantError):
     """A source changed while it was read."""

@@ -168,6 +168,18 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "tol": _LIMIT,
         "power": "pass family='poisson' (power 1) or 'gamma' (power 2)",
     },
+    "PredictionSets": {
+        **dict.fromkeys(("confidence_level", "alpha"), "pass coverage=, which is 1 - alpha"),
+        **dict.fromkeys(("cv", "n_splits"), "pass folds="),
+        "conformity_score": "pass conformity='lac' or 'aps'",
+        "prefit": "pass FrozenEstimator(model), with method='split'",
+        "random_state": "pass seed=",
+    },
+    "Calibrated": {
+        **dict.fromkeys(("cv", "n_splits"), "pass folds="),
+        "ensemble": "leave it out; one calibrator is fitted to all held-out scores",
+        "random_state": "pass seed=",
+    },
     "Basis": {
         "interaction_only": "pass interactions='only'",
         "include_bias": "leave it out; models have their own intercept",
@@ -391,6 +403,7 @@ _NOT_LISTED = frozenset(
         "invalid_reason",
         "known_prior",
         "leave_one_out_scores",
+        "left_out_rules",
         "marginal_scores",
         "needs_rows",
         "needs_rows_for",

@@ -40,6 +40,7 @@ from discriminant.posterior import not_probabilistic
 from discriminant.table.blocks import Floats
 
 T = TypeVar("T")
+_LEAST = 1e-300  # probabilities are raised to this before their logarithm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -330,6 +331,38 @@ def _decision(model: Any, x: Expression) -> ClassifierExpressions:
     return replace(classifier, code=code.with_name("code"))
 
 
+def _calibrated(model: Any, x: Expression) -> ClassifierExpressions:
+    """Return the expressions of Calibrated: the calibrator of the scores of its classifier."""
+    inner, name = classifier_expressions(model.estimator_, x), class_name(model.estimator_)
+    labels = tuple(model.classes_.tolist())
+    if model.from_posteriors_:
+        _require_probabilities(inner, name)
+        scores = inner.logs
+        if scores is None or inner.shares is not None:
+            scores = inner.posterior()[1].larger(_LEAST).log()
+    else:
+        scores = inner.score
+        if scores is None:
+            raise ExportError.of_part(name, "it has no scores", "Choose another classifier.")
+        scores = _difference(scores) if len(labels) == 2 else scores
+    logs, shares = model.calibrator_.expression(scores, posterior=model.from_posteriors_)
+    names = label_texts(labels)
+    if logs is None:
+        shares = shares.with_name("calibrated", names)
+        return ClassifierExpressions(labels, None, shares.first_max(), shares=shares)
+    logs = logs.with_name("calibrated", names)
+    return ClassifierExpressions(labels, None, class_code(logs), logs=logs)
+
+
+def _prediction_sets(model: Any, x: Expression) -> ClassifierExpressions:
+    """Raise: a set of classes is not one of the outputs of an export."""
+    raise ExportError.of_part(
+        "PredictionSets",
+        "a set of classes is not an output of exported models",
+        "To export the classifier inside, pass model.estimator_.",
+    )
+
+
 def expected_costs(p: Expression, cost: Floats) -> Expression:
     """Return the (A,) expected cost of each action."""
     return p.affine(cost, np.zeros(len(cost)))
@@ -543,6 +576,8 @@ _CLASSIFIERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
     ("discriminant", "Fusion"): _fusion,
     ("discriminant", "Pool"): _pool,
     ("discriminant", "Decision"): _decision,
+    ("discriminant", "Calibrated"): _calibrated,
+    ("discriminant", "PredictionSets"): _prediction_sets,
     ("discriminant", "Decomposition"): _decomposition,
     ("sklearn", "Pipeline"): lambda model, x: classifier_expressions(
         model.steps[-1][1], _pipeline_features(model, x)

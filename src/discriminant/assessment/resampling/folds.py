@@ -41,12 +41,22 @@ from discriminant.models.rules import Rule
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.summary_base import FoldSumsReading
-from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema, dense, is_sparse
+from discriminant.table.blocks import (
+    Codes,
+    Features,
+    Floats,
+    Labels,
+    Places,
+    Schema,
+    dense,
+    is_sparse,
+)
 from discriminant.table.hash_folds import (
     ColumnFolds,
     FoldLookupReading,
     RowHashFolds,
     has_repeated_rows,
+    row_hashes,
 )
 from discriminant.table.memory import Table
 from discriminant.table.partitioned_source import DropFold, Recode, SystematicSource
@@ -55,6 +65,8 @@ from discriminant.table.survey import LevelsWork
 FoldNumbers = npt.NDArray[np.intp]  # (N,) fold of each row, 0 to F - 1
 RowNumbers = npt.NDArray[np.intp]  # row numbers
 _DEFAULT_FOLDS = 10
+_HASHED = 8192  # rows hashed at a time
+_MOST_COPIES = 10.0  # weight of a distinct row, on average, up to which copies stay together
 
 
 def fold_numbers(
@@ -113,6 +125,55 @@ def stratified_folds(codes: Codes, folds: int, seed: Any) -> FoldNumbers:
     fold = np.empty(len(codes), dtype=np.intp)
     fold[order] = np.arange(len(codes)) % folds
     return fold
+
+
+def content_folds(
+    features: Features, codes: Codes, weight: Floats | None, folds: int, *, seed: int = 0
+) -> FoldNumbers:
+    """Assign rows to folds by a hash of their features, stratified by class.
+
+    The order of the rows has no effect, and rows with equal features are held out together, so an
+    integer weight is equivalent to repeated rows. Weights must be positive. Rows of a few discrete
+    values are divided among the folds by position, copies too: if there are fewer distinct rows
+    than folds, more than ten copies of each on average, or more copies of one than fit in a fold.
+
+    >>> rows, codes = np.array([[3.0], [1.0], [4.0], [1.5]]), np.array([0, 0, 1, 1])
+    >>> fold = content_folds(rows, codes, None, 2)
+    >>> np.bincount(fold).tolist(), int(fold[0] + fold[1]), int(fold[2] + fold[3])
+    ([2, 2], 1, 1)
+    """
+    places = content_order(features, codes, weight, folds, seed=seed)
+    return stratified_folds(codes, folds, seed) if places is None else places % folds
+
+
+def content_order(
+    features: Features, codes: Codes, weight: Floats | None, folds: int, *, seed: int = 0
+) -> FoldNumbers | None:
+    """Return the place of each row in an order by class and hash; copies have the same place.
+
+    None if copies of a row have to be divided among the folds; see `content_folds`.
+    """
+    keys = np.concatenate(
+        [
+            row_hashes(dense(features[lo : lo + _HASHED]), codes[lo : lo + _HASHED] * 0, seed=seed)
+            for lo in range(0, len(codes), _HASHED)
+        ]
+    )
+    distinct, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    total = np.bincount(group, weight)
+    copies = total.sum() / len(distinct)
+    if len(distinct) < folds or copies > _MOST_COPIES or total.max() * folds > total.sum():
+        return None
+    own = codes[first].astype(np.intp)
+    if len(distinct) < len(codes):
+        pairs, pair = np.unique(group * (int(codes.max()) + 1) + codes, return_inverse=True)
+        groups, classes = np.divmod(pairs, int(codes.max()) + 1)
+        # of the classes of equal rows, the heaviest is the last one written
+        heaviest = np.argsort(np.bincount(pair, weight), kind="stable")
+        own[groups[heaviest]] = classes[heaviest]
+    place = np.empty(len(distinct), dtype=np.intp)
+    place[np.lexsort((distinct, own))] = np.arange(len(distinct))
+    return place[group]
 
 
 def rows_by_fold(fold: FoldNumbers) -> list[RowNumbers]:

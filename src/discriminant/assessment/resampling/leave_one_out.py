@@ -35,7 +35,7 @@ This holds for an unpenalised intercept and any penalty that does not depend on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,9 +61,10 @@ from discriminant.models.linear.least_squares import (
     class_codes,
     class_problem,
 )
+from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
-from discriminant.table.blocks import Codes, Floats
+from discriminant.table.blocks import Codes, Features, Floats, Labels, Places, dense
 from discriminant.table.memory import Table
 
 # least share of a covariance that must remain in every direction; else the row is refitted
@@ -194,13 +195,8 @@ def closed_form(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | N
     with np.errstate(divide="ignore", invalid="ignore"):
         if not family.linear:
             return _quadratic(without, family) if family.shrinkage == 0.0 else None
-        if family.shrinkage == 0.0:
-            return _whitened(without)
-        if isinstance(family.shrinkage, str):
-            return None
-        if family.target == "diagonal":
-            return _diagonal(without) if family.shrinkage == 1.0 else None
-        return _shrunk_to_identity(without, family, family.shrinkage)
+        metrics = _linear_metrics(without, family)
+        return None if metrics is None else _linear(without, *metrics)
 
 
 def by_downdating(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Predictions:
@@ -278,20 +274,36 @@ def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, tabl
 
 # --- one covariance for all classes: e and r are the same for every class -------------------------
 
+Metrics = tuple[Floats | None, Floats, Floats]  # basis (d, r), e (N, 1) or (N, r), r (N,)
 
-def _whitened(without: LeaveOneOutTerms) -> Floats | None:
-    """Return the scores of LDA, from a basis that whitens the pooled covariance of all rows."""
+
+def _linear_metrics(without: LeaveOneOutTerms, family: GaussianFamily) -> Metrics | None:
+    """Return the covariance without each row: `diag(scale) - drop y y'` in a basis.
+
+    The result is None if the model has no closed form, or the covariance is singular.
+    """
+    if family.shrinkage == 0.0:
+        return _whitened(without)
+    if isinstance(family.shrinkage, str):
+        return None
+    if family.target == "diagonal":
+        return _diagonal(without) if family.shrinkage == 1.0 else None
+    return _shrunk_to_identity(without, family, family.shrinkage)
+
+
+def _whitened(without: LeaveOneOutTerms) -> Metrics | None:
+    """Return the covariances of LDA, in a basis that whitens the pooled covariance of all rows."""
     moments = without.moments
     degrees = float(moments.weight.sum())  # any value would do, since it cancels
     metric = _clean_metric(moments, moments.pooled / degrees)
     if metric is None:
         return None
     scale = (degrees / without.total)[:, None]
-    return _linear(without, metric.basis, scale, without.loss / without.total)
+    return metric.basis, scale, without.loss / without.total
 
 
-def _diagonal(without: LeaveOneOutTerms) -> Floats:
-    """Return the scores of diagonal LDA."""
+def _diagonal(without: LeaveOneOutTerms) -> Metrics:
+    """Return the variances of diagonal LDA."""
     moments = without.moments
     variance = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     z = without.offsets - moments.mean[without.codes]
@@ -299,13 +311,13 @@ def _diagonal(without: LeaveOneOutTerms) -> Floats:
     left[left < _MIN_LEFT * variance] = np.nan
     noise = _noise(moments)
     left[:, variance <= noise * moments.weight.sum()] = np.nan
-    return _linear(without, None, left / without.total[:, None], np.zeros(len(z)))
+    return None, left / without.total[:, None], np.zeros(len(z))
 
 
 def _shrunk_to_identity(
     without: LeaveOneOutTerms, family: GaussianFamily, amount: float
-) -> Floats | None:
-    """Return the scores of LDA shrunk toward a multiple of the identity.
+) -> Metrics | None:
+    """Return the covariances of LDA shrunk toward a multiple of the identity.
 
     The shrunk covariance has the same eigenvectors.
     """
@@ -322,10 +334,10 @@ def _shrunk_to_identity(
     if family.target == "identity":
         floor = np.ones_like(floor)
     if amount == 1.0:
-        return _linear(without, None, floor, np.zeros(len(z)))
+        return None, floor, np.zeros(len(z))
     values, vectors = eigh(pooled)
     scale = (1 - amount) * np.maximum(values, 0.0) / total + amount * floor
-    return _linear(without, vectors, scale, (1 - amount) * without.loss / without.total)
+    return vectors, scale, (1 - amount) * without.loss / without.total
 
 
 def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop: Floats) -> Floats:
@@ -349,6 +361,123 @@ def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop
     scores[own] *= without.stretch**2
     scores *= -0.5
     return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOutRules:
+    """N linear rules, each fitted to all rows but one, that score new rows in closed form.
+
+    With the terms of this module, u a new row in the basis, v = u - mean_k, and s = n_k / n_k' - 1
+    if the row left out is of class k, else 0, the distance of u from the mean of class k is
+
+        v' e^-1 v + a (drop a + 2 s (1 + drop L)) + s^2 L (1 + drop L)
+        a = v' e^-1 y      L = y' e^-1 y      drop = r / left
+    """
+
+    labels: Labels  # (K,)
+    anchor: Anchor
+    basis: Floats | None  # (d, q); None: the features themselves
+    mean: Floats  # (K, q) class means in the basis
+    codes: Places  # (N,) class of the row left out
+    inverse: Floats  # (N, 1) or (N, q) 1 / e
+    inner: Floats  # (N, q) y / e
+    length: Floats  # (N,) L
+    drop: Floats  # (N,)
+    shift: Floats  # (N,) n_k / n_k' - 1
+    log_prior: Floats  # (N, K)
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields do not form rules, or None if they do."""
+        K, N = len(parts["labels"]), len(parts["codes"])
+        d, basis = len(parts["anchor"].origin), parts["basis"]
+        q = d if basis is None else basis.shape[1]
+        shapes = {
+            "mean": ((K, q),),
+            "codes": ((N,),),
+            "inverse": ((N, 1), (N, q)),
+            "inner": ((N, q),),
+            "length": ((N,),),
+            "drop": ((N,),),
+            "shift": ((N,),),
+            "log_prior": ((N, K),),
+        }
+        for name, allowed in shapes.items():
+            if parts[name].shape not in allowed:
+                return f"{name} has shape {parts[name].shape}, which is not one of {allowed}"
+        if basis is not None and basis.shape != (d, q):
+            return f"basis has shape {basis.shape} for {d} features"
+        if N and not 0 <= parts["codes"].min() <= parts["codes"].max() < K:
+            return f"codes must be 0 to {K - 1}"
+        return None
+
+    def blocks(self, rows: int, numbers: int) -> Iterator[slice]:
+        """Yield slices of rows, so that about `numbers` scores are computed at a time."""
+        size = max(numbers // (len(self.labels) * max(len(self.codes), 1)), 1)
+        for lo in range(0, rows, size):
+            yield slice(lo, min(lo + size, rows))
+
+    def log_posteriors(self, features: Features) -> Floats:
+        """Return the log posteriors of each row by each rule, (K, n, N)."""
+        rows = self.anchor.offsets(dense(features))
+        rows = rows if self.basis is None else rows @ self.basis
+        product = rows @ self.inner.T
+        logs, along = np.empty((len(self.labels), *product.shape)), np.empty_like(product)
+        for k, centre in enumerate(self.mean):
+            shift = np.where(self.codes == k, self.shift, 0.0)
+            grown = shift * (1.0 + self.drop * self.length)
+            np.subtract(product, self.inner @ centre, out=along)
+            # minus half the distance; the factor is applied to vectors, not to matrices
+            score = np.multiply(along, -0.5 * self.drop, out=logs[k])
+            score -= grown
+            score *= along
+            square = (rows - centre) ** 2
+            if self.inverse.shape[1] == 1:
+                half = -0.5 * square.sum(axis=1)[:, None]
+                score += np.multiply(half, self.inverse[:, 0], out=along)
+            else:
+                score += (-0.5 * square) @ self.inverse.T
+            score += self.log_prior[:, k] - 0.5 * shift * self.length * grown
+        logs -= logs.max(axis=0, out=along)
+        np.exp(logs[0], out=product)
+        for score in logs[1:]:
+            product += np.exp(score, out=along)
+        logs -= np.log(product, out=product)
+        return logs
+
+
+def left_out_rules(
+    moments: ClassMoments,
+    table: Table,
+    *,
+    family: GaussianFamily,
+    prior: Callable[[ClassMoments], Floats],
+) -> LeftOutRules | None:
+    """Return the rules of a linear Gaussian model fitted without each row of a table.
+
+    The result is None if the model has no closed form, or a covariance without a row is nearly
+    singular. The arguments are those of `gaussian_left_out_scores`.
+    """
+    if not family.linear:
+        return None
+    without = LeaveOneOutTerms.of(moments, table, family)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        metrics = _linear_metrics(without, family)
+        if metrics is None:
+            return None
+        basis, scale, loss = metrics
+        mean = moments.mean if basis is None else moments.mean @ basis
+        y = (without.offsets if basis is None else without.offsets @ basis) - mean[without.codes]
+        inner = y / scale
+        length = _dot(y, inner)
+        drop = loss / _nan_if_small(1.0 - loss * length)
+        log_prior = np.log(_priors(prior, moments, table))
+    terms = (mean, 1.0 / scale, inner, length, drop, without.stretch - 1.0, log_prior)
+    if not all(np.isfinite(term).all() for term in terms):
+        return None
+    codes = np.asarray(without.codes, dtype=np.intp)
+    labels, anchor = moments.labels, moments.anchor
+    return LeftOutRules(labels, anchor, basis, mean, codes, *terms[1:])
 
 
 # --- a covariance for each class ----------------------------------------------------------------

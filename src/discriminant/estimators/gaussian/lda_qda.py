@@ -28,7 +28,9 @@ from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutRules,
     gaussian_left_out_scores,
+    left_out_rules,
     student_left_out_scores,
 )
 from discriminant.engines.partitioned_table import AnyTable
@@ -283,6 +285,12 @@ class GaussianClassifier(MomentClassifier):
         student = self.predictive == "student"
         left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
         return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
+
+    def left_out_rules(self, moments: Any, table: Table) -> LeftOutRules | None:
+        """Return the rules fitted without each row, in closed form; None if there is none."""
+        if self.predictive == "student":
+            return None
+        return left_out_rules(moments, table, family=self.family, prior=self.prior_from)
 
     @property
     def covariance_(self) -> Floats:

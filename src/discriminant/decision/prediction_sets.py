@@ -1,0 +1,180 @@
+"""Prediction sets: conformity scores, p-values and sets of classes from log posteriors.
+
+The conformity of a row with class k is large if the class is plausible for the row:
+
+    lac   log P(k|x)                                              Sadinle, Lei and Wasserman 2019
+    aps   sum of P(l|x) over the classes l less probable than k, + u P(k|x)
+                                                                  Romano, Sesia and Candes 2020
+
+with u uniform on [0, 1): a function of the row, so that the same row always has the same set. With
+n calibration rows, each scored by a model fitted without it,
+
+    p_k(x) = (1 + number of calibration rows that conform no better than (x, k)) / (n + 1)
+
+and the set of a row is {k: p_k(x) > 1 - coverage}. If rows are exchangeable and one model scores
+all rows (split conformal prediction, Vovk, Gammerman and Shafer 2005), P(p_y(x) <= a) <= a, so the
+set contains the true class with probability `coverage` or more. If each calibration row is compared
+with the score of (x, k) by the model fitted without the fold of that calibration row
+(cross-conformal prediction, Vovk 2015; jackknife+, Barber et al. 2021), the guarantee is
+2 coverage - 1, up to a term that vanishes as the folds grow, and the coverage is near `coverage` in
+practice. By class (Mondrian), the calibration rows are those of class k alone, and each class is
+covered.
+
+Weights are frequencies: a row of weight 2 counts as two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import OptionError
+from discriminant.moments.probability_scores import TIE
+from discriminant.table.blocks import Floats, Places
+
+Sets = npt.NDArray[np.bool_]  # (n, K): True where the set of the row contains the class
+
+SCORES = ("lac", "aps")
+
+
+def conformity_of(log_posterior: Floats, score: str, uniform: Floats) -> Floats:
+    """Return the (n, K) conformity of each row with each class.
+
+    `uniform` (n,) holds u of each row, for 'aps'.
+
+    >>> conformity_of(np.log([[0.5, 0.3, 0.2]]), "aps", np.array([0.5])).round(12)
+    array([[0.75, 0.35, 0.1 ]])
+    """
+    if score == "lac":
+        return log_posterior
+    order = np.argsort(-log_posterior, axis=1, kind="stable")
+    p = np.exp(np.take_along_axis(log_posterior, order, axis=1))
+    # summed from the least probable class, so that small tails are exact
+    below = np.cumsum(p[:, :0:-1], axis=1)[:, ::-1]
+    tail = np.hstack([below, np.zeros((len(p), 1))])
+    values = np.empty_like(p)
+    np.put_along_axis(values, order, tail + uniform[:, None] * p, axis=1)
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationScores:
+    """Conformity of n calibration rows with their true classes."""
+
+    values: Floats  # (n,)
+    codes: Places  # (n,) true class of each row
+    fold: Places  # (n,) model that scored the row
+    weight: Floats | None = None  # (n,)
+    score: str = "lac"
+    seed: int = 0  # of the hashes from which u is computed
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields do not form calibration scores, or None if they do."""
+        arrays = [parts[name] for name in ("values", "codes", "fold")]
+        if parts.get("weight") is not None:
+            arrays.append(parts["weight"])
+        n = len(parts["values"])
+        if any(array.shape != (n,) for array in arrays) or not n:
+            return "values, codes, fold and weight must be vectors of one length"
+        if parts.get("score", "lac") not in SCORES:
+            return f"score must be one of {', '.join(SCORES)}"
+        if min(parts["codes"].min(), parts["fold"].min()) < 0:
+            return "codes and folds must not be negative"
+        return None
+
+    def total(self, classes: int, *, by_class: bool) -> Floats:
+        """Return the number of calibration rows that each class is compared with, (K,)."""
+        if by_class:
+            return np.bincount(self.codes, self.weight, classes).astype(np.float64)
+        n = float(len(self.values)) if self.weight is None else float(self.weight.sum())
+        return np.full(classes, n)
+
+    def count(self, fold: int, values: Floats, *, by_class: bool) -> Floats:
+        """Return how many rows conform no better than new rows with conformity `values`, (m, K).
+
+        Only calibration rows that the model `fold` scored are counted.
+        """
+        rows = np.flatnonzero(self.fold == fold)
+        counts = np.empty(values.shape)
+        for k in range(values.shape[1]):
+            if by_class or k == 0:
+                own = rows[self.codes[rows] == k] if by_class else rows
+                order = own[np.argsort(self.values[own], kind="stable")]
+                weight = np.ones(len(order)) if self.weight is None else self.weight[order]
+                ranked = _lower(self.values[order])
+                below = np.concatenate([[0.0], np.cumsum(weight)])
+            counts[:, k] = below[np.searchsorted(ranked, values[:, k], side="right")]
+        return counts
+
+    def count_each(self, values: Floats, *, by_class: bool) -> Floats:
+        """Return how many rows conform no better than new rows, (m, K).
+
+        Each calibration row is compared with its own values: `values` is (K, m, n).
+        """
+        lowered, counts = _lower(self.values), np.empty(values.shape[1::-1])
+        for k, of_class in enumerate(values):
+            own = np.flatnonzero(self.codes == k) if by_class else slice(None)
+            below = lowered[own] <= of_class[:, own]
+            if self.weight is None:
+                counts[:, k] = np.count_nonzero(below, axis=1)
+            else:
+                counts[:, k] = below @ self.weight[own]
+        return counts
+
+
+def p_values(counts: Floats, total: Floats) -> Floats:
+    """Return the (m, K) p-values from the numbers (m, K) of rows that conform no better."""
+    return np.asarray((1.0 + counts) / (1.0 + total))
+
+
+def prediction_sets(p_value: Floats, coverage: float, log_posterior: Floats | None = None) -> Sets:
+    """Return the sets (n, K) of the classes whose p-value exceeds 1 - coverage.
+
+    With `log_posterior` (n, K), an empty set is replaced by the most probable class.
+
+    >>> prediction_sets(np.array([[0.3, 0.1], [0.02, 0.1]]), 0.9)
+    array([[ True, False],
+           [False, False]])
+    """
+    # p-values are quotients of whole numbers: one that equals 1 - coverage must not exceed it
+    sets = p_value > (1.0 - coverage) * (1.0 + TIE)
+    if log_posterior is not None:
+        empty = np.flatnonzero(~sets.any(axis=1))
+        sets[empty, log_posterior[empty].argmax(axis=1)] = True
+    return np.asarray(sets)
+
+
+def check_coverage(coverage: Any) -> float:
+    """Return the coverage as a float; raise `OptionError` unless it is between 0 and 1."""
+    number = isinstance(coverage, int | float | np.number) and not isinstance(coverage, bool)
+    if not number or not 0.0 < float(coverage) < 1.0:
+        allowed = (
+            "a number above 0 and below 1, such as 0.9: with 0 every set is empty, and with 1 "
+            "every set has all classes"
+        )
+        raise OptionError.of("coverage", coverage, allowed)
+    return float(coverage)
+
+
+def needed_rows(coverage: float) -> int:
+    """Return the smallest number of calibration rows with which a set can leave out a class.
+
+    >>> needed_rows(0.9), needed_rows(0.95), needed_rows(0.5)
+    (9, 19, 1)
+    """
+    return int(np.ceil((coverage / (1.0 - coverage)) * (1.0 - TIE)))
+
+
+def uniform_numbers(hashes: npt.NDArray[np.uint64]) -> Floats:
+    """Return numbers in [0, 1), (n,), from hashes of rows."""
+    return np.asarray((hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _lower(values: Floats) -> Floats:
+    """Return the values lowered by a relative `TIE`, so that closer values count as equal."""
+    return np.asarray(values - np.abs(np.where(np.isfinite(values), values, 0.0)) * TIE)

@@ -31,9 +31,21 @@ MEMBERS = [
     RDA(pooling=0.3, shrinkage=0.2, target="identity"),
     RDA.from_klar(0.2, 0.6),
     RDA.from_friedman(0.4, 0.1),
+    RDA(pooling="empirical_bayes"),
+    QDA(covariance="diagonal"),
+    QDA(covariance="spherical", denominator="ml"),
+    QDA(groups=[["birch", "ash"]]),
+    QDA(map_prior="default"),
     NearestMean(),
 ]
-INVARIANT = [LDA(), QDA(), RDA(pooling=0.3), LDA(denominator="ml")]
+INVARIANT = [
+    LDA(),
+    QDA(),
+    RDA(pooling=0.3),
+    LDA(denominator="ml"),
+    QDA(groups=[["ash", "birch"]]),
+    QDA(map_prior="default"),
+]
 
 every_member = pytest.mark.parametrize("model", MEMBERS, ids=repr)
 

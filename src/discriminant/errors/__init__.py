@@ -32,6 +32,7 @@ from discriminant.errors.fitting import (
     MomentsMismatchError as MomentsMismatchError,
     NoEstimateError as NoEstimateError,
     NoPenaltyWarning as NoPenaltyWarning,
+    NoRobustEstimateWarning as NoRobustEstimateWarning,
     NoPosteriorWarning as NoPosteriorWarning,
     NotConvergedWarning as NotConvergedWarning,
     NotSeparatedWarning as NotSeparatedWarning,

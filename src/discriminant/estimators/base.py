@@ -381,6 +381,7 @@ _NOT_LISTED = frozenset(
         "detail_for",
         "directions",
         "family",
+        "family_for",
         "gaussian_classes",
         "invalid_reason",
         "known_prior",

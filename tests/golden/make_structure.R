@@ -58,11 +58,8 @@ map_models <- function(set) {
   d <- ncol(set$x)
   mean <- colMeans(set$x)
   scale <- 0.3 * cov(set$x)
-  control <- function(strength, degrees) {
-    priorControl(functionName = "defaultPrior", mean = mean, shrinkage = strength, scale = scale, dof = degrees)
-  }
-  fits <- function(strength, degrees) {
-    prior <- control(strength, degrees)
+  fits <- function(strength) {  # the degrees of freedom are d + 2, whatever is given
+    prior <- priorControl(functionName = "defaultPrior", mean = mean, shrinkage = strength, scale = scale)
     by_class(set, function(x) {
       fit <- Mclust(x, G = 1, modelNames = "VVV", prior = prior, verbose = FALSE)
       list(mean = I(unname(as.vector(fit$parameters$mean))), cov = unname(fit$parameters$variance$sigma[, , 1]))
@@ -70,8 +67,8 @@ map_models <- function(set) {
   }
   list(
     mean = I(unname(mean)), scale = unname(scale),
-    weak = list(strength = 0.01, degrees = d + 2, classes = fits(0.01, d + 2)),
-    strong = list(strength = 5, degrees = 20.5, classes = fits(5, 20.5))
+    weak = list(strength = 0.01, degrees = d + 2, classes = fits(0.01)),
+    strong = list(strength = 5, degrees = d + 2, classes = fits(5))
   )
 }
 

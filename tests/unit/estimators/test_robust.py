@@ -31,14 +31,14 @@ def rows_of_set(name):
 
 
 def three_classes(rng, shifted):
-    """600 rows of three classes in four features, some of them 10 sd away; and 2,000 clean rows."""
-    centres = np.array([[0, 0, 0, 0], [2.6, 0, 0, 0], [0, 2.6, 0, 0]], dtype=float)
+    """600 rows of three classes in four features, some of them shifted; and 5,000 clean rows."""
+    centres = 2.65 * np.eye(4)[:3]
     codes = np.repeat([0, 1, 2], 200)
     X = centres[codes] + rng.normal(size=(600, 4))
     wrong = rng.choice(600, int(shifted * 600), replace=False)
-    X[wrong] += 10.0 * np.array([1.0, -1.0, 1.0, -1.0]) / 2 * (1 + codes[wrong, None] % 2)
-    new = rng.integers(0, 3, 2000)
-    return X, codes, wrong, centres[new] + rng.normal(size=(2000, 4)), new
+    X[wrong] += [10.0, -10.0, 10.0, -10.0]  # 10 sd in every feature
+    new = rng.integers(0, 3, 5000)
+    return X, codes, wrong, centres[new] + rng.normal(size=(5000, 4)), new
 
 
 # --- parity with rrcov ----------------------------------------------------------------------------
@@ -89,10 +89,12 @@ def accuracies(draws, shifted):
     return np.mean(rows, axis=0)
 
 
-def test_shifted_rows_do_not_lower_the_accuracy():
-    clean, shifted = accuracies(6, 0.0), accuracies(6, 0.08)
-    assert shifted[0] < clean[0] - 0.03  # LDA
-    assert (shifted[1:] > clean[0] - 0.01).all()
+@pytest.mark.parametrize("draws", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_shifted_rows_lower_the_accuracy_of_lda_only(draws):
+    clean, shifted = accuracies(draws, 0.0), accuracies(draws, 0.08)
+    assert clean[0] == pytest.approx(0.945, abs=0.005)
+    assert shifted[0] < 0.89
+    assert (shifted[1:] > 0.94).all() and (clean[1:] > clean[0] - 0.004).all()
 
 
 @both
@@ -137,9 +139,9 @@ def test_the_order_of_rows_changes_nothing(model):
 def test_scores_of_missing_features_are_those_of_a_model_with_the_same_moments(model):
     X, codes = rows_of_set("shifted_iris")
     model = clone(model).fit(X, codes)
-    part = np.array([5.0, np.nan, 4.0, np.nan])
+    part = np.array([5.0, np.nan, 4.0])
     scores = model.marginal_scores(part[None])
-    means, covariance = model.means_, np.broadcast_to(model.covariance_, (3, 4, 4))
+    means, covariance = model.means_, np.broadcast_to(model.covariance_, (3, 3, 3))
     wanted = []
     for mean, each in zip(means, covariance, strict=True):
         block, gap = each[np.ix_([0, 2], [0, 2])], part[[0, 2]] - mean[[0, 2]]
@@ -150,11 +152,12 @@ def test_scores_of_missing_features_are_those_of_a_model_with_the_same_moments(m
 @both
 def test_cross_validation_refits_to_rows(model):
     X, codes, _, _, _ = three_classes(np.random.default_rng(4), 0.08)
-    held = dd.cross_validate(model, X, codes, 5, seed=2)
-    fold = held.fold if hasattr(held, "fold") else None
-    assert held.log_posterior.shape == (600, 3)
-    assert held.error < dd.cross_validate(dd.LDA(), X, codes, 5, seed=2).error
-    assert fold is None or len(fold) == 600
+    fold = np.arange(600) % 5
+    held = dd.cross_validate(model, X, codes, fold)
+    for f in (0, 3):
+        fitted = clone(model).fit(X[fold != f], codes[fold != f])
+        wanted = fitted.predict_log_proba(X[fold == f])
+        np.testing.assert_allclose(held.log_posterior[fold == f], wanted, rtol=1e-10, atol=1e-10)
 
 
 @both
@@ -162,11 +165,11 @@ def test_partitioned_rows_in_memory_give_the_same_model(model, tmp_path):
     import pandas as pd
 
     X, codes = rows_of_set("shifted_iris")
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=codes)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=codes)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     table = dd.rows(tmp_path / "rows.csv", target="y", engine="files")
     partitioned = clone(model).fit(table)
-    wanted = clone(model).fit(frame[list("abcd")], frame["y"].astype(str))
+    wanted = clone(model).fit(frame[list("abc")], frame["y"].astype(str))
     np.testing.assert_allclose(partitioned.covariance_, wanted.covariance_, rtol=1e-9, atol=1e-12)
 
 
@@ -181,7 +184,7 @@ def test_an_invalid_fraction_is_an_error(model, fraction):
         clone(model).set_params(support_fraction=fraction).fit(X, codes)
 
 
-def few(rows=7):
+def few(rows=5):
     X, codes = rows_of_set("iris")
     keep = np.concatenate([np.arange(100), np.arange(100, 100 + rows)])
     return X[keep], codes[keep]
@@ -189,7 +192,7 @@ def few(rows=7):
 
 def test_a_class_with_few_rows_gets_medians_in_lda():
     X, codes = few()
-    with pytest.warns(NoRobustEstimateWarning, match=r"Class '2' has 7 rows for 4 features.*8\."):
+    with pytest.warns(NoRobustEstimateWarning, match=r"Class '2' has 5 rows for 3 features.* 6\."):
         model = dd.RobustLDA().fit(X, codes)
     gap = model.means_[2] - np.median(X[codes == 2], axis=0)
     np.testing.assert_allclose(gap, 0.0, atol=0.2)  # the common correction of all classes
@@ -213,7 +216,7 @@ def test_a_class_of_equal_rows_is_named(model):
     with pytest.warns() as caught:
         model = clone(model).fit(X, codes)
     text = str(next(w.message for w in caught if w.category is NoRobustEstimateWarning))
-    assert "Class '1' has equal values of 'x0', 'x1', 'x2', 'x3' in half of its rows" in text
+    assert "Class '1' has equal values of 'x0', 'x1', 'x2' in half of its rows" in text
     np.testing.assert_allclose(model.means_[1], X[codes == 1][0], atol=0.3)
     assert np.isfinite(model.predict_log_proba(X)).any(axis=1).all()
 

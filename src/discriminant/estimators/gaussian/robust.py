@@ -58,8 +58,8 @@ class RobustGaussianClassifier(GaussianClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of all rows, outlying
-        rows included.
+        Class priors, in the order of the sorted labels. None: the class shares of all rows,
+        outlying rows included.
     support_fraction : float, default 0.5
         Share of the rows whose covariance determinant is minimised, from 0.5 to 1. With 0.5, nearly
         half of the rows can be outlying. A larger share is more accurate if fewer rows are.

@@ -328,8 +328,8 @@ _MORE_FEATURES: Mapping[tuple[Kind, float], _Coefficients] = {
     ),
 }
 
-# Simulated factors for a fraction of 0.5 and fewer rows than the formulas are made for: features, and
-# the factors for n = 2 d, 2 d + 1, ...
+# Simulated factors for a fraction of 0.5, where the rows are too few for the formulas: features,
+# and the factors for n = 2 d, 2 d + 1, ...
 _SIMULATED: Mapping[Kind, Mapping[int, tuple[float, ...]]] = {
     "raw": {
         2: (3.15342, 1.799889, 2.258497),

@@ -9,7 +9,7 @@ estimated from C_k or C_g:
     spherical   (tr C / d) I
     factor      L L' + diag(psi) with L of shape (d, m): the maximum likelihood estimate
 
-All depend on the rows only by class moments. `maximise_factors` has the formulas of factor analysis.
+All are functions of class moments. `maximise_factors` has the formulas of factor analysis.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ Structure = Literal["full", "diagonal", "spherical", "factor"]
 STRUCTURES: tuple[Structure, ...] = ("full", "diagonal", "spherical", "factor")
 LEAST_SPECIFIC = 0.005  # smallest psi of a standardised feature, as in R's factanal
 _MAX_STEPS = 2000
+_SHORT_STEPS = 15  # steps from every start
+_MOST_STARTS = 20
 
 
 def group_numbers(labels: Labels, groups: Sequence[Sequence[Any]]) -> Places:
@@ -133,17 +135,33 @@ def maximise_factors(correlation: Floats, factors: int) -> tuple[Floats, Floats]
         total = float(logs.sum() + np.log(v).sum() + (theta / v).sum())
         return total, np.asarray(vectors**2 @ (1.0 / v - theta / v**2))
 
-    # Starts of factanal: a share of the variance that the other features do not explain.
-    unexplained = 1.0 / np.diagonal(np.linalg.pinv(correlation, hermitian=True))
-    start = np.clip((1.0 - 0.5 * m / d) * unexplained, LEAST_SPECIFIC, 1.0)
     bounds = [(float(np.log(LEAST_SPECIFIC)), 0.0)] * d
-    options = {"maxiter": _MAX_STEPS, "maxfun": 10 * _MAX_STEPS, "ftol": 0.0, "gtol": 1e-10}
-    result = minimize(
-        value, np.log(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+
+    def minimise(logs: Floats, steps: int) -> Any:
+        options = {"maxiter": steps, "maxfun": 10 * steps, "ftol": 0.0, "gtol": 1e-10}
+        return minimize(value, logs, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+
+    # f has local minima: a few steps from every start, and all steps from the best two.
+    trials = [minimise(np.log(start), _SHORT_STEPS) for start in _starts(correlation, m)]
+    trials.sort(key=lambda trial: float(trial.fun))
+    result = min((minimise(each.x, _MAX_STEPS) for each in trials[:2]), key=lambda each: each.fun)
     if result.nit >= _MAX_STEPS:
         warn(NotConvergedWarning.of_factors(_MAX_STEPS, m))
     _, vectors, v = decompose(result.x)
     specific = np.exp(result.x)
     loadings = np.sqrt(specific)[:, None] * vectors[:, :m] * np.sqrt(v[:m] - 1.0)
     return loadings, specific
+
+
+def _starts(correlation: Floats, factors: int) -> list[Floats]:
+    """Return specific variances (d,) to start from.
+
+    The first are those of factanal: a share of the variance that the other features do not
+    explain. The others have a factor along one of the features with the largest correlations.
+    """
+    d = len(correlation)
+    unexplained = 1.0 / np.diagonal(np.linalg.pinv(correlation, hermitian=True))
+    starts = [(1.0 - 0.5 * factors / d) * unexplained, np.full(d, 0.5)]
+    for j in np.argsort(-(correlation**2).sum(axis=0), kind="stable")[:_MOST_STARTS]:
+        starts.append(np.where(np.arange(d) == j, 0.05, 0.9))
+    return [np.clip(start, LEAST_SPECIFIC, 1.0) for start in starts]

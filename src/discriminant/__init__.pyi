@@ -69,6 +69,10 @@ from discriminant.estimators.gaussian.mda import (
 from discriminant.estimators.gaussian.rda import (
     RDA as RDA,
 )
+from discriminant.estimators.gaussian.robust import (
+    RobustLDA as RobustLDA,
+    RobustQDA as RobustQDA,
+)
 from discriminant.estimators.laplace_distribution import (
     LaplaceNB as LaplaceNB,
 )

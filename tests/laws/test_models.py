@@ -34,7 +34,6 @@ MEMBERS = [
     RDA(pooling="empirical_bayes"),
     QDA(covariance="diagonal"),
     QDA(covariance="spherical", denominator="ml"),
-    QDA(groups=[["birch", "ash"]]),
     QDA(map_prior="default"),
     NearestMean(),
 ]

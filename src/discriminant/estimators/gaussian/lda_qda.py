@@ -518,10 +518,11 @@ class QDA(GaussianClassifier):
     def family(self) -> GaussianFamily:
         """Covariance family with one covariance per class, or per group of classes."""
         check_choice("covariance", self.covariance, STRUCTURES)
-        if not isinstance(self.factors, Integral) or int(self.factors) < 1:
-            raise OptionError.of("factors", self.factors, "a whole number of 1 or more")
+        factors: Any = self.factors
+        if not isinstance(factors, Integral) or int(factors) < 1:
+            raise OptionError.of("factors", factors, "a whole number of 1 or more")
         groups: Any = [] if self.groups is None else self.groups
-        lists = list | tuple | set | np.ndarray
+        lists = (list, tuple, set, np.ndarray)
         if not (isinstance(groups, lists) and all(isinstance(each, lists) for each in groups)):
             raise OptionError.of("groups", groups, "a list of lists of labels")
         family = GaussianFamily(
@@ -531,7 +532,7 @@ class QDA(GaussianClassifier):
             self.denominator,
             shrink="mixed",
             structure=self.covariance,
-            factors=int(self.factors),
+            factors=int(factors),
             groups=tuple(map(tuple, groups)),
         )
         if self.map_prior is not None and (family.structured or family.shrinkage != 0.0):

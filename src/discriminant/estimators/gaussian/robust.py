@@ -136,9 +136,7 @@ class RobustGaussianClassifier(GaussianClassifier):
                 offsets = moments.anchor.offsets(dense(rows.features[:]))
                 codes = rows.codes.astype(np.intp)
                 if repeats is not None:
-                    offsets, codes = (
-                        np.repeat(values, repeats, axis=0) for values in (offsets, codes)
-                    )
+                    offsets, codes = np.repeat(offsets, repeats, axis=0), np.repeat(codes, repeats)
                 search = _Search(moments, offsets, codes, float(self.support_fraction))
                 moments = self._robust_moments(search)
             else:  # more features than rows

@@ -25,36 +25,32 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
-from scipy.special import multigammaln
+from scipy.special import digamma, multigammaln
 
 from discriminant.models.gaussian.covariance import Denominator, class_degrees, pooled_degrees
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
 
-_GRID = np.linspace(np.log(1e-3), np.log(1e5), 60)  # log t, relative to the mean of v_k
+_GRID = np.geomspace(1e-3, 1e5, 60)  # t relative to the mean of v_k
 _EPS = float(np.finfo(np.float64).eps)
 
 
 def friedman_pooling(moments: ClassMoments, denominator: Denominator) -> float:
     """Return the pooling p of Friedman's mixture with the largest marginal likelihood."""
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import brentq
 
     degrees = class_degrees(moments, denominator)
     total = pooled_degrees(moments, denominator)
     eigenvalues = scatter_eigenvalues(moments, total)
-    mean = total / len(degrees)
     if not eigenvalues.size:
         return 0.5  # no feature varies within classes
-
-    def loss(log_ratio: float) -> float:
-        return -marginal_log_likelihood(mean * np.exp(log_ratio), eigenvalues, degrees)
-
-    values = np.array([loss(each) for each in _GRID])
-    best = int(np.argmin(values))
-    bounds = (_GRID[max(best - 1, 0)], _GRID[min(best + 1, len(_GRID) - 1)])
-    result = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-10})
-    t = mean * float(np.exp(result.x))
-    return t / (t + total)
+    grid = total / len(degrees) * _GRID
+    best = int(np.argmax([marginal_log_likelihood(t, eigenvalues, degrees) for t in grid]))
+    t, low, high = grid[best], grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    slopes = [marginal_slope(each, eigenvalues, degrees) for each in (low, high)]
+    if slopes[0] > 0.0 > slopes[1]:  # otherwise the maximum is at the end of the grid
+        t = brentq(marginal_slope, low, high, args=(eigenvalues, degrees), xtol=1e-300, rtol=1e-14)
+    return float(t / (t + total))
 
 
 def scatter_eigenvalues(moments: ClassMoments, total: float) -> Floats:
@@ -85,3 +81,14 @@ def marginal_log_likelihood(t: float, eigenvalues: Floats, degrees: Floats) -> f
     # log |t C| and log |t C + W_k| without log |C|, and both minus d log t: nothing cancels
     dets = np.log1p(eigenvalues / t).sum(axis=1)
     return float((gammas - 0.5 * degrees * m * np.log(t) - 0.5 * (a + degrees) * dets).sum())
+
+
+def marginal_slope(t: float, eigenvalues: Floats, degrees: Floats) -> float:
+    """Return the derivative of `marginal_log_likelihood` with respect to t."""
+    m = eigenvalues.shape[1]
+    a = t + m + 1.0
+    steps = 0.5 * np.arange(m)[:, None]
+    gammas = 0.5 * (digamma(0.5 * (a + degrees) - steps) - digamma(0.5 * a - steps)).sum(axis=0)
+    dets = 0.5 * np.log1p(eigenvalues / t).sum(axis=1)
+    change = 0.5 * (a + degrees) * (eigenvalues / (t * (t + eigenvalues))).sum(axis=1)
+    return float((gammas - 0.5 * degrees * m / t - dets + change).sum())

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -228,7 +228,7 @@ def _ranks(values: Floats) -> Floats:
     return np.asarray((np.cumsum(counts) - 0.5 * (counts - 1))[places])
 
 
-def _eigenvectors(matrix: Floats) -> Floats:
+def _eigenvectors(matrix: Any) -> Floats:
     return np.asarray(eigh(matrix, check_finite=False)[1])
 
 
@@ -366,10 +366,10 @@ def small_sample_factor(features: int, rows: int, support_fraction: float, kind:
 def _inverse_factor(features: int, rows: int, fraction: float, kind: Kind) -> float:
     simulated = _SIMULATED[kind].get(features, ()) if fraction == 0.5 else ()
     if rows - 2 * features < len(simulated):
-        return 1.0 / simulated[rows - 2 * features]
+        return 1.0 / float(simulated[rows - 2 * features])
     if features <= 2:
         a, b = _FEW_FEATURES[kind, features][0 if fraction == 0.5 else 1]
-        return 1.0 - float(np.exp(a)) / float(rows) ** b
+        return 1.0 - float(np.exp(a - b * np.log(rows)))
     points = [(2.0, *_MORE_FEATURES[kind, fraction][0]), (3.0, *_MORE_FEATURES[kind, fraction][1])]
     (x, y), (u, v) = (
         (np.log(multiple * features**2), np.log(a) - b * np.log(features))

@@ -138,7 +138,7 @@ def maximise_factors(correlation: Floats, factors: int) -> tuple[Floats, Floats]
     bounds = [(float(np.log(LEAST_SPECIFIC)), 0.0)] * d
 
     def minimise(logs: Floats, steps: int) -> Any:
-        options = {"maxiter": steps, "maxfun": 10 * steps, "ftol": 0.0, "gtol": 1e-10}
+        options: Any = {"maxiter": steps, "maxfun": 10 * steps, "ftol": 0.0, "gtol": 1e-10}
         return minimize(value, logs, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
     # f has local minima: a few steps from every start, and all steps from the best two.

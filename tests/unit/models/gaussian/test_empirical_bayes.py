@@ -9,6 +9,7 @@ from discriminant.errors import OptionError
 from discriminant.models.gaussian.empirical_bayes import (
     friedman_pooling,
     marginal_log_likelihood,
+    marginal_slope,
     scatter_eigenvalues,
 )
 from tests.parity.golden import rows_of
@@ -28,6 +29,16 @@ def test_marginal_likelihood_of_one_feature_is_that_of_the_f_distribution():
         ours = marginal_log_likelihood(t, eigenvalues, degrees)
         ours -= marginal_log_likelihood(2.0, eigenvalues, degrees)
         assert ours == pytest.approx(exact(t) - exact(2.0), rel=1e-9, abs=1e-10)
+
+
+def test_slope_is_the_derivative():
+    eigenvalues = np.array([[3.0, 0.5], [40.0, 2.0], [0.1, 0.0]])
+    degrees = np.array([4.0, 30.0, 1.0])
+    for t in (0.05, 1.0, 70.0):
+        step = 1e-6 * t
+        ends = [marginal_log_likelihood(t + s, eigenvalues, degrees) for s in (-step, step)]
+        slope = marginal_slope(t, eigenvalues, degrees)
+        assert slope == pytest.approx((ends[1] - ends[0]) / (2 * step), rel=1e-5, abs=1e-7)
 
 
 def test_marginal_likelihood_is_the_mean_over_random_covariances():

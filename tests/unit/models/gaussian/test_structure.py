@@ -269,7 +269,10 @@ def test_log_density_is_gaussian(model):
         ({"groups": [0, 1]}, "groups=.* it must be a list of lists of labels"),
         ({"groups": "ab"}, "groups='ab' is not valid: it must be a list of lists"),
         ({"groups": [[0, 1], [1, 2]]}, "lists in which each label occurs once"),
-        ({"covariance": "diagonal", "shrinkage": "auto"}, "a number where covariances are struc"),
+        (
+            {"covariance": "diagonal", "shrinkage": "auto"},
+            "a number where covariances are structured",
+        ),
         ({"map_prior": "weak"}, "map_prior='weak' is not valid"),
         ({"map_prior": {"mode": 1}}, "entries among mean, strength, scale, degrees"),
         ({"map_prior": {"strength": -1}}, r"map_prior\['strength'\]=-1.0 .* 0 or more"),

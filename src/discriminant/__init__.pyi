@@ -78,6 +78,10 @@ from discriminant.estimators.gaussian.mda import (
 from discriminant.estimators.gaussian.rda import (
     RDA as RDA,
 )
+from discriminant.estimators.gaussian.robust import (
+    RobustLDA as RobustLDA,
+    RobustQDA as RobustQDA,
+)
 from discriminant.estimators.gaussian.sda import (
     SDA as SDA,
 )

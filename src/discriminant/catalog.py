@@ -120,6 +120,33 @@ ESTIMATORS = (
         ),
     ),
     Estimator(
+        "RobustLDA",
+        "estimators.gaussian.robust",
+        "LDA with robust class means and a robust covariance, by minimum covariance determinant",
+        candidates=(
+            Candidate(
+                "robust_lda",
+                "Robust LDA",
+                "linear boundaries; as LDA, with estimates that outlying rows hardly change",
+                default=False,
+            ),
+        ),
+    ),
+    Estimator(
+        "RobustQDA",
+        "estimators.gaussian.robust",
+        "QDA with robust class means and covariances, by minimum covariance determinant",
+        candidates=(
+            Candidate(
+                "robust_qda",
+                "Robust QDA",
+                "quadratic boundaries; as QDA, with estimates that outlying rows hardly change",
+                simplicity=5,
+                default=False,
+            ),
+        ),
+    ),
+    Estimator(
         "MDA",
         "estimators.gaussian.mda",
         "Mixture discriminant analysis: every class is a mixture of Gaussian components",

@@ -43,6 +43,10 @@ MEMBERS = [
     LDA(predictive="student"),
     QDA(predictive="student"),
     RDA(pooling=0.3, shrinkage=0.2, predictive="student"),
+    RDA(pooling="empirical_bayes"),
+    QDA(covariance="diagonal"),
+    QDA(covariance="spherical", denominator="ml"),
+    QDA(map_prior="default"),
     NearestMean(),
 ]
 INVARIANT = [
@@ -52,6 +56,8 @@ INVARIANT = [
     LDA(denominator="ml"),
     LDA(predictive="student"),
     QDA(predictive="student"),
+    QDA(groups=[["ash", "birch"]]),
+    QDA(map_prior="default"),
 ]
 SELECTING = [  # without densities
     SDA(),

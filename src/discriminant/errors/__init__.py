@@ -34,6 +34,7 @@ from discriminant.errors.fitting import (
     NoFeatureSelectedWarning as NoFeatureSelectedWarning,
     NoPenaltyWarning as NoPenaltyWarning,
     NoPosteriorWarning as NoPosteriorWarning,
+    NoRobustEstimateWarning as NoRobustEstimateWarning,
     NotConvergedWarning as NotConvergedWarning,
     NotSeparatedWarning as NotSeparatedWarning,
     PrecisionLostError as PrecisionLostError,

@@ -257,6 +257,25 @@ class NoFeatureSelectedWarning(DiscriminantWarning):
     )
 
 
+class NoRobustEstimateWarning(DiscriminantWarning):
+    """The rows of a class do not determine a robust mean and covariance; others are used."""
+
+    few_rows = template("what, rows, features, least, instead")(
+        "{what} has {rows:n row} for {features:n feature}, and a robust covariance needs at least "
+        "{least}. {instead} Add rows, or keep fewer features."
+    )
+
+    equal_values = template("what, columns, instead")(
+        "{what} has equal values of {columns:names} in half of its rows or more, so its robust "
+        "covariance has no inverse. {instead} Leave such columns out if outlying rows matter."
+    )
+
+    on_hyperplane = template("what, instead")(
+        "{what} has linearly dependent columns in half of its rows or more, so its robust "
+        "covariance has no inverse. {instead} Leave one of the dependent columns out."
+    )
+
+
 class MaskedClassWarning(DiscriminantWarning):
     """A class is never predicted on the rows that the rule was fitted to."""
 
@@ -303,6 +322,11 @@ class NotConvergedWarning(DiscriminantWarning):
     of_mixture = template("steps, change, tolerance")(
         "EM stopped after {steps} steps with a change of {change:.1e} of the mean log likelihood "
         "(tolerance {tolerance:.1e}). Raise max_steps or tolerance."
+    )
+
+    of_factors = template("steps, factors")(
+        "The covariance with {factors:n factor} has not converged after {steps} steps. Pass fewer "
+        "factors, or covariance='full'."
     )
 
     of_priors = template("steps, gap, tolerance")(

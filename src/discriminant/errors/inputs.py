@@ -200,6 +200,11 @@ class WeightError(InputError):
         "weights are not counts of rows, pass denominator='reliability' or 'ml'."
     )
 
+    not_whole = template("row, weight, name")(
+        "sample_weight of row {row} (counted from 0) is {weight:g}: {name} counts a row of weight "
+        "2 as two rows, so weights must be whole numbers. Round them, or use LDA or QDA."
+    )
+
 
 class PriorError(InputError):
     """Prior probabilities are not valid."""

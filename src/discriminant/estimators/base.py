@@ -398,6 +398,7 @@ _NOT_LISTED = frozenset(
         "detail_for",
         "directions",
         "family",
+        "family_for",
         "gaussian_classes",
         "intensities",
         "invalid_reason",

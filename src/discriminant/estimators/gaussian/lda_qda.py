@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
+from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -52,6 +53,7 @@ from discriminant.models.gaussian.bayes_error import (
     estimate_bayes_error,
     exact_bayes_error,
 )
+from discriminant.models.gaussian.conjugate_prior import MapPrior, conjugate_prior
 from discriminant.models.gaussian.covariance import (
     DENOMINATORS,
     TARGETS,
@@ -74,6 +76,7 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
+from discriminant.models.gaussian.structure import STRUCTURES, Structure
 from discriminant.models.gaussian.student import (
     PREDICTIVE,
     StudentRule,
@@ -701,11 +704,25 @@ class QDA(GaussianClassifier):
     shrinkage : float, 'auto' or 'oas', default 0.0
         Shrinkage of each class covariance toward a target of its own, as in `LDA`. With target
         'identity' and denominator 'ml' it equals `reg_param` of scikit-learn.
+    covariance : {'full', 'diagonal', 'spherical', 'factor'}, default 'full'
+        Structure of the class covariances. 'diagonal': uncorrelated features (Gaussian naive
+        Bayes). 'spherical': uncorrelated features of equal variance. 'factor': a matrix of rank
+        `factors` plus a diagonal matrix, by maximum likelihood (factor analysis).
+    factors : int, default 1
+        Number of factors of covariance='factor'.
+    groups : list of lists of labels or None, default None
+        Classes of one list share a covariance; other classes have their own. Boundaries between
+        classes of one group are linear.
+    map_prior : dict, 'default' or None, default None
+        Normal-inverse-Wishart prior of the mean and covariance of each class, which are then
+        estimated by their joint posterior mode (MAP); see Notes. None: no prior.
 
     Attributes
     ----------
     covariance_ : array of shape (K, d, d)
         Class covariances, after shrinkage.
+    means_ : array of shape (K, d)
+        Class means; with `map_prior`, their posterior modes.
     shrinkage_ : float or array of shape (K,)
         Shrinkage used.
 
@@ -714,12 +731,55 @@ class QDA(GaussianClassifier):
     LDA : One common covariance.
     RDA : Between LDA and QDA, for classes with few rows.
 
+    Notes
+    -----
+    The prior of `map_prior` is mean_k ~ N(m, S_k / strength), S_k ~ inverse Wishart(scale,
+    degrees). With n rows in class k, their mean x, scatter W and d features, the posterior mode is
+
+        mean_k = (strength m + n x) / (strength + n)
+        S_k    = (scale + W + strength n / (strength + n) (x - m)(x - m)') / (degrees + n + d + 2)
+
+    The dict has any of the entries 'mean' (d,), 'strength', 'scale' (d, d) and 'degrees'. Defaults,
+    used alone with 'default': mean of all rows; 0.01; the pooled covariance times degrees - d - 1,
+    so that it is the prior mean of S_k; d + 2. The option `denominator` applies to the pooled
+    covariance only.
+
     Examples
     --------
     >>> X = [[-1.0], [0.0], [1.0], [-9.0], [0.0], [9.0]]  # equal means, different variances
     >>> QDA().fit(X, list("aaabbb")).predict([[0.5], [5.0]]).tolist()
     ['a', 'b']
+    >>> model = QDA(groups=[["b", "c"]]).fit(X + [[4.0], [6.0]], list("aaabbbcc"))
+    >>> model.covariance_.ravel().round(2).tolist()  # (162 + 2) / (2 + 1) for 'b' and 'c'
+    [1.0, 54.67, 54.67]
     """
+
+    map_prior: MapPrior | Literal["default"] | None = None
+
+    def __init__(
+        self,
+        *,
+        prior: Prior | None = None,
+        shrinkage: Shrinkage = 0.0,
+        target: Target = "diagonal",
+        denominator: Denominator = "unbiased",
+        predictive: Predictive = "plug-in",
+        covariance: Structure = "full",
+        factors: int = 1,
+        groups: Sequence[Sequence[Any]] | None = None,
+        map_prior: MapPrior | Literal["default"] | None = None,
+    ) -> None:
+        super().__init__(
+            prior=prior,
+            shrinkage=shrinkage,
+            target=target,
+            denominator=denominator,
+            predictive=predictive,
+        )
+        self.covariance = covariance
+        self.factors = factors
+        self.groups = groups
+        self.map_prior = map_prior
 
     @classmethod
     def from_parameters(
@@ -761,9 +821,86 @@ class QDA(GaussianClassifier):
 
     @property
     def family(self) -> GaussianFamily:
-        """Covariance family with one covariance per class."""
-        family = GaussianFamily(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
+        """Covariance family with one covariance per class, or per group of classes."""
+        check_choice("covariance", self.covariance, STRUCTURES)
+        factors: Any = self.factors
+        if not isinstance(factors, Integral) or int(factors) < 1:
+            raise OptionError.of("factors", factors, "a whole number of 1 or more")
+        groups: Any = [] if self.groups is None else self.groups
+        lists = (list, tuple, set, np.ndarray)
+        if not (isinstance(groups, lists) and all(isinstance(each, lists) for each in groups)):
+            raise OptionError.of("groups", groups, "a list of lists of labels")
+        family = GaussianFamily(
+            0.0,
+            self.shrinkage,
+            self.target,
+            self.denominator,
+            shrink="mixed",
+            structure=self.covariance,
+            factors=int(factors),
+            groups=tuple(map(tuple, groups)),
+        )
+        if self.map_prior is not None and (family.structured or family.shrinkage != 0.0):
+            allowed = "None with covariance=, groups= or shrinkage="
+            raise OptionError.of("map_prior", self.map_prior, allowed)
+        if self.predictive == "student" and (family.structured or self.map_prior is not None):
+            allowed = "'plug-in' with covariance=, groups= or map_prior="
+            raise OptionError.of("predictive", self.predictive, allowed)
         return check_family(family)
+
+    @property
+    def detail(self) -> Detail:
+        """Level of detail of the moments that a fit needs: which sums they contain."""
+        only_variances = self.family.structure in ("diagonal", "spherical")
+        return "diagonal" if only_variances else super().detail
+
+    def detail_for(self, rows: int, width: int) -> Detail:
+        """Return the level of detail to read from a table of this shape."""
+        plain = self.map_prior is None and not self.family.structured
+        return super().detail_for(rows, width) if plain else self.detail
+
+    def accepts(self, moments: ClassMoments | ClassRows) -> bool:
+        """Return whether moments are enough for a fit."""
+        return moments.has(self.detail)
+
+    def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
+        """Return the rule fitted to moments, without changing the model."""
+        if self.map_prior is None:
+            return super().rule_from(moments)
+        estimates, family = self._estimates(moments)
+        return fit_gaussian_family(estimates, family=family, prior=self.prior_from(moments))
+
+    def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
+        """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
+
+        Returns None if there is no closed form.
+        """
+        if self.map_prior is not None or self.family.structured:
+            return None
+        return super().leave_one_out_scores(moments, table)
+
+    def marginal_scores(self, X: Floats) -> Floats:
+        """Return scores (n, K) of rows with missing features (NaN), which are integrated out."""
+        if self._asked.map_prior is None:
+            return super().marginal_scores(X)
+        moments, family = self._asked._estimates(self._present_moments)
+        return scores_with_missing(X, moments=moments, family=family, prior=self.prior_)
+
+    @property
+    def means_(self) -> Floats:
+        """Class means (K, d)."""
+        self._check_is_fitted()
+        if self._asked.map_prior is None:
+            return super().means_
+        return np.asarray(self._asked._estimates(self._present_moments)[0].means)
+
+    def _estimates(self, moments: Any) -> tuple[Any, GaussianFamily]:
+        """Return moments with the estimated means and covariances, and the covariance family."""
+        family = self.family
+        if self.map_prior is None:
+            return moments, family
+        prior = conjugate_prior(self.map_prior, moments, family.denominator)
+        return prior.posterior_mode(moments), replace(family, denominator="ml")
 
 
 def check_family(family: GaussianFamily) -> GaussianFamily:

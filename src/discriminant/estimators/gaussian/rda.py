@@ -6,6 +6,7 @@ by which hyperparameters are chosen.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,9 +22,14 @@ from discriminant.estimators.gaussian.lda_qda import (
     check_family,
 )
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
-from discriminant.models.gaussian.family import GaussianFamily
-from discriminant.moments.class_moments import ClassMoments
+from discriminant.models.gaussian.empirical_bayes import friedman_pooling
+from discriminant.models.gaussian.family import GaussianFamily, scores_with_missing
+from discriminant.models.gaussian.wide import fit_gaussian_family
+from discriminant.models.rules import Rule
+from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
+from discriminant.table.blocks import Floats
+from discriminant.table.memory import Table
 
 _SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
 
@@ -38,10 +44,12 @@ class RDA(GaussianClassifier):
 
     Parameters
     ----------
-    pooling : float or 'cv', default 0.5
+    pooling : float, 'cv' or 'empirical_bayes', default 0.5
         Weight of the pooled covariance C, from 0 to 1; the class covariance C_k has the weight 1 -
         pooling. 'cv': the value among 0, 0.1, ... 1 with the smallest held-out log loss; among ties
-        the largest.
+        the largest. 'empirical_bayes': the value with the largest marginal likelihood if class
+        covariances vary about C by an inverse Wishart distribution, without held-out rows; it
+        implies weighting='friedman'.
     shrinkage : float, 'auto', 'oas' or 'cv', default 0.0
         Shrinkage toward `target`, as in `LDA`. 'cv': chosen by cross-validation as for `pooling`;
         if both are 'cv', they are chosen jointly.
@@ -76,6 +84,7 @@ class RDA(GaussianClassifier):
     References
     ----------
     .. [1] Friedman (1989), Regularized discriminant analysis.
+    .. [2] Haff (1980), Empirical Bayes estimation of the multivariate normal covariance matrix.
 
     Examples
     --------
@@ -90,7 +99,7 @@ class RDA(GaussianClassifier):
     def __init__(
         self,
         *,
-        pooling: float | Literal["cv"] = 0.5,
+        pooling: float | Literal["cv", "empirical_bayes"] = 0.5,
         shrinkage: Shrinkage | Literal["cv"] = 0.0,
         target: Target = "diagonal",
         shrink: Literal["pooled", "mixed"] = "pooled",
@@ -122,9 +131,18 @@ class RDA(GaussianClassifier):
 
     @property
     def family(self) -> GaussianFamily:
-        """Covariance family; its hyperparameters may be chosen by cross-validation."""
+        """Covariance family; its hyperparameters may be chosen by cross-validation.
+
+        With pooling='empirical_bayes', `family_for` returns the family with the estimated pooling.
+        """
         pooling: Any = self.pooling
         shrinkage: Any = self.shrinkage
+        if self._pools_by_bayes:
+            if self.needs_rows:
+                allowed = "a number with pooling='empirical_bayes'"
+                raise OptionError.of("shrinkage", shrinkage, allowed)
+            family = GaussianFamily(0.5, shrinkage, *self._conventions)
+            return check_family(replace(family, weighting="friedman"))
         if self.needs_rows:
             grid = getattr(self, "cv_", None)
             if grid is None:
@@ -136,10 +154,47 @@ class RDA(GaussianClassifier):
         return check_family(GaussianFamily(pooling, shrinkage, *self._conventions))
 
     @property
+    def _pools_by_bayes(self) -> bool:
+        return isinstance(self.pooling, str) and self.pooling == "empirical_bayes"
+
+    def family_for(self, moments: Any) -> GaussianFamily:
+        """Return the covariance family of a fit to these moments."""
+        family = self.family
+        if not self._pools_by_bayes:
+            return family
+        return replace(family, pooling=friedman_pooling(moments, family.denominator))
+
+    def detail_for(self, rows: int, width: int) -> Detail:
+        """Return the level of detail to read from a table of this shape."""
+        return self.detail if self._pools_by_bayes else super().detail_for(rows, width)
+
+    def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
+        """Return the rule fitted to moments, without changing the model."""
+        family, prior = self.family_for(moments), self.prior_from(moments)
+        return fit_gaussian_family(moments, family=family, prior=prior)
+
+    def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
+        """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
+
+        Returns None if there is no closed form.
+        """
+        if self._pools_by_bayes:
+            return None
+        return super().leave_one_out_scores(moments, table)
+
+    def marginal_scores(self, X: Floats) -> Floats:
+        """Return scores (n, K) of rows with missing features (NaN), which are integrated out."""
+        moments = self._present_moments
+        family = self._asked.family_for(moments)
+        return scores_with_missing(X, moments=moments, family=family, prior=self.prior_)
+
+    @property
     def pooling_(self) -> float:
         """Value of `pooling` that the rule uses."""
-        self._check_is_fitted()
-        return float(self._asked.family.pooling)
+        return float(self._cached("pooling", self._compute_pooling))
+
+    def _compute_pooling(self) -> float:
+        return float(self._asked.family_for(self._present_moments).pooling)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model. Hyperparameters given as 'cv' are first chosen on held-out rows.

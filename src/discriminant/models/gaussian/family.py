@@ -10,13 +10,16 @@ pooling=1 is LDA, whose scores are linear; pooling=0 is QDA. With weighting="fri
 1989) scatters and weights are mixed instead of covariances:
 [(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
 
+With pooling=0, covariances may be diagonal, spherical or factor-analytic, and groups of classes may
+share one: see `models.gaussian.structure`.
+
 This module also validates priors, and scores rows with missing features (`scores_with_missing`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,6 +52,12 @@ from discriminant.models.gaussian.covariance import (
     shrink,
     target_diagonal,
 )
+from discriminant.models.gaussian.structure import (
+    Structure,
+    group_degrees,
+    group_numbers,
+    structured_covariances,
+)
 from discriminant.models.rules import LinearRule, QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
@@ -65,11 +74,19 @@ class GaussianFamily:
     denominator: Denominator = "unbiased"
     shrink: Literal["pooled", "mixed"] = "pooled"
     weighting: Literal["covariance", "friedman"] = "covariance"
+    structure: Structure = "full"
+    factors: int = 1  # number of factors of the structure 'factor'
+    groups: tuple[tuple[Any, ...], ...] = ()  # labels of classes that share a covariance
 
     @property
     def linear(self) -> bool:
         """Whether all classes share one covariance."""
         return self.pooling == 1.0
+
+    @property
+    def structured(self) -> bool:
+        """Whether class covariances have a structure, or are shared by groups of classes."""
+        return self.structure != "full" or bool(self.groups)
 
     @property
     def shrinks_mixture(self) -> bool:
@@ -155,9 +172,14 @@ def check_classes(
         raise TooFewRowsError.of_table(int(moments.rows.sum()), len(moments.labels), estimate)
 
 
-def check_class_weights(moments: ClassMoments, denominator: Denominator) -> None:
-    """Raise unless every class has enough weight to estimate its own covariance."""
-    for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
+def check_class_weights(
+    moments: ClassMoments, denominator: Denominator, groups: Sequence[Sequence[Any]] = ()
+) -> None:
+    """Raise unless every class has enough weight to estimate its own covariance.
+
+    Classes of one group share a covariance, and so their weight.
+    """
+    for k in np.flatnonzero(group_degrees(moments, groups, denominator) <= 0):
         if moments.rows[k] > 1:
             raise WeightError.denominator_not_positive(float(moments.weight[k]), 1)
         raise TooFewRowsError.of_class(
@@ -171,7 +193,7 @@ def check_rows_for_family(moments: ClassMoments, family: GaussianFamily) -> None
     With Friedman's weighting and pooling > 0 there is no requirement.
     """
     if family.weighting != "friedman" or family.pooling == 0.0:
-        check_class_weights(moments, family.denominator)
+        check_class_weights(moments, family.denominator, family.groups)
 
 
 def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
@@ -200,6 +222,9 @@ def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
     """Return the family; raise if its shrinkage is to be estimated and no formula is known."""
     if not isinstance(family.shrinkage, str):
         return family
+    if family.structured:
+        allowed = "a number where covariances are structured or shared by groups"
+        raise OptionError.of("shrinkage", family.shrinkage, allowed)
     if family.target == "identity":
         allowed = "a number with target='identity': the best one is known for the targets "
         raise OptionError.of(
@@ -248,6 +273,9 @@ def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric
     """Return for each class the metric of its covariance."""
     check_rows_for_family(moments, family)
     covariances = family_covariances(moments, family)
+    if covariances.ndim == 2:
+        variances = enumerate(covariances)
+        return tuple(diagonal_metric(floor_variances(moments, each, k)) for k, each in variances)
     ranks = max_class_ranks(moments, family)
     return class_metrics_of(moments, covariances, degrees=ranks)
 
@@ -263,8 +291,13 @@ def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
 def max_class_ranks(moments: ClassMoments, family: GaussianFamily) -> list[float]:
     """Return the largest rank that each class covariance can have, given the number of rows.
 
-    The rank is infinite if the covariance is shrunk.
+    The rank is infinite if the covariance is shrunk, or has a structure.
     """
+    if family.structured:
+        number = group_numbers(moments.labels, family.groups)
+        ranks = np.bincount(number, moments.rows - 1.0)[number]
+        full = family.structure == "full" and family.shrinkage == 0.0
+        return [float(rank) for rank in np.where(full, ranks, np.inf)]
     if family.pooling == 0.0 and not family.shrinks_mixture:  # shrinkage has no effect
         return [float(rows - 1) for rows in moments.rows]
     amounts = np.broadcast_to(shrinkage_amount(moments, family), len(moments.labels))
@@ -273,9 +306,22 @@ def max_class_ranks(moments: ClassMoments, family: GaussianFamily) -> list[float
 
 
 def family_covariances(moments: ClassMoments, family: GaussianFamily) -> Floats:
-    """Return the (K, d, d) class covariances S_k of the family."""
+    """Return the (K, d, d) class covariances S_k of the family; (K, d) if they are diagonal."""
     unit, pooling = moments.anchor.unit, family.pooling
     amount = shrinkage_amount(moments, family)
+    if family.structured:
+        covariances = structured_covariances(
+            moments,
+            family.structure,
+            groups=family.groups,
+            factors=family.factors,
+            denominator=family.denominator,
+        )
+        if covariances.ndim == 3:
+            return shrink(covariances, amount, family.target, unit)
+        return (1.0 - amount) * covariances + amount * target_diagonal(
+            covariances, family.target, unit
+        )
     if family.shrinks_mixture:
         return shrink(_mixtures(moments, family), amount, family.target, unit)
     if pooling == 0.0:
@@ -369,6 +415,9 @@ def _metrics_on_features(
         warnings.simplefilter("ignore", DiscriminantWarning)
         if covariance.ndim == 1:
             return (diagonal_metric(floor_variances(part, covariance[present])),)
+        if covariance.ndim == 2 and not family.linear:
+            variances = enumerate(covariance[:, present])
+            return tuple(diagonal_metric(floor_variances(part, each, k)) for k, each in variances)
         block = covariance[..., present[:, None], present]
         if family.linear:
             degrees = max_pooled_rank(moments, float(shrinkage_amount(moments, family)))

@@ -45,7 +45,9 @@ def test_coefficients_and_names_are_those_of_glm(name):
     assert names == golden["names"]
     np.testing.assert_allclose(summary["estimate"], golden["coef"], rtol=1e-8)
     np.testing.assert_allclose(summary["std_error"], golden["se"], rtol=1e-7)
-    np.testing.assert_allclose(model.summary().to_dict()["deviance"], golden["deviance"], rtol=1e-11)
+    np.testing.assert_allclose(
+        model.summary().to_dict()["deviance"], golden["deviance"], rtol=1e-11
+    )
     posterior = model.predict_proba(births[:20])[:, 1]
     np.testing.assert_allclose(posterior, golden["posterior"], rtol=1e-8)
 

@@ -70,14 +70,15 @@ csv_options = _all(
     click.option("--encoding", help="Encoding of a CSV, such as utf-8 or cp1252."),
 )
 target_option = click.option(
-    "--target", help="Column to predict. Required, except for label trees, moment files and "
-    "formulas, which name it on their left-hand side."
+    "--target",
+    help="Column to predict. Required, except for label trees, moment files and "
+    "formulas, which name it on their left-hand side.",
 )
 formula_option = click.option(
     "--formula",
     metavar="FORMULA",
-    help="Formula of the features, in place of all columns: 'case ~ age + C(education) + log(dose)'. "
-    "It needs the library formulaic, and all rows in memory.",
+    help="Formula of the features, in place of all columns, such as "
+    "'case ~ age + C(education) + log(dose)'. It needs the library formulaic, and all rows in memory.",
 )
 reading_options = _all(
     source_options,
@@ -313,7 +314,10 @@ INAPPLICABLE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
     ),
     ("fit", "table"): (frozenset({"settings", "first"}), "applies only to --model label-tree"),
     ("fit", "named model"): (_COMPARING, _NAMED),
-    ("fit", "label tree"): (frozenset({"formula"}), "applies only to other models than label trees"),
+    ("fit", "label tree"): (
+        frozenset({"formula"}),
+        "applies only to other models than label trees",
+    ),
     ("fit", "table of a label tree"): (
         frozenset({"first"}),
         "applies only to svmlight files (no --target)",

@@ -81,16 +81,17 @@ def group_thresholds(
     Parameters
     ----------
     log_posterior, truth, classes, sample_weight
-        As in `risk_coverage`, with two classes; the second is the positive class. The rows should be
-        held out.
+        As in `risk_coverage`, with two classes; the second is the positive class. The rows should
+        be held out.
     groups : array of shape (n,)
         Group of each row.
     criterion : {'recall', 'rates'}, default 'recall'
-        'recall': the largest threshold at which the recall of the group reaches the target. 'rates':
-        the threshold at which recall and false positive rate differ least from their targets.
+        'recall': the largest threshold at which the recall of the group reaches the target.
+        'rates': the threshold at which recall and false positive rate differ least from their
+        targets.
     recall : float, optional
-        Target recall, for criterion='recall'. None: the recall of all rows at the threshold 0.5, for
-        both criteria.
+        Target recall, for criterion='recall'. None: the recall of all rows at the threshold 0.5,
+        for both criteria.
 
     Returns
     -------

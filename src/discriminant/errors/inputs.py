@@ -711,8 +711,8 @@ class FormulaError(InputError):
     )
 
     too_wide = template("limit")(
-        "The formula has more than {limit:,} terms or features. Use fewer interactions, or categories "
-        "with fewer levels."
+        "The formula has more than {limit:,} terms or features. Use fewer interactions, or "
+        "categories with fewer levels."
     )
 
     of_function = template("function, column, allowed, *, advice=''")(
@@ -727,7 +727,9 @@ class FormulaError(InputError):
         "add a column to the table."
     )
 
-    of_arguments = template("function, expected")("In the formula, {function}(...) takes {expected}.")
+    of_arguments = template("function, expected")(
+        "In the formula, {function}(...) takes {expected}."
+    )
 
     of_coding = template("given, allowed")(
         "{given} is not the name of contrasts. Allowed are {allowed:join , }, as in C(x, sum) or "
@@ -735,8 +737,8 @@ class FormulaError(InputError):
     )
 
     of_scaling = template("number")(
-        "The number {number} stands in the formula as a term. To multiply a column, write I({number} "
-        "* x)."
+        "The number {number} stands in the formula as a term. To multiply a column, write "
+        "I({number} * x)."
     )
 
     @classmethod
@@ -765,8 +767,8 @@ class FormulaError(InputError):
     )
 
     two_responses = template("response")(
-        "The formula names the response '{response}', and y is given too. Leave y out, or write the "
-        "formula without a left-hand side."
+        "The formula names the response '{response}', and y is given too. Leave y out, or write "
+        "the formula without a left-hand side."
     )
 
     other_target = template("response, target")(
@@ -780,8 +782,8 @@ class FormulaError(InputError):
     )
 
     no_terms = template("text")(
-        "The formula has no terms besides the intercept ({text:short 60}). Name at least one column "
-        "on its right-hand side."
+        "The formula has no terms besides the intercept ({text:short 60}). Name at least one "
+        "column on its right-hand side."
     )
 
     constant = template("expression")(
@@ -835,7 +837,7 @@ class FormulaError(InputError):
     )
 
     changed_kind = template("expression, kind")(
-        "'{expression}' in the formula was a {kind} when the model was fitted, and is not any more. "
+        "'{expression}' in the formula was a {kind} when the model was fitted, and is not now. "
         "Convert the column to the type it had."
     )
 
@@ -850,8 +852,8 @@ class FormulaError(InputError):
     )
 
     needs_intercept = template()(
-        "The formula has no intercept (- 1 or + 0), and models are compared with an intercept. Write "
-        "the formula with an intercept, or use Logistic.from_formula."
+        "The formula has no intercept (- 1 or + 0), and models are compared with an intercept. "
+        "Write the formula with an intercept, or use Logistic.from_formula."
     )
 
     needs_memory = template("engine")(
@@ -861,8 +863,8 @@ class FormulaError(InputError):
     )
 
     no_predictions = template("model")(
-        "{model} predicts nothing, so it has no formula. Use it in a pipeline, or write I(x**2) and "
-        "a:b in the formula of a classifier."
+        "{model} predicts nothing, so it has no formula. Use it in a pipeline, or write I(x**2) "
+        "and a:b in the formula of a classifier."
     )
 
 

@@ -109,8 +109,8 @@ class ThresholdError(InputError):
     )
 
     group_without_positives = template("group")(
-        "Group '{group}' has no row of the second class, so its recall is not defined. Add rows, or "
-        "join it with another group."
+        "Group '{group}' has no row of the second class, so its recall is not defined. Add rows, "
+        "or join it with another group."
     )
 
     and_cost = template()(

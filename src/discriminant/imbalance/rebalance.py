@@ -60,9 +60,7 @@ from discriminant.moments.class_moments import (
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, is_sparse
 
 RowNumbers = npt.NDArray[np.intp]
-Method = Literal[
-    "under", "over", "smote", "adasyn", "borderline-1", "borderline-2", "gaussian"
-]
+Method = Literal["under", "over", "smote", "adasyn", "borderline-1", "borderline-2", "gaussian"]
 _OVER_STRATEGIES = ("auto", "not majority", "not minority", "minority", "all")
 STRATEGIES = {
     "under": ("auto", "not minority", "not majority", "majority", "all"),

@@ -242,11 +242,8 @@ class Encoding:
             encoder.check_missing()
         return EncodedRows(ColumnarFeatures(tuple(features)), encoder.rejected, encoder.incomplete)
 
-    def raw_columns(
-        self, frame: Frame, *, fitting: bool = False
-    ) -> dict[str, Floats | Categories]:
-        """Return the numbers or categories of each used column, from which a formula is computed.
-        """
+    def raw_columns(self, frame: Frame, *, fitting: bool = False) -> dict[str, Floats | Categories]:
+        """Return the numbers or categories of each used column, for a formula."""
         self._check_names(frame)
         return _RowEncoder(self, frame, fitting, True).raw_columns()
 
@@ -275,7 +272,7 @@ class Encoding:
         extra = [name for name in (*frame.names, *frame.excluded) if name not in known]
         if absent:
             raise ColumnNamesError.of_missing(absent, extra)
-        if extra:
+        if extra and self.formula is None:
             warn(ExtraColumnsWarning.of_columns(extra))
 
 

@@ -40,7 +40,7 @@ from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.text_decoding import MAX_BYTES
-from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_of_frame
+from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table
 
@@ -280,7 +280,7 @@ def _encode_table(
             notes += unlabelled_rows_note(rows_read, len(frame))
         elif len(frame) < rows_read:
             warn(UnlabelledRowsWarning.dropped(rows_read - len(frame), rows_read))
-    parsed = None if formula is None else formula_of_frame(formula, frame, options)
+    parsed = None if formula is None else formula_for_columns(formula, frame.names, options)
     if parsed is not None and options.missing == "drop":
         labelled, complete = len(frame), complete_rows(frame, parsed)
         if len(complete) < labelled:

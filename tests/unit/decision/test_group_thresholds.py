@@ -24,11 +24,11 @@ def test_recall_is_equal_up_to_one_row():
     fair = group_thresholds(LOGS, TRUTH, GROUPS, recall=0.8)
     decided = fair.decide(LOGS, GROUPS)
     for g, name in enumerate(["north", "south", "west"]):
-        own = GROUPS == name
+        own = name == GROUPS
         recall, false = rates(decided[own], TRUTH[own])
         assert 0.8 <= recall < 0.8 + 1 / TRUTH[own].sum()
         np.testing.assert_allclose([fair.recall[g], fair.false_positive_rate[g]], [recall, false])
-    single = [rates((POSTERIOR > 0.5)[GROUPS == g], TRUTH[GROUPS == g])[0] for g in fair.groups]
+    single = [rates((POSTERIOR > 0.5)[g == GROUPS], TRUTH[g == GROUPS])[0] for g in fair.groups]
     assert fair.gap < 0.01 < np.ptp(single)
 
 
@@ -41,13 +41,13 @@ def test_without_a_target_the_recall_is_that_of_the_threshold_one_half():
 def test_rates_are_nearer_to_each_other_than_with_one_threshold():
     fair = group_thresholds(LOGS, TRUTH, GROUPS, criterion="rates")
     single = np.array(
-        [rates((POSTERIOR > 0.5)[GROUPS == g], TRUTH[GROUPS == g]) for g in fair.groups]
+        [rates((POSTERIOR > 0.5)[g == GROUPS], TRUTH[g == GROUPS]) for g in fair.groups]
     )
     chosen = np.column_stack([fair.recall, fair.false_positive_rate])
     assert np.ptp(chosen, axis=0).max() < np.ptp(single, axis=0).max()
     decided = fair.decide(LOGS, GROUPS)
     for g, name in enumerate(fair.groups):
-        own = GROUPS == name
+        own = name == GROUPS
         np.testing.assert_allclose(rates(decided[own], TRUTH[own]), chosen[g])
 
 
@@ -65,8 +65,7 @@ def test_the_chosen_threshold_is_the_best_of_all(seed):
     best = max(
         cut
         for cut in np.arange(0, 11) / 10 + 0.05
-        if (weight * truth * (p > cut)).sum() / positive >= 0.6 - 1e-12
-        or cut < 0.1
+        if (weight * truth * (p > cut)).sum() / positive >= 0.6 - 1e-12 or cut < 0.1
     )
     assert fair.decide(logs, ["all"] * 30).tolist() == (p > best).astype(int).tolist()
 
@@ -85,15 +84,15 @@ def test_weights_are_repeats():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(ThresholdError, match="Group 'z' has no row of the second class"):
+    with pytest.raises(ThresholdError, match=r"Group 'z' has no row of the second class"):
         group_thresholds(LOGS[:4], [0, 1, 0, 0], ["a", "a", "z", "z"])
-    with pytest.raises(OptionError, match="criterion='parity'"):
+    with pytest.raises(OptionError, match=r"criterion='parity'"):
         group_thresholds(LOGS, TRUTH, GROUPS, criterion="parity")
-    with pytest.raises(OptionError, match="recall=0.8"):
+    with pytest.raises(OptionError, match=r"recall=0.8"):
         group_thresholds(LOGS, TRUTH, GROUPS, criterion="rates", recall=0.8)
-    with pytest.raises(ShapeError, match="groups"):
+    with pytest.raises(ShapeError, match=r"groups"):
         group_thresholds(LOGS, TRUTH, GROUPS[:5])
     with pytest.raises(LabelError):
         group_thresholds(LOGS[:4], [1, 1, 1, 1], list("aabb"))
-    with pytest.raises(ThresholdError, match="No threshold was chosen for the group.* 'east'"):
+    with pytest.raises(ThresholdError, match=r"No threshold was chosen for the group.* 'east'"):
         group_thresholds(LOGS, TRUTH, GROUPS).decide(LOGS[:1], ["east"])

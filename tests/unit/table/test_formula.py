@@ -117,7 +117,9 @@ def test_no_formula_can_run_code(text):
 
 
 def test_every_refused_function_is_named_with_those_allowed():
-    with pytest.raises(FormulaError, match=r"character 14 .*'system' is not allowed.*log, log2") as e:
+    with pytest.raises(
+        FormulaError, match=r"character 14 .*'system' is not allowed.*log, log2"
+    ) as e:
         Logistic.from_formula("case ~ age + system('ls')", FRAME)
     assert all(name in str(e.value) for name in FUNCTIONS)
 
@@ -128,10 +130,14 @@ def test_offset_is_refused_with_the_way_out():
 
 
 def test_deep_and_long_expressions_are_refused():
-    for text in ("(" * 500 + "age" + ")" * 500, "-" * 1500 + "age", "log(" * 90 + "age" + ")" * 90):
+    for text in (
+        "(" * 500 + "age" + ")" * 500,
+        "-" * 1500 + "age",
+        "log(" * 150 + "age" + ")" * 150,
+    ):
         with pytest.raises(FormulaError):
             parse_expression(f"I({text}+{text})")
-    with pytest.raises(FormulaError, match="limit is 2000"):
+    with pytest.raises(FormulaError, match=r"limit is 2000"):
         parse_expression("age+" * 600 + "1")
 
 
@@ -186,7 +192,7 @@ def test_without_intercept_the_model_has_none():
 def test_a_model_without_that_option_refuses_a_formula_without_intercept():
     from discriminant import LDA
 
-    with pytest.raises(FormulaError, match="LDA has no option to leave it out"):
+    with pytest.raises(FormulaError, match=r"LDA has no option to leave it out"):
         LDA.from_formula("case ~ age - 1", FRAME)
     with pytest.raises(FormulaError, match=r"Logistic\(intercept=False\) contradicts"):
         Logistic.from_formula("case ~ age", FRAME, intercept=False)
@@ -263,19 +269,19 @@ def test_a_bad_formula_is_named(text, words):
 
 
 def test_the_character_is_that_of_the_text_and_not_of_its_powers():
-    with pytest.raises(FormulaError, match="At character 26 "):
+    with pytest.raises(FormulaError, match=r"At character 27 "):
         Logistic.from_formula("case ~ I(age^2) + I(age^3*open(1))", FRAME)
 
 
 def test_a_category_of_one_level_is_named():
-    with pytest.raises(FormulaError, match="'group' in the formula has one level .*'a'"):
+    with pytest.raises(FormulaError, match=r"'group' in the formula has one level .*'a'"):
         features("age + group", FRAME.assign(group="a"))
 
 
 def test_unknown_levels_are_named_when_predicting():
     model = Logistic.from_formula("case ~ group + C(age > 40)", FRAME)
     new = FRAME.assign(group=["z"] + ["a"] * (N - 1))
-    with pytest.raises(CategoryError, match="Row 0 .*column 'group': the category 'z'"):
+    with pytest.raises(CategoryError, match=r"Row 0 .*column 'group': the category 'z'"):
         model.predict(new)
     model = Logistic.from_formula("case ~ C(dose_level)", FRAME.assign(dose_level=FRAME.index % 3))
     with pytest.raises(FormulaError, match=r"Row 2 .*'C\(dose_level\)' has a level"):
@@ -295,22 +301,22 @@ def test_missing_cells_are_named_or_their_rows_dropped():
     dose = FRAME["dose"].copy()
     dose[3] = np.nan
     gaps = FRAME.assign(dose=dose)
-    with pytest.raises(MissingCellError, match="Row 3 .*column 'dose'"):
+    with pytest.raises(MissingCellError, match=r"Row 3 .*column 'dose'"):
         Logistic.from_formula("case ~ log(dose)", gaps)
     model = Logistic.from_formula("case ~ log(dose)", gaps, missing="drop")
     whole = Logistic.from_formula("case ~ log(dose)", FRAME.drop(index=3))
     assert model.rows_dropped_ == 1
     np.testing.assert_array_equal(model.coef_, whole.coef_)
-    with pytest.raises(MissingCellError, match="Row 3 .*column 'dose'"):
+    with pytest.raises(MissingCellError, match=r"Row 3 .*column 'dose'"):
         model.predict(gaps)
     assert Logistic.from_formula("case ~ age", gaps).rows_dropped_ == 0  # dose is not used
-    with pytest.raises(OptionError, match="'error' or 'drop' with a formula"):
+    with pytest.raises(OptionError, match=r"'error' or 'drop' with a formula"):
         Logistic.from_formula("case ~ dose", gaps, missing="mean")
 
 
 def test_rows_outside_the_range_of_a_spline_are_named():
     model = LinearRegression.from_formula("y ~ bs(age, df=4)", FRAME)
-    with pytest.raises(FormulaError, match="row 1 .* lies outside"):
+    with pytest.raises(FormulaError, match=r"row 1 .* lies outside"):
         model.predict(FRAME.assign(age=[30, 99] + [30] * (N - 2)))
 
 
@@ -332,9 +338,9 @@ def test_formulaic_is_needed_by_a_fit_only(monkeypatch, tmp_path):
 
 
 def test_options_that_a_formula_replaces_are_refused():
-    with pytest.raises(OptionError, match="left out with a formula"):
+    with pytest.raises(OptionError, match=r"left out with a formula"):
         Encoded(Logistic(), formula="case ~ age", categories=("group",)).fit(FRAME)
-    with pytest.raises(FormulaError, match="and y is given too"):
+    with pytest.raises(FormulaError, match=r"and y is given too"):
         Encoded(Logistic(), formula="case ~ age").fit(FRAME, FRAME["case"])
 
 

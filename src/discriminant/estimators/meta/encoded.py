@@ -45,7 +45,7 @@ from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Enco
 from discriminant.table.formula.fit import (
     complete_rows,
     formula_encoding,
-    formula_of_frame,
+    formula_frame,
     response_values,
 )
 from discriminant.table.labels import is_missing_label
@@ -173,8 +173,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         Drop a text column with more categories than this.
     formula : str or None, default None
         Formula of the features, such as 'case ~ age + C(education) + log(dose)', in place of the
-        rules above: only the columns that it names are used. The response on its left-hand side is a
-        column of X, and y is left out; without a left-hand side, y is needed. `missing` must be
+        rules above: only the columns that it names are used. The response on its left-hand side is
+        a column of X, and y is left out; without a left-hand side, y is needed. `missing` must be
         'error' or 'drop'. `from_formula` of any estimator sets it.
 
     Attributes
@@ -342,8 +342,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         """Fit the estimator to the features of the formula."""
         if is_regressor(model):
             check_unseen_option(options.unseen)
-        frame = frame_with_options(to_frame(X), replace(options, exclude=()))
-        parsed = formula_of_frame(self.formula, frame, options)
+        frame, parsed = formula_frame(to_frame(X), self.formula, options)
         if parsed.response is not None and y is not None:
             raise FormulaError.two_responses(parsed.response)
         if parsed.response is None and y is None:
@@ -577,7 +576,10 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             warn(NamesUncheckedWarning.given_without(type(self).__name__))
         features, _ = as_features(X)
         self._check_width(features.shape[1])
-        return encoding.encode_rows(array_cells(features, _input_columns(encoding)))
+        names: Sequence[str] = _input_columns(encoding)
+        if encoding.formula is not None and not encoding.named:
+            names = numbered_names(features.shape[1])
+        return encoding.encode_rows(array_cells(features, names))
 
     def _predict_by(self, X: Any, method: str, from_scores: Callable[[Floats], Any]) -> Floats:
         """Call a method of the classifier; with missing='marginal', use marginal scores instead."""

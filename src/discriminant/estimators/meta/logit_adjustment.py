@@ -172,8 +172,7 @@ class LogitAdjusted(RebalancingClassifier):
         )
 
     def _choose_tau(self, X: Any, y: Any, sample_weight: Any) -> float:
-        """Return the candidate with the smallest balanced error of held-out rows; ties: smallest.
-        """
+        """Return the smallest candidate with the least balanced error of held-out rows."""
         from sklearn.utils import _safe_indexing
 
         labels, codes = encode_classes(X, y)
@@ -193,9 +192,7 @@ class LogitAdjusted(RebalancingClassifier):
             logs = log_posterior_of(model, _safe_indexing(X, test))
             for t, tau in enumerate(CANDIDATES):
                 wrong = adjusted_log_posterior(logs, shares, tau).argmax(axis=1) != codes[test]
-                errors[t] += np.bincount(
-                    codes[test], wrong * weight[test], minlength=len(labels)
-                )
+                errors[t] += np.bincount(codes[test], wrong * weight[test], minlength=len(labels))
         balanced = (errors / np.bincount(codes, weight)).mean(axis=1)
         return float(CANDIDATES[int(np.flatnonzero(balanced <= balanced.min() + 1e-12)[0])])
 

@@ -116,7 +116,6 @@ from discriminant.table.blocks import (
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, as_features, as_table, check_weight
 
-
 # (numbers of all rows, codes, code of a class, its label, number of rows) -> synthetic rows
 Synthesis = Callable[[Features, Codes, int, object, int], Any]
 
@@ -196,7 +195,6 @@ class SmoteTable:
             parts.append(rows.astype(self.numbers.dtype))
             new.append(np.full(rows.shape[0], k, dtype=codes.dtype))
         if is_sparse(self.numbers):
-            parts = [part if is_sparse(part) else canonical_rows(part) for part in parts]
             numbers = _stack_sparse(self.numbers, parts)
         else:
             numbers = np.vstack([self.numbers, *parts])
@@ -344,7 +342,8 @@ def _donors(nominal: Nominal, chosen: Nominal) -> Nominal:
 def _stack_sparse(numbers: Any, parts: list[Any]) -> Any:
     from scipy import sparse
 
-    return sparse.vstack([numbers, *parts], format="csr") if parts else numbers
+    rows = [part if sparse.issparse(part) else sparse.csr_array(part) for part in parts]
+    return sparse.vstack([numbers, *rows], format="csr") if rows else numbers
 
 
 def has_posterior(self: Any) -> bool:
@@ -858,7 +857,7 @@ class Resampled(RebalancingClassifier):
     ----------
     estimator : classifier
         Cloned and fitted.
-    method : {'over', 'under', 'smote', 'adasyn', 'borderline-1', 'borderline-2', 'gaussian'}, default 'over'
+    method : str, default 'over'
         'under': drop rows of frequent classes. 'over': repeat rows of rare classes. 'smote': add
         synthetic rows, which lie on the segments between rows of a rare class and their neighbours.
         'adasyn': the same, with more rows where other classes are near. 'borderline-1' and
@@ -1049,7 +1048,9 @@ class Resampled(RebalancingClassifier):
         k, m = int(self.neighbours), int(self.danger_neighbours)
         method = str(self.method)
 
-        def synthesise(numbers: Features, codes: Codes, code: int, label: object, count: int) -> Any:
+        def synthesise(
+            numbers: Features, codes: Codes, code: int, label: object, count: int
+        ) -> Any:
             if method == "gaussian":
                 own = dense(numbers[np.flatnonzero(codes == code)])
                 return gaussian_rows(own, count, label, random)

@@ -132,7 +132,7 @@ class Design:
         evaluation = Evaluation(columns, rows, learning=True)
         factors = [_learn_factor(text, evaluation) for text in expressions]
         place = {text: j for j, text in enumerate(expressions)}
-        ordered = [sorted(place[text] for text in set(term)) for term in terms]
+        ordered = [[place[text] for text in term] for term in terms]
         products: list[tuple[Part, ...]] = []
         names: dict[str, None] = {}
         for parts, name in _features(factors, ordered, intercept):
@@ -359,9 +359,7 @@ def _features(
                     yield tuple(parts), ":".join(labels)
 
 
-def _subterms(
-    categories: Sequence[int], spanned: set[frozenset[int]]
-) -> list[dict[int, bool]]:
+def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[dict[int, bool]]:
     """Return the subterms to add for a term: {factor: whether it enters by contrasts}.
 
     `spanned` holds the subterms of earlier terms with the same numbers, and is extended.
@@ -377,8 +375,7 @@ def _subterms(
 
 
 def _join_one(subterms: list[dict[int, bool]]) -> bool:
-    """Join a subterm with one that has one more contrast, which becomes indicators; False if none.
-    """
+    """Join a subterm with one that has one contrast more; return False if there are none."""
     for i, short in enumerate(subterms):
         for long in subterms[i + 1 :]:
             more = [j for j in long if j not in short]

@@ -98,11 +98,11 @@ State = tuple[float, ...]
 Columns = Mapping[str, "Floats | Categories"]
 
 
-def parse_expression(text: str, *, start: int = 0) -> ast.expr:
+def parse_expression(text: str, *, places: Sequence[int] = ()) -> ast.expr:
     """Return the syntax tree of an expression, which contains allowed parts only.
 
-    Names with dots or in backticks become names of columns. `start` is the position of the
-    expression within its formula, for messages.
+    Names with dots or in backticks become names of columns. `places` are the positions of the
+    characters of the expression within its formula, for messages.
     """
     if len(text) > _MAX_LENGTH:
         raise FormulaError.too_long(len(text), _MAX_LENGTH)
@@ -115,13 +115,18 @@ def parse_expression(text: str, *, start: int = 0) -> ast.expr:
     try:
         tree = ast.parse(_BACKTICKS.sub(quoted, text), mode="eval").body
     except SyntaxError as error:
-        column = start + max(error.offset or 1, 1)
+        column = _character(places, (error.offset or 1) - 1)
         raise FormulaError.of_syntax(text, column, error.msg) from None
     except (ValueError, RecursionError, MemoryError):
-        raise FormulaError.of_syntax(text, start + 1, "it cannot be parsed") from None
+        raise FormulaError.of_syntax(text, _character(places, 0), "it cannot be parsed") from None
     if sum(1 for _ in ast.walk(tree)) > _MAX_NODES or _depth(tree) > _MAX_DEPTH:
-        raise FormulaError.of_syntax(text, start + 1, "it is too deeply nested")
-    return _checked(tree, names, text, start)
+        raise FormulaError.of_syntax(text, _character(places, 0), "it is too deeply nested")
+    return _checked(tree, names, places)
+
+
+def _character(places: Sequence[int], offset: int) -> int:
+    """Return the number of a character in its formula, counted from 1."""
+    return (places[min(max(offset, 0), len(places) - 1)] if len(places) else offset) + 1
 
 
 def _depth(tree: ast.AST) -> int:
@@ -131,13 +136,13 @@ def _depth(tree: ast.AST) -> int:
     return depth
 
 
-def _checked(node: ast.expr, names: Sequence[str], text: str, start: int) -> ast.expr:
+def _checked(node: ast.expr, names: Sequence[str], places: Sequence[int]) -> ast.expr:
     """Return the tree with dotted names as names; raise for a part that is not allowed."""
 
     def check(part: ast.expr) -> ast.expr:
-        return _checked(part, names, text, start)
+        return _checked(part, names, places)
 
-    column = start + node.col_offset + 1
+    column = _character(places, node.col_offset)
     dotted = _dotted(node)
     if dotted is not None:
         match = re.fullmatch(r"_quoted_(\d+)_+", dotted)
@@ -173,6 +178,8 @@ def _checked(node: ast.expr, names: Sequence[str], text: str, start: int) -> ast
             raise FormulaError.of_function(
                 function, column, FUNCTIONS, advice=_ADVICE.get(function, "")
             )
+        if function in (*NUMERIC, "I") and (len(arguments) != 1 or keywords):
+            raise FormulaError.of_arguments(function, "one expression and no options")
         return ast.Call(ast.Name(function), arguments, keywords)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return ast.BinOp(check(node.left), node.op, check(node.right))
@@ -337,10 +344,8 @@ class Evaluation:
         if not node.args:
             raise FormulaError.of_arguments(function, "a column first")
         if function == "I":
-            self._reject_options(node, 1)
             return self.value(node.args[0])
         if function in NUMERIC:
-            self._reject_options(node, 1)
             return NUMERIC[function](self._number(node.args[0]))
         if function not in TRANSFORMS:
             raise FormulaError.of_arguments(function, "a place within C(column, ...)")
@@ -358,7 +363,9 @@ class Evaluation:
                 raise FormulaError.not_finite(to_text(node.args[0]), row)
             positional = dict(zip(transform.options, map(self.value, node.args[1:]), strict=False))
             named = {str(each.arg): self.value(each.value) for each in node.keywords}
-            unknown = [name for name in named if name not in transform.options or name in positional]
+            unknown = [
+                name for name in named if name not in transform.options or name in positional
+            ]
             if unknown or len(node.args) > len(transform.options) + 1:
                 allowed = ", ".join(transform.options) or "none"
                 raise FormulaError.of_arguments(function, f"a column, and of the options {allowed}")
@@ -383,42 +390,27 @@ class Evaluation:
             value = _with_levels(value, self.value(levels), to_text(node), learning=self.learning)
         if contrasts is None:
             return value
-        coding, reference = self._coding(contrasts, value.levels)
+        coding, reference = self._coding(contrasts)
         return Categories(value.codes, value.levels, coding, reference)
 
-    def _coding(self, node: ast.expr, levels: Sequence[str]) -> tuple[str, str | None]:
-        """Return the name of contrasts, and the reference level of treatment contrasts.
-
-        As in R, `base` is the number of the reference level, counted from 1.
-        """
-        call = isinstance(node, ast.Call)
-        if call:
-            name = _function(node)  # type: ignore[arg-type]
-        else:
-            name = str(getattr(node, "id", getattr(node, "value", "")))
+    def _coding(self, node: ast.expr) -> tuple[str, str | None]:
+        """Return the name of contrasts, and the reference level of treatment contrasts."""
+        plain = str(getattr(node, "id", getattr(node, "value", "")))
+        name = _function(node) if isinstance(node, ast.Call) else plain
         coding, reference = name.removeprefix("contr.").lower(), None
         if coding not in CODINGS:
             raise FormulaError.of_coding(to_text(node), CODINGS)
         if isinstance(node, ast.Call):
+            keywords = {str(each.arg) for each in node.keywords} - {"reference"}
             parts = [*node.args, *(each.value for each in node.keywords)]
-            if len(parts) > (coding == "treatment"):
+            if keywords or len(parts) > (coding == "treatment"):
                 raise FormulaError.of_arguments(name, "at most a reference level (treatment)")
             for part in parts:
                 value = self.value(part)
                 if isinstance(value, bool) or not isinstance(value, str | int | float):
                     raise FormulaError.of_arguments(name, "the name of a level")
                 reference = value if isinstance(value, str) else f"{value:.15g}"
-                by_number = bool(node.keywords) and node.keywords[0].arg == "base"
-                if by_number and isinstance(value, int):
-                    if not 1 <= value <= len(levels):
-                        expected = f"a base from 1 to {len(levels)}, the number of a level"
-                        raise FormulaError.of_arguments(name, expected)
-                    reference = levels[value - 1]
         return coding, reference
-
-    def _reject_options(self, node: ast.Call, most: int) -> None:
-        if len(node.args) > most or node.keywords:
-            raise FormulaError.of_arguments(_function(node), "one column of numbers and no options")
 
 
 def _number_categories(values: Floats, rows: int) -> Categories:

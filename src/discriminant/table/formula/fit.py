@@ -1,10 +1,11 @@
 """Fit of a formula to a table: the encoding of the columns it uses, and its design.
 
-    frame -> rows without missing cells -> encoding of the columns -> design of the features
+frame -> rows without missing cells -> encoding of the columns -> design of the features
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import FormulaError, MissingCellError, OptionError
-from discriminant.table.cells import Cells, Frame, encode_label_cells
+from discriminant.table.cells import Cells, Frame, encode_label_cells, to_frame
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Encoding
 from discriminant.table.formula.design import Design
@@ -28,8 +29,8 @@ from discriminant.table.formula.parse import ParsedFormula, parse_formula
 _POLICIES = ("error", "drop")
 
 
-def formula_of_frame(text: str, frame: Frame, options: ReadOptions) -> ParsedFormula:
-    """Return the terms of a formula for the columns of a frame; raise for options it excludes."""
+def formula_for_columns(text: str, columns: Sequence[str], options: ReadOptions) -> ParsedFormula:
+    """Return the terms of a formula for the columns of a table; raise for options it excludes."""
     if options.missing not in _POLICIES:
         allowed = "'error' or 'drop' with a formula"
         raise OptionError.of("missing", options.missing, allowed)
@@ -38,7 +39,7 @@ def formula_of_frame(text: str, frame: Frame, options: ReadOptions) -> ParsedFor
             allowed = "left out with a formula: name the columns in it, categories as C(column)"
             raise OptionError.of(name, getattr(options, name), allowed)
     left_out = {options.weight, *options.exclude}
-    names = [name for name in frame.names if name not in left_out]
+    names = [name for name in columns if name not in left_out]
     parsed = parse_formula(text, names)
     if options.target is None:
         return parsed
@@ -51,6 +52,23 @@ def formula_of_frame(text: str, frame: Frame, options: ReadOptions) -> ParsedFor
     return parsed
 
 
+def formula_frame(source: Any, text: str, options: ReadOptions) -> tuple[Frame, ParsedFormula]:
+    """Return the columns of a table that a formula uses, and its terms.
+
+    The other columns may be of any type. Columns without names are all returned.
+    """
+    parsed: list[ParsedFormula] = []
+
+    def select(names: Sequence[str]) -> list[str]:
+        parsed.append(formula_for_columns(text, names, options))
+        return [*parsed[0].response_columns, *parsed[0].columns]
+
+    if isinstance(source, Frame):
+        select(source.names)
+        return source, parsed[0]
+    return to_frame(source, wanted=select), parsed[0]
+
+
 def complete_rows(frame: Frame, parsed: ParsedFormula) -> npt.NDArray[np.intp]:
     """Return the numbers of the rows without missing cells in the columns of a formula."""
     incomplete = np.zeros(len(frame), dtype=bool)
@@ -59,9 +77,7 @@ def complete_rows(frame: Frame, parsed: ParsedFormula) -> npt.NDArray[np.intp]:
         incomplete |= frame[name].missing
     complete = np.flatnonzero(~incomplete)
     if not len(complete):
-        raise MissingCellError.of_all(
-            len(frame), [name for name in used if frame[name].n_missing]
-        )
+        raise MissingCellError.of_all(len(frame), [name for name in used if frame[name].n_missing])
     return complete
 
 
@@ -75,6 +91,8 @@ def formula_encoding(
     used = dict.fromkeys((*parsed.columns, *options.target_and_weight))
     options = replace(options, columns=tuple(used), exclude=(), reference=None)
     selected = frame_with_options(frame, options)
+    if frame.named:  # other columns are not part of the model, not even as columns left out
+        selected = replace(selected, excluded=())
     encoding, notes = infer_encoding(selected, options)
     columns = encoding.raw_columns(selected, fitting=True)
     design = Design.learn(

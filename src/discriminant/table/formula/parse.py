@@ -77,6 +77,8 @@ def parse_formula(text: Any, names: Sequence[str]) -> ParsedFormula:
             raise FormulaError.of_scaling(literals[0].expr)
         else:
             terms.append(tuple(_expression(factor) for factor in term.factors))
+    order = {text: j for j, text in enumerate(dict.fromkeys(f for term in terms for f in term))}
+    terms = [tuple(sorted(set(term), key=order.__getitem__)) for term in terms]
     terms.sort(key=len)  # main effects first, as in R
     trees = [parse_expression(factor) for term in terms for factor in term]
     columns = tuple(dict.fromkeys(name for tree in trees for name in column_names(tree)))
@@ -93,9 +95,10 @@ def parse_formula(text: Any, names: Sequence[str]) -> ParsedFormula:
             raise FormulaError.response_inside(name, text)
     if not terms:
         raise FormulaError.no_terms(text)
-    return ParsedFormula(
-        text, response, intercept, tuple(terms), columns, tuple(response_columns)
-    )
+    for text_of_factor in order:
+        if not column_names(parse_expression(text_of_factor)):
+            raise FormulaError.constant(text_of_factor)
+    return ParsedFormula(text, response, intercept, tuple(terms), columns, tuple(response_columns))
 
 
 def response_column(text: str) -> str | None:
@@ -138,7 +141,7 @@ def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> 
         for token in tokenize(code):
             start = token.source_start or 0
             if token.kind is not None and token.kind.value == "python":
-                _check_call(token.token, positions, start)
+                parse_expression(token.token, places=positions[start:])
         _check_powers(code, positions)
         parser = DefaultFormulaParser(feature_flags={"TWOSIDED"})
         return parser.get_terms(code, context={"__formulaic_variables_available__": list(names)})
@@ -154,12 +157,6 @@ def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> 
         raise FormulaError.of_syntax(text, None, reason) from None
 
 
-def _check_call(code: str, positions: list[int], start: int) -> None:
-    """Raise an error, with its column in the formula, for an expression that is not allowed."""
-    column = positions[min(start, len(positions) - 1)]
-    parse_expression(code, start=column)
-
-
 def _check_powers(code: str, positions: list[int]) -> None:
     """Raise an error for a power of a sum with very many terms, which would not end."""
     for match in re.finditer(r"\)\s*\*\*\s*(\d+)", code):
@@ -173,4 +170,3 @@ def _expression(factor: Any) -> str:
     if factor.eval_method.value == "lookup":
         return quoted(str(factor.expr))
     return str(factor.expr)
-

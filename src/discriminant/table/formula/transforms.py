@@ -46,9 +46,7 @@ def _learn_center(x: Floats, text: str) -> tuple[float, ...]:
     return (float(x.mean()), 1.0)
 
 
-def _learn_scale(
-    x: Floats, text: str, center: Any = True, scale: Any = True
-) -> tuple[float, ...]:
+def _learn_scale(x: Floats, text: str, center: Any = True, scale: Any = True) -> tuple[float, ...]:
     for name, value in (("center", center), ("scale", scale)):
         if not isinstance(value, bool):
             raise FormulaError.of_arguments("scale", f"{name}=True or False")

@@ -20,6 +20,7 @@ def problem(classes=2, seed=0):
         n_samples=400,
         n_features=6,
         n_informative=4,
+        n_redundant=0,
         n_classes=classes,
         weights=weights,
         class_sep=0.7,
@@ -140,19 +141,19 @@ def test_gaussian_rows_of_wide_data_lie_in_the_span_of_the_class():
 def test_errors_say_what_to_do():
     apart = np.concatenate([np.zeros(30), np.full(8, 100.0)])[:, None] + np.arange(38)[:, None] / 50
     y = np.array([0] * 30 + [1] * 8)
-    with pytest.raises(ResamplingError, match="Class '1' belong to the class|of class '1' belong"):
+    with pytest.raises(ResamplingError, match=r"Class '1' belong to the class|of class '1' belong"):
         resample("adasyn", apart, y)
-    with pytest.raises(ResamplingError, match="No row of class '1' is in danger.*method='smote'"):
+    with pytest.raises(ResamplingError, match=r"No row of class '1' is in danger.*method='smote'"):
         resample("borderline-1", apart, y, danger_neighbours=5)
-    with pytest.raises(ResamplingError, match="Class '1' has 1 row, and a Gaussian needs 2"):
+    with pytest.raises(ResamplingError, match=r"Class '1' has 1 row, and a Gaussian needs 2"):
         resample("gaussian", apart[:31], y[:31])
     frame = pd.DataFrame({"size": apart[:, 0], "kind": list("ab") * 19})
-    with pytest.raises(ResamplingError, match="method='adasyn' needs numbers, and 1 column of X"):
+    with pytest.raises(ResamplingError, match=r"method='adasyn' needs numbers, and 1 column of X"):
         resample("adasyn", frame, y)
-    with pytest.raises(OptionError, match="danger_neighbours=0"):
+    with pytest.raises(OptionError, match=r"danger_neighbours=0"):
         resample("borderline-1", X, Y, danger_neighbours=0)
     moments = discriminant.moments(X, Y)
-    with pytest.raises(OptionError, match="method='adasyn'"):
+    with pytest.raises(OptionError, match=r"method='adasyn'"):
         Resampled(LDA(), "adasyn").fit_moments(moments)
 
 
@@ -163,7 +164,7 @@ def test_balanced_one_vs_rest_reweights_each_problem():
     model = OneVsRest(Logistic(ridge=0.01), balanced=True).fit(X3, Y3)
     scores = []
     for k in range(3):
-        side = (Y3 == k).astype(int)
+        side = (k == Y3).astype(int)
         own = Reweighted(Logistic(ridge=0.01), "balanced").fit(X3, side)
         scores.append(own.decision_function(X3))
     np.testing.assert_allclose(model.decision_function(X3), np.column_stack(scores), rtol=1e-9)
@@ -184,5 +185,5 @@ def test_balanced_one_vs_rest_of_lda_reads_the_rows_and_loads(tmp_path):
     model.fit(X3, Y3).save(tmp_path / "model.dd")
     loaded = discriminant.load(tmp_path / "model.dd")
     np.testing.assert_array_equal(loaded.predict_proba(X3), model.predict_proba(X3))
-    with pytest.raises(OptionError, match="balanced='yes'"):
+    with pytest.raises(OptionError, match=r"balanced='yes'"):
         OneVsRest(LDA(), balanced="yes").fit(X3, Y3)

@@ -28,7 +28,7 @@ FRAME = pd.DataFrame(
         "count": RNG.integers(1, 9, N),
     }
 )
-CASE = "case ~ age + log(dose) + C(group, sum) + poly(age, 2, raw=TRUE):group"
+CASE = "case ~ age + log(dose) + C(group, sum) + poly(age, 2, raw=TRUE):group - age"
 PLAIN = "case ~ poly(age, 2) + log(dose) * group"
 
 
@@ -56,8 +56,10 @@ def test_every_estimator_fits_and_loads(cls, text, options, tmp_path):
     features = pd.DataFrame(model.encode(FRAME), columns=model.encoding_.features)
     plain = cls(**options).fit(features, response)
     np.testing.assert_allclose(
-        *(np.unique(each, return_inverse=True)[1] if each.dtype.kind in "UO" else each
-          for each in (model.predict(FRAME), plain.predict(features)))
+        *(
+            np.unique(each, return_inverse=True)[1] if each.dtype.kind in "UO" else each
+            for each in (model.predict(FRAME), plain.predict(features))
+        )
     )
     model.save(tmp_path / "model.dd")
     loaded = dd.load(tmp_path / "model.dd")
@@ -120,15 +122,16 @@ def test_what_predicts_nothing_has_no_formula():
         Basis.from_formula("case ~ age", FRAME)
 
 
-def test_partitioned_rows_are_refused_with_the_way_out():
-    parts = dd.rows(pa.Table.from_pandas(FRAME), target="case")
+def test_partitioned_rows_are_refused_with_the_way_out(tmp_path):
+    FRAME.to_csv(tmp_path / "rows.csv", index=False)
+    parts = dd.rows(tmp_path / "rows.csv", target="case")
     with pytest.raises(FormulaError, match="engine='memory'"):
         Encoded(LDA(), formula="~ age").fit(parts)
 
 
 def test_an_export_is_refused_with_the_way_out():
     with pytest.raises(ExportError, match="Add these features to the table"):
-        dd.export(Logistic.from_formula("case ~ log(dose)", FRAME), "sql")
+        dd.export(Logistic.from_formula("case ~ log(dose)", FRAME), "sql", table="rows")
 
 
 def test_a_study_by_formula_compares_and_predicts(tmp_path):
@@ -163,10 +166,9 @@ def test_no_formula_in_a_file_can_run_code(expression, tmp_path, monkeypatch):
     Logistic.from_formula("case ~ poly(age, 2) + group", FRAME).save(tmp_path / "honest.dd")
     header, manifest, arrays = taken_apart((tmp_path / "honest.dd").read_bytes())
     text = json.dumps(manifest)
-    assert '"expression": "poly(age, 2)"' in text
-    forged = text.replace(
-        '"expression": "poly(age, 2)"', f'"expression": {json.dumps(expression)}'
-    )
+    honest = '["expression", "poly(age, 2)"]'
+    assert honest in text
+    forged = text.replace(honest, json.dumps(["expression", expression]))
     (tmp_path / "forged.dd").write_bytes(signed(header, forged, arrays))
     with pytest.raises(StoredFileError):
         model = dd.load(tmp_path / "forged.dd")
@@ -177,11 +179,17 @@ def test_no_formula_in_a_file_can_run_code(expression, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"kind": "category"', '"kind": "number"'),
-        ('"coding": "treatment"', '"coding": "evil"'),
-        ('"width": 2', '"width": 1'),
-        ('"width": 2', '"width": "2"'),
-        ('"intercept": true', '"intercept": 3'),
+        ('["kind", "category"], ["width", 1]', '["kind", "number"], ["width", 1]'),
+        ('["coding", "treatment"]', '["coding", "evil"]'),
+        ('["reference", null]', '["reference", "z"]'),
+        ('["width", 2]', '["width", 1]'),
+        ('["width", 2]', '["width", "2"]'),
+        ('["intercept", true]', '["intercept", 3]'),
+        ('{"tuple": [1, 1, true]}', '{"tuple": [1, 2, true]}'),
+        ('{"tuple": [1, 1, true]}', '{"tuple": [7, 1, true]}'),
+        ('{"tuple": [1, 1, true]}', '{"tuple": [-1, 0, true]}'),
+        ('["poly(age, 2)", {"tuple": [2.0, ', '["poly(age, 2)", {"tuple": [3.0, '),
+        ('["poly(age, 2)", {"tuple": [2.0, ', '["poly(age, 2)", {"tuple": [{"float": "nan"}, '),
     ],
 )
 def test_a_design_whose_parts_do_not_fit_is_refused(old, new, tmp_path):
@@ -201,7 +209,8 @@ def test_a_file_with_a_formula_loads_in_a_fresh_process(tmp_path):
     code = (
         "import sys, discriminant as dd, pandas as pd\n"
         f"model = dd.load({str(tmp_path / 'model.dd')!r})\n"
-        f"print(model.predict_proba(pd.read_csv({str(tmp_path / 'rows.csv')!r}))[:, 1].sum().hex())\n"
+        f"rows = pd.read_csv({str(tmp_path / 'rows.csv')!r})\n"
+        "print(model.predict_proba(rows)[:, 1].sum().hex())\n"
         "assert 'formulaic' not in sys.modules"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -229,3 +238,18 @@ def test_encoded_wraps_regressors(regressor, tmp_path):
     loaded = dd.load(tmp_path / "model.dd")
     np.testing.assert_array_equal(loaded.predict(columns), model.predict(columns))
     assert "fitted" in str(loaded)
+
+
+def test_columns_that_the_formula_does_not_use_may_be_of_any_type():
+    frame = FRAME.assign(note=[[i] for i in range(N)])
+    model = Logistic.from_formula("case ~ age", frame)
+    assert model.n_features_in_ == 1
+    np.testing.assert_array_equal(model.predict(frame), model.predict(FRAME))
+
+
+def test_an_array_may_have_columns_that_the_formula_does_not_use():
+    rows = FRAME[["count", "age", "dose"]].to_numpy()
+    model = Encoded(LDA(), formula="~ log(x2)").fit(rows, FRAME["case"])
+    frame = LDA.from_formula("case ~ log(dose)", FRAME)
+    np.testing.assert_allclose(model.predict_proba(rows), frame.predict_proba(FRAME))
+    assert model.n_features_in_ == 3

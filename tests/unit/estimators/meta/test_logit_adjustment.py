@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +15,12 @@ from discriminant.errors import OptionError, PosteriorError
 from discriminant.estimators.meta.logit_adjustment import CANDIDATES
 
 X, Y = make_classification(
-    n_samples=600, n_informative=4, n_classes=3, weights=[0.8, 0.15, 0.05], random_state=0
+    n_samples=600,
+    n_informative=4,
+    n_redundant=0,
+    n_classes=3,
+    weights=[0.8, 0.15, 0.05],
+    random_state=0,
 )
 SHARES = np.bincount(Y) / len(Y)
 
@@ -66,10 +72,11 @@ def test_weights_are_repeats():
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X))
 
 
-def test_partitioned_rows_give_the_numbers_of_memory():
+def test_partitioned_rows_give_the_numbers_of_memory(tmp_path):
     names = [f"c{j}" for j in range(X.shape[1])]
     table = pa.table({**dict(zip(names, X.T, strict=True)), "y": Y})
-    parts = LogitAdjusted(LDA()).fit(dd.rows(table, target="y"))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    parts = LogitAdjusted(LDA()).fit(dd.rows(tmp_path / "rows.parquet", target="y"))
     memory = LogitAdjusted(LDA()).fit(table.select(names), Y)
     np.testing.assert_allclose(
         parts.decision_function(table.select(names)), memory.decision_function(table.select(names))

@@ -78,7 +78,8 @@ formula_option = click.option(
     "--formula",
     metavar="FORMULA",
     help="Formula of the features, in place of all columns, such as "
-    "'case ~ age + C(education) + log(dose)'. It needs the library formulaic, and all rows in memory.",
+    "'case ~ age + C(education) + log(dose)'. It needs the library formulaic, and all rows in "
+    "memory.",
 )
 reading_options = _all(
     source_options,

@@ -104,4 +104,4 @@ class ClassAmongAll:
         near = among[search.kneighbors(self.features[rows], return_distance=False)]
         own = near == rows[:, None]
         own[:, -1] |= ~own.any(axis=1)  # of many equal rows, the row itself may not be among them
-        return near[~own].reshape(len(rows), k)
+        return np.asarray(near[~own].reshape(len(rows), k))

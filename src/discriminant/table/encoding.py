@@ -49,6 +49,7 @@ from discriminant.errors import (
     FormulaError,
     InfiniteCellError,
     MissingCellError,
+    MissingValueError,
     ShapeError,
     SitesError,
     warn,
@@ -353,6 +354,10 @@ class _RowEncoder:
                     columns[column.name] = Categories(flags, BOOLEANS)
             if missing.any():
                 self._record_missing(column, missing)
+        if not self.frame.named and self._first_missing is not None:  # the message for arrays
+            row, name = self._first_missing
+            rows = int(self.incomplete.sum())
+            raise MissingValueError.of_cell(row, name, rows=rows, columns=self._missing_columns)
         self.check_missing()
         return columns
 

@@ -355,3 +355,14 @@ def test_the_state_of_a_transform_is_that_of_the_fit():
         np.eye(3),
         atol=1e-12,
     )
+
+
+def test_columns_named_by_numbers_are_columns():
+    frame = pd.DataFrame({"0": FRAME["age"], "1": FRAME["dose"], "y": FRAME["y"]})
+    model = LinearRegression.from_formula("y ~ .", frame)
+    assert model.encoding_.features == ("`0`", "`1`")
+    same = LinearRegression.from_formula("y ~ `0` + I(`1`)", frame)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    assert LinearRegression.from_formula("y ~ . - `0`", frame).encoding_.features == ("`1`",)
+    both = LinearRegression.from_formula("y ~ `0` + `1` + log(`1`)", frame)
+    assert both.encoding_.features == ("`0`", "`1`", "log(`1`)")

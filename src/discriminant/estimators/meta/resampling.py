@@ -342,8 +342,9 @@ def _donors(nominal: Nominal, chosen: Nominal) -> Nominal:
 def _stack_sparse(numbers: Any, parts: list[Any]) -> Any:
     from scipy import sparse
 
-    rows = [part if sparse.issparse(part) else sparse.csr_array(part) for part in parts]
-    return sparse.vstack([numbers, *rows], format="csr") if rows else numbers
+    blocks: list[Any] = [numbers]
+    blocks += [part if is_sparse(part) else sparse.csr_array(part) for part in parts]
+    return sparse.vstack(blocks, format="csr") if parts else numbers
 
 
 def has_posterior(self: Any) -> bool:

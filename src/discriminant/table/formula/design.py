@@ -301,7 +301,7 @@ def _invalid_factor(
         if name not in columns:
             return f"'{shown}' uses the column '{name[:100]}', which the model does not have"
     for node in ast.walk(tree):
-        function = getattr(getattr(node, "func", None), "id", None)
+        function = str(getattr(getattr(node, "func", None), "id", ""))
         if function in TRANSFORMS and isinstance(node, ast.expr):
             state = states.get(to_text(node))
             reason = "it is absent" if state is None else TRANSFORMS[function].invalid_reason(state)

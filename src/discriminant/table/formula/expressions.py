@@ -155,7 +155,7 @@ def _checked(node: ast.expr, names: Sequence[str], places: Sequence[int]) -> ast
         if not isinstance(node.value, bool | int | float | str | None):
             raise FormulaError.of_part(type(node.value).__name__, column)
         is_integer = isinstance(node.value, int) and not isinstance(node.value, bool)
-        if is_integer and abs(node.value) > 1 << 53:  # type: ignore[operator, arg-type]
+        if is_integer and abs(node.value) > 1 << 53:  # type: ignore[arg-type]
             raise FormulaError.of_part("a number of more than 15 digits", column)
         return node
     if isinstance(node, ast.Call):

@@ -123,7 +123,7 @@ def response_values(frame: Frame, parsed: ParsedFormula) -> npt.NDArray[Any]:
     if isinstance(value, Categories):
         if value.levels == BOOLEANS:
             return np.asarray(value.codes == 1)
-        return np.array(value.levels)[value.codes]
+        return np.asarray(np.array(value.levels)[value.codes])
     if value.shape[1] != 1:
         raise FormulaError.one_response(parsed.response)
     return value[:, 0]

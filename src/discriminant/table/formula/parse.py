@@ -20,6 +20,8 @@ from discriminant.table.formula.expressions import column_names, parse_expressio
 _MAX_TERMS = 10_000
 _MAX_POWER = 12
 _CONSTANTS = ("TRUE", "FALSE", "NULL")
+_ALIAS = "\1"  # prefix of column names that look like numbers
+_NUMBER = re.compile(r"[\d.]+")
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\^")
 
 
@@ -53,9 +55,10 @@ def parse_formula(text: Any, names: Sequence[str]) -> ParsedFormula:
     """Return the terms of a formula; raise an error for columns that are not among `names`."""
     if not isinstance(text, str) or not text.strip():
         raise FormulaError.not_text(type(text).__name__)
-    code, positions = _with_python_powers(text)
+    code, positions = _prepare(text)
     parsed, known = _parse(code, positions, text, names), set(names)
-    response, response_columns = None, ()
+    response: str | None = None
+    response_columns: tuple[str, ...] = ()
     if (left := getattr(parsed, "lhs", None)) is not None:
         factors = [factor for term in left for factor in term.factors]
         if len(factors) != 1 or len(list(left)) != 1:
@@ -113,15 +116,18 @@ def response_column(text: str) -> str | None:
     return plain
 
 
-def _with_python_powers(text: str) -> tuple[str, list[int]]:
-    """Return the text with `^` written as `**`, and the original position of each character.
+def _prepare(text: str) -> tuple[str, list[int]]:
+    """Return the text as formulaic reads it, and the original position of each character.
 
-    In Python `^` has a lower precedence than `+`, so that x^2 + 1 would be x^3.
+    In Python `^` has a lower precedence than `+`, so that x^2 + 1 would be x^3: it becomes `**`. A
+    column named `1` gets a prefix, because formulaic does not distinguish it from the intercept.
     """
     code, positions, end = "", [], 0
     for match in _QUOTED.finditer(text):
         for start, piece in ((end, text[end : match.start()]), (match.start(), match[0])):
             new = "**" if piece == "^" else piece
+            if _NUMBER.fullmatch(piece.strip("`")) and piece.startswith("`"):
+                new = f"`{_ALIAS}{piece[1:]}"
             code += new
             positions += [min(start + j, start + len(piece) - 1) for j in range(len(new))]
         end = match.end()
@@ -132,9 +138,13 @@ def _with_python_powers(text: str) -> tuple[str, list[int]]:
 def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> Any:
     """Return formulaic's terms; raise an error with the position in the text for bad syntax."""
     try:
-        from formulaic.errors import FormulaicError
-        from formulaic.parser import DefaultFormulaParser
-        from formulaic.parser.algos.tokenize import tokenize
+        from formulaic.errors import FormulaicError  # type: ignore[import-untyped, unused-ignore]
+        from formulaic.parser import (  # type: ignore[import-untyped, unused-ignore]
+            DefaultFormulaParser,
+        )
+        from formulaic.parser.algos.tokenize import (  # type: ignore[import-untyped, unused-ignore]
+            tokenize,
+        )
     except ImportError:
         raise LibraryMissingError.of("formulaic", what="A formula", extra="formula") from None
     try:
@@ -144,7 +154,8 @@ def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> 
                 parse_expression(token.token, places=positions[start:])
         _check_powers(code, positions)
         parser = DefaultFormulaParser(feature_flags={"TWOSIDED"})
-        return parser.get_terms(code, context={"__formulaic_variables_available__": list(names)})
+        available = [_ALIAS + name if _NUMBER.fullmatch(name) else name for name in names]
+        return parser.get_terms(code, context={"__formulaic_variables_available__": available})
     except FormulaicError as error:
         message, _, context = str(error).partition("\n\n")
         mark = context.find("⧛")
@@ -168,5 +179,5 @@ def _check_powers(code: str, positions: list[int]) -> None:
 def _expression(factor: Any) -> str:
     """Return a factor of formulaic as an expression."""
     if factor.eval_method.value == "lookup":
-        return quoted(str(factor.expr))
-    return str(factor.expr)
+        return quoted(str(factor.expr).removeprefix(_ALIAS))
+    return str(factor.expr).replace(_ALIAS, "")

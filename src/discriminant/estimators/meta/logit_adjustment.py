@@ -86,7 +86,7 @@ class LogitAdjusted(RebalancingClassifier):
     >>> rows, y = [[0.0], [1.0], [2.0], [0.5], [1.5], [1.0], [2.0], [3.0]], list("aaaaaabb")
     >>> model = LogitAdjusted(LDA()).fit(rows, y)
     >>> model.predict([[2.0]]).tolist(), model.predict_proba([[2.0]]).round(2).tolist()
-    (['b'], [[0.6, 0.4]])
+    (['b'], [[0.59, 0.41]])
     """
 
     tau_: float

@@ -140,7 +140,7 @@ def report(source: tuple[str, ...], **options: Any) -> int:
     discriminant report train.txt --model label-tree --test test.txt     (XMC text or svmlight)
     """
     _check_present(*source, options["test"])
-    if options["model"] == "label-tree" and options["target"] is None and not options["formula"]:
+    if options["model"] == "label-tree" and options["target"] is None:
         from discriminant.cli.label_tree import report as run_command
 
         return run_command(_session(options), source, options)

@@ -799,6 +799,11 @@ class FormulaError(InputError):
         "no contrasts. Remove it."
     )
 
+    many_levels = template("expression, levels, limit")(
+        "'{expression}' in the formula has {levels:,} levels; the limit is {limit:,}. Merge rare "
+        "levels, or leave the column out."
+    )
+
     no_level = template("expression, level, levels")(
         "'{expression}' in the formula: no row has the reference level '{level}'. The levels are "
         "{levels:names 20}."

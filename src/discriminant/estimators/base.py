@@ -570,8 +570,9 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         model = cls(**options)
         if _estimator_type(model) not in ("classifier", "regressor"):
             raise FormulaError.no_predictions(cls.__name__)
-        encoded = Encoded(model, missing=missing, unseen=unseen, formula=formula)
-        return encoded.fit(data, sample_weight=sample_weight)
+        reading = {"missing": missing, "unseen": unseen, "formula": formula}
+        encoded = model if isinstance(model, Encoded) else Encoded(model)
+        return encoded.set_params(**reading).fit(data, sample_weight=sample_weight)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the model is fitted."""

@@ -204,11 +204,16 @@ def test_declared_levels_are_those_of_pandas_in_their_order():
 
 
 def test_a_declared_level_without_rows_is_left_out_with_a_warning():
+    """As R's glm does; the level is unknown when predicting."""
     more = pd.Categorical(FRAME["group"], categories=["a", "b", "c", "d"])
-    # as for R's glm; with levels= in the formula they are named
+    frame = FRAME.assign(group=more)
     with pytest.warns(EmptyLevelWarning, match=r"level\(s\) 'd', so they have no coefficient"):
-        text = "C(group, levels=['a', 'b', 'c', 'd'])"
-        assert len(features(text, FRAME.assign(group=more))) == 2
+        model = Logistic.from_formula("case ~ group", frame)
+    assert model.encoding_.features == ("groupb", "groupc")
+    with pytest.raises(CategoryError, match="the category 'd' was not seen"):
+        model.predict(FRAME.assign(group="d"))
+    with pytest.warns(EmptyLevelWarning, match="'d'"):
+        assert len(features("C(group, levels=['a', 'b', 'c', 'd'])")) == 2
 
 
 def test_booleans_are_levels():

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from discriminant.errors import DiscriminantError, EmptyLevelWarning, FormulaError, warn
 from discriminant.table.blocks import Floats
 from discriminant.table.formula.expressions import (
+    CODINGS,
     Categories,
     Columns,
     Evaluation,
@@ -49,6 +50,7 @@ from discriminant.table.formula.transforms import (
 
 _MAX_FEATURES = 100_000
 _MAX_LEVELS = 10_000
+_MAX_CODED = 1_000  # levels of a category whose contrasts need a matrix
 _NAMES_OF_DEGREES = (".L", ".Q", ".C")
 
 FactorKind = Literal["number", "category"]
@@ -65,23 +67,59 @@ class Factor:
     coding: str = "treatment"
     reference: str | None = None  # reference level of treatment contrasts
 
-    def contrasts(self) -> tuple[Floats, list[str]]:
-        """Return the contrast matrix (levels, columns) and the suffixes of the columns' names."""
+    def other_levels(self) -> list[int]:
+        """Return the positions of the levels other than the reference level."""
+        base = self.levels.index(self.reference) if self.reference is not None else 0
+        return [j for j in range(len(self.levels)) if j != base]
+
+    def contrast_names(self) -> list[str]:
+        """Return the suffixes of the names of the contrasts."""
         k = len(self.levels)
         if self.coding == "treatment":
-            base = self.levels.index(self.reference) if self.reference is not None else 0
-            others = [j for j in range(k) if j != base]
-            return np.eye(k)[:, others], [self.levels[j] for j in others]
-        numbers = [str(j) for j in range(1, k)]
+            return [self.levels[j] for j in self.other_levels()]
+        if self.coding == "poly":
+            return [*_NAMES_OF_DEGREES, *(f"^{degree}" for degree in range(4, k))][: k - 1]
+        return [str(j) for j in range(1, k)]
+
+    def contrast_matrix(self) -> Floats:
+        """Return the matrix (levels, columns) of contrasts other than treatment."""
+        k = len(self.levels)
         if self.coding == "sum":
-            return np.vstack([np.eye(k - 1), -np.ones((1, k - 1))]), numbers
+            return np.vstack([np.eye(k - 1), -np.ones((1, k - 1))])
         if self.coding == "helmert":
             rows, columns = np.indices((k, k - 1))
-            return np.where(rows <= columns, -1.0, (rows == columns + 1) * (columns + 1.0)), numbers
+            return np.where(rows <= columns, -1.0, (rows == columns + 1) * (columns + 1.0))
         places = np.arange(1.0, k + 1.0)
-        matrix = orthogonal_columns(places, *orthogonal_recurrence(places, k - 1))
-        names = [*_NAMES_OF_DEGREES, *(f"^{degree}" for degree in range(4, k))]
-        return matrix, names[: k - 1]
+        return orthogonal_columns(places, *orthogonal_recurrence(places, k - 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FactorColumns:
+    """Columns of one factor for some rows; columns of a category are computed one by one."""
+
+    numbers: Floats | None  # (n, width)
+    codes: npt.NDArray[Any] | None  # (n,) position among the levels; -1 if unknown
+    others: tuple[int, ...]  # levels with a treatment contrast
+    matrix: Floats | None  # (levels + 1, columns) other contrasts; zeros for unknown levels
+
+    @classmethod
+    def of(cls, factor: Factor, value: npt.NDArray[Any]) -> _FactorColumns:
+        if factor.kind == "number":
+            return cls(value, None, (), None)
+        if factor.coding == "treatment":
+            return cls(None, value, tuple(factor.other_levels()), None)
+        matrix = factor.contrast_matrix()
+        return cls(None, value, (), np.vstack([matrix, np.zeros((1, matrix.shape[1]))]))
+
+    def column(self, c: int, *, contrast: bool) -> Floats:
+        """Return a column of numbers, an indicator, or a contrast (n,)."""
+        if self.numbers is not None:
+            return np.asarray(self.numbers[:, c])
+        assert self.codes is not None
+        if contrast and self.matrix is not None:
+            return np.asarray(self.matrix[self.codes, c])
+        level = self.others[c] if contrast else c
+        return (self.codes == level).astype(np.float64)
 
 
 # factor, column, and whether the column is a contrast rather than an indicator
@@ -166,32 +204,26 @@ class Design:
         """
         evaluation = Evaluation(columns, rows, dict(self.states))
         unseen: dict[str, npt.NDArray[np.bool_]] = {}
-        blocks: list[tuple[Floats, Floats]] = []  # indicators or numbers, and contrasts
+        values: list[_FactorColumns] = []
         for factor in self.factors:
             value = evaluation.factor(parse_expression(factor.expression))
-            if isinstance(value, Categories) != (factor.kind == "category"):
+            category = isinstance(value, Categories)
+            if category != (factor.kind == "category"):
                 raise FormulaError.changed_kind(factor.expression, factor.kind)
-            if not isinstance(value, Categories):
-                if value.shape[1] != factor.width:
-                    raise FormulaError.changed_kind(factor.expression, factor.kind)
-                blocks.append((value, value))
-                continue
-            place = {level: j for j, level in enumerate(factor.levels)}
-            codes = np.array([*(place.get(level, -1) for level in value.levels), -1])[
-                np.maximum(value.codes, -1)
-            ]
-            if (codes < 0).any():
-                unseen[factor.expression] = codes < 0
-            k = len(factor.levels)
-            indicators = np.vstack([np.eye(k), np.zeros((1, k))])[codes]
-            matrix = factor.contrasts()[0]
-            contrasts = np.vstack([matrix, np.zeros((1, matrix.shape[1]))])[codes]
-            blocks.append((indicators, contrasts))
+            if isinstance(value, Categories):
+                place = {level: j for j, level in enumerate(factor.levels)}
+                codes = np.array([*(place.get(level, -1) for level in value.levels), -1])
+                value = codes[np.maximum(value.codes, -1)]
+                if (value < 0).any():
+                    unseen[factor.expression] = value < 0
+            elif value.shape[1] != factor.width:
+                raise FormulaError.changed_kind(factor.expression, factor.kind)
+            values.append(_FactorColumns.of(factor, value))
         features = []
         for parts in self.products:
             column = np.ones(rows)
             for j, c, contrast in parts:
-                column = column * blocks[j][contrast][:, c]
+                column = column * values[j].column(c, contrast=contrast)
             features.append(column)
         return features, unseen
 
@@ -286,7 +318,7 @@ def _invalid_factor(
         return f"the levels of '{shown}' are not valid"
     if factor.kind == "category" and not levels:
         return f"'{shown}' has no levels"
-    if factor.coding not in ("treatment", "sum", "helmert", "poly"):
+    if factor.coding not in CODINGS or (factor.coding != "treatment" and len(levels) > _MAX_CODED):
         return f"the contrasts of '{shown}' are not valid"
     if factor.reference is not None and factor.reference not in levels:
         return f"the reference level of '{shown}' is none of its levels"
@@ -323,6 +355,9 @@ def _learn_factor(text: str, evaluation: Evaluation) -> Factor:
         warn(EmptyLevelWarning.of(to_text(tree), empty))
     if len(levels) < 2:
         raise FormulaError.one_level(to_text(tree), levels[0])
+    most = _MAX_LEVELS if value.coding == "treatment" else _MAX_CODED
+    if len(levels) > most:
+        raise FormulaError.many_levels(to_text(tree), len(levels), most)
     if value.reference is not None and value.reference not in levels:
         raise FormulaError.no_level(to_text(tree), value.reference, levels)
     return Factor(text, "category", 1, levels, value.coding, value.reference)
@@ -348,7 +383,7 @@ def _features(
                     suffixes = [str(c + 1) for c in range(factor.width)]
                     suffixes = suffixes if factor.width > 1 else [""]
                 else:
-                    suffixes = factor.contrasts()[1] if contrasts[j] else list(factor.levels)
+                    suffixes = factor.contrast_names() if contrasts[j] else list(factor.levels)
                 columns.append([*enumerate(suffixes)])
             for chosen in product(*reversed(columns)):
                 parts, labels = [], []

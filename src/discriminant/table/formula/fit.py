@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import FormulaError, MissingCellError, OptionError
+from discriminant.errors import (
+    EmptyLevelWarning,
+    FormulaError,
+    MissingCellError,
+    OptionError,
+    warn,
+)
 from discriminant.table.cells import Cells, Frame, encode_label_cells, to_frame
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Encoding
@@ -94,6 +100,10 @@ def formula_encoding(
     if frame.named:  # other columns are not part of the model, not even as columns left out
         selected = replace(selected, excluded=())
     encoding, notes = infer_encoding(selected, options)
+    for column in encoding.columns:
+        empty = [level for level in column.order if level not in column.levels]
+        if column.kind == "category" and empty:
+            warn(EmptyLevelWarning.of(column.name, empty))
     columns = encoding.raw_columns(selected, fitting=True)
     design = Design.learn(
         parsed.text,

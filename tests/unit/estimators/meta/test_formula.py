@@ -253,3 +253,15 @@ def test_an_array_may_have_columns_that_the_formula_does_not_use():
     frame = LDA.from_formula("case ~ log(dose)", FRAME)
     np.testing.assert_allclose(model.predict_proba(rows), frame.predict_proba(FRAME))
     assert model.n_features_in_ == 3
+
+
+def test_encoded_by_formula_is_not_encoded_twice():
+    model = Encoded.from_formula("case ~ age + group", FRAME, estimator=LDA())
+    assert type(model.estimator_) is LDA
+    same = LDA.from_formula("case ~ age + group", FRAME)
+    np.testing.assert_array_equal(model.predict_proba(FRAME), same.predict_proba(FRAME))
+
+
+def test_a_regressor_refuses_a_response_of_texts():
+    with pytest.raises(dd.errors.DiscriminantError):
+        LinearRegression.from_formula("case ~ age", FRAME)

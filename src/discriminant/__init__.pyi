@@ -130,6 +130,9 @@ from discriminant.estimators.meta.encoded import (
 from discriminant.estimators.meta.fusion import (
     Fusion as Fusion,
 )
+from discriminant.estimators.meta.logit_adjustment import (
+    LogitAdjusted as LogitAdjusted,
+)
 from discriminant.estimators.meta.multiclass import (
     OneVsOne as OneVsOne,
     OneVsRest as OneVsRest,

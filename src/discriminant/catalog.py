@@ -416,6 +416,11 @@ ESTIMATORS = (
         "Any classifier fitted to over- or undersampled rows, or with SMOTE",
     ),
     Estimator(
+        "LogitAdjusted",
+        "estimators.meta.logit_adjustment",
+        "Any classifier, with its decisions adjusted for the class shares",
+    ),
+    Estimator(
         "EasyEnsemble",
         "estimators.meta.resampling",
         "Mean of classifiers, each fitted to a balanced undersample",

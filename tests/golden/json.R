@@ -12,7 +12,9 @@ json <- function(value, depth = 0) {
   } else if (is.matrix(value)) {
     block("[", apply(value, 1, function(row) json(I(row))), "]")
   } else if (is.character(value)) {
-    paste0('"', value, '"')
+    words <- paste0('"', value, '"')
+    if (length(words) == 1 && !inherits(value, "AsIs")) return(words)
+    paste0("[", paste(words, collapse = ", "), "]")
   } else {
     stopifnot(is.na(value) | is.finite(value))
     words <- ifelse(is.na(value), "null", sprintf("%.17g", value))

@@ -101,6 +101,7 @@ def _session(options: dict[str, Any]) -> Session:
 @cli.command()
 @_SOURCE
 @shared.target_option
+@shared.formula_option
 @click.option(
     "--out", type=click.Path(), help="Report to write (default: the name of SOURCE with .html)."
 )
@@ -151,6 +152,7 @@ def report(source: tuple[str, ...], **options: Any) -> int:
 @cli.command()
 @_SOURCE
 @shared.target_option
+@shared.formula_option
 @shared.reading_options
 @shared.comparing_options
 @shared.selecting_options
@@ -166,6 +168,7 @@ def compare(source: tuple[str, ...], **options: Any) -> int:
 @cli.command()
 @_SOURCE
 @shared.target_option
+@shared.formula_option
 @click.option("--model", help="Model to explain (default: the selected model).")
 @shared.reading_options
 @shared.comparing_options
@@ -182,6 +185,7 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 @cli.command()
 @_SOURCE
 @shared.target_option
+@shared.formula_option
 @click.option(
     "--model", help="Model to fit: lda, qda, logistic, ... (default: selected by the comparison)."
 )
@@ -197,6 +201,8 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     """Fit a model to all rows and save it.
 
     discriminant fit loans.csv --target default --model lda --out loans.model
+
+    discriminant fit loans.csv --formula "default ~ age + log(income)" --model lda --out loans.model
 
     discriminant fit goods.csv --target kind --model label-tree --out goods.model
 

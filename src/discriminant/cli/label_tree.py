@@ -45,6 +45,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     """Fit a label tree to sparse rows, or to a table if --target names the label column."""
     check_outputs(source, options["out"])
     settings = dict(setting(text) for text in options["settings"])
+    reject_inapplicable("label tree")
     if options["target"] is None:
         reject_inapplicable("sparse rows")
         return _fit_sparse(session, source, options, settings)

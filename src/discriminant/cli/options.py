@@ -70,7 +70,16 @@ csv_options = _all(
     click.option("--encoding", help="Encoding of a CSV, such as utf-8 or cp1252."),
 )
 target_option = click.option(
-    "--target", help="Column to predict. Required, except for label trees and moment files."
+    "--target",
+    help="Column to predict. Required, except for label trees, moment files and "
+    "formulas, which name it on their left-hand side.",
+)
+formula_option = click.option(
+    "--formula",
+    metavar="FORMULA",
+    help="Formula of the features, in place of all columns, such as "
+    "'case ~ age + C(education) + log(dose)'. It needs the library formulaic, and all rows in "
+    "memory.",
 )
 reading_options = _all(
     source_options,
@@ -220,6 +229,11 @@ def one_or_all(source: tuple[str, ...]) -> Any:
 
 def reading_arguments(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the options for reading data from `given`; return them as Python arguments."""
+    formula = given.pop("formula", None)
+    if formula is not None and given["target"] is None:
+        from discriminant.table.formula.parse import response_column
+
+        given["target"] = response_column(formula)
     if given["target"] is None:
         raise click.MissingParameter(param_hint="'--target'", param_type="option")
     arguments = {name: given.pop(name) for name in _SAME_IN_PYTHON}
@@ -231,6 +245,7 @@ def reading_arguments(given: dict[str, Any]) -> dict[str, Any]:
         "missing_texts": given.pop("missing_text") or None,
         **source_arguments(given),
     }
+    arguments |= {} if formula is None else {"formula": formula}
     max_bytes = given.pop("max_bytes")
     return arguments if max_bytes is None else {**arguments, "max_bytes": max_bytes}
 
@@ -272,7 +287,7 @@ _TABLES = frozenset(
     {
         *("table", "query", "engine", "pushdown", "weight", "missing", "unseen", "ordered"),
         *("category", "exclude", "column", "reference", "missing_text", "delimiter", "decimal"),
-        *("thousands", "encoding", "max_classes", "max_levels", "max_bytes"),
+        *("thousands", "encoding", "max_classes", "max_levels", "max_bytes", "formula"),
     }
 )
 _SELECTING = frozenset({"by", "rule"})
@@ -300,6 +315,10 @@ INAPPLICABLE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
     ),
     ("fit", "table"): (frozenset({"settings", "first"}), "applies only to --model label-tree"),
     ("fit", "named model"): (_COMPARING, _NAMED),
+    ("fit", "label tree"): (
+        frozenset({"formula"}),
+        "applies only to other models than label trees",
+    ),
     ("fit", "table of a label tree"): (
         frozenset({"first"}),
         "applies only to svmlight files (no --target)",

@@ -21,6 +21,10 @@ from discriminant.decision.curves import (
     cost_curve as cost_curve,
     risk_coverage as risk_coverage,
 )
+from discriminant.decision.group_thresholds import (
+    GroupThresholds as GroupThresholds,
+    group_thresholds as group_thresholds,
+)
 from discriminant.decision.thresholds import (
     TunedReject as TunedReject,
     TunedThreshold as TunedThreshold,

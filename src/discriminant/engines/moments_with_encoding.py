@@ -65,6 +65,8 @@ class TableMoments(ClassMoments):
 
         The indicators of a column then no longer sum to one, and coefficients are unique.
         """
+        if self.encoding.formula is not None:
+            return self
         share = _feature_means(self)
         columns = tuple(_with_reference(column, share) for column in self.encoding.columns)
         encoding = replace(self.encoding, columns=columns)

@@ -27,6 +27,27 @@ class ResamplingError(InputError):
             "which repeats rows, or weight the classes (Reweighted)."
         )
 
+    no_other_neighbours = template("label, neighbours")(
+        "All {neighbours} nearest neighbours of every row of class '{label}' belong to the class, "
+        "so ADASYN has no row to start from. Pass method='smote', or more neighbours."
+    )
+
+    no_danger = template("label, neighbours")(
+        "No row of class '{label}' is in danger: for none do at least half, but not all, of the "
+        "{neighbours} nearest neighbours belong to other classes. Pass another danger_neighbours, "
+        "or method='smote'."
+    )
+
+    of_gaussian = template("label, rows")(
+        "Class '{label}' has {rows:n row}, and a Gaussian needs 2 or more. Pass method='over', "
+        "which repeats rows."
+    )
+
+    of_method_categories = template("method, columns")(
+        "method='{method}' needs numbers, and {columns:n column} of X are categories. Pass "
+        "method='smote' or 'over', or encode the columns first."
+    )
+
     of_ratio = template("ratio, least")(
         "strategy={ratio:g} is a ratio of rare to frequent rows, and without resampling the "
         "ratio is already {least:.4g}. Pass a larger ratio, up to 1, or 'auto' for equal class "

@@ -699,6 +699,196 @@ class CategoryError(InputError):
     )
 
 
+class FormulaError(InputError):
+    """A formula is not valid, or does not suit the table or the model."""
+
+    not_text = template("kind")(
+        "A formula is a text such as 'y ~ age + C(education)', not a {kind} or an empty text."
+    )
+
+    of_syntax = template("text, column, reason")(
+        "The formula cannot be parsed{column:?, at character {column}}: {reason} (in {text:short "
+        "60}). Join terms by +, : or *, and put names with spaces in backticks."
+    )
+
+    too_long = template("length, limit")(
+        "An expression of the formula has {length} characters; the limit is {limit}. Add a column "
+        "to the table instead."
+    )
+
+    too_wide = template("limit")(
+        "The formula has more than {limit:,} terms or features. Use fewer interactions, or "
+        "categories with fewer levels."
+    )
+
+    of_function = template("function, column, allowed, *, advice=''")(
+        "At character {column} of the formula: the function '{function}' is not allowed. "
+        "{advice:?Instead, {advice}. }Allowed are {allowed:join , }. For anything else, add a "
+        "column to the table."
+    )
+
+    of_part = template("part, column")(
+        "At character {column} of the formula: {part} is not allowed. An expression contains "
+        "columns, numbers, + - * / **, comparisons and functions such as log; for anything else, "
+        "add a column to the table."
+    )
+
+    of_arguments = template("function, expected")(
+        "In the formula, {function}(...) takes {expected}."
+    )
+
+    of_coding = template("given, allowed")(
+        "{given} is not the name of contrasts. Allowed are {allowed:join , }, as in C(x, sum) or "
+        'C(x, treatment("b")).'
+    )
+
+    of_scaling = template("number")(
+        "The number {number} stands in the formula as a term. To multiply a column, write "
+        "I({number} * x)."
+    )
+
+    @classmethod
+    def unknown_column(
+        cls, name: str, column: int, columns: Sequence[str], nearest: str | None
+    ) -> FormulaError:
+        place = f" (character {column})" if column else ""
+        hint = f" Did you mean '{nearest}'?" if nearest else ""
+        return cls(
+            f"The formula names the column '{name}'{place}, which the table does not have.{hint} "
+            f"The columns are {quote(columns, 20)}."
+        )
+
+    no_column = template("name, columns")(
+        "The formula needs the column '{name}'; the columns are {columns:names 20}."
+    )
+
+    response_inside = template("name, text")(
+        "The response '{name}' is also on the right-hand side of the formula ({text:short 60}), so "
+        "it would predict itself. Remove it there."
+    )
+
+    one_response = template("text")(
+        "The left-hand side of the formula must be one column or expression ({text:short 60}). "
+        "Write y ~ a + b; for several responses, fit each of them."
+    )
+
+    two_responses = template("response")(
+        "The formula names the response '{response}', and y is given too. Leave y out, or write "
+        "the formula without a left-hand side."
+    )
+
+    other_target = template("response, target")(
+        "The response of the formula is '{response}', but target='{target}'. Leave the target out, "
+        "or write the formula without a left-hand side."
+    )
+
+    needs_column = template("response")(
+        "The left-hand side of the formula, '{response}', is not a column. Here the response must "
+        "be a column of the table: add one."
+    )
+
+    no_terms = template("text")(
+        "The formula has no terms besides the intercept ({text:short 60}). Name at least one "
+        "column on its right-hand side."
+    )
+
+    constant = template("expression")(
+        "'{expression}' in the formula does not depend on any column. Remove it."
+    )
+
+    constant_column = template("expression")(
+        "'{expression}' in the formula: the column has one value in all rows of the fit. Remove it."
+    )
+
+    one_level = template("expression, level")(
+        "'{expression}' in the formula has one level in the rows of the fit, '{level}', so it has "
+        "no contrasts. Remove it."
+    )
+
+    many_levels = template("expression, levels, limit")(
+        "'{expression}' in the formula has {levels:,} levels; the limit is {limit:,}. Merge rare "
+        "levels, or leave the column out."
+    )
+
+    no_level = template("expression, level, levels")(
+        "'{expression}' in the formula: no row has the reference level '{level}'. The levels are "
+        "{levels:names 20}."
+    )
+
+    unlisted_level = template("expression, level, levels")(
+        "'{expression}' in the formula: a row has the level '{level}', which is not among those "
+        "listed, {levels:names 20}. List every level."
+    )
+
+    unseen = template("row, expression, rows")(
+        "Row {row} (counted from 0): '{expression}' has a level that was not seen during fitting "
+        "({rows} such row(s)). Correct it, or fit with unseen='ignore' (it counts as none of the "
+        "levels) or unseen='reject' (such rows are rejected)."
+    )
+
+    few_values = template("expression, needed, distinct")(
+        "'{expression}' in the formula needs {needed} different values of the column, which has "
+        "{distinct}. Lower the degree."
+    )
+
+    not_finite = template("expression, row")(
+        "'{expression}' in the formula is not finite in row {row} (counted from 0), such as the "
+        "logarithm of 0. Correct the row, or change the expression, for instance to log1p."
+    )
+
+    outside = template("expression, row, low, high")(
+        "'{expression}' in the formula: row {row} (counted from 0) lies outside {low:.6g} to "
+        "{high:.6g}, the range of the fit, where the spline is not defined. Use poly, or drop the "
+        "row."
+    )
+
+    not_numbers = template("expression")(
+        "'{expression}' in the formula is not a number, so there is no arithmetic with it. For a "
+        "category write C(...)."
+    )
+
+    changed_kind = template("expression, kind")(
+        "'{expression}' in the formula was a {kind} when the model was fitted, and is not now. "
+        "Convert the column to the type it had."
+    )
+
+    needs_option = template("model")(
+        "The formula has no intercept (- 1 or + 0), and {model} has no option to leave it out. "
+        "Write the formula with an intercept."
+    )
+
+    intercept_option = template("model, option")(
+        "{model}({option}=False) contradicts the formula, which has an intercept. Leave the option "
+        "out, and write '- 1' in the formula."
+    )
+
+    needs_intercept = template()(
+        "The formula has no intercept (- 1 or + 0), and models are compared with an intercept. "
+        "Write the formula with an intercept, or use Logistic.from_formula."
+    )
+
+    needs_memory = template("engine")(
+        "A formula needs all rows in memory, and these are read in partitions ({engine}). Pass "
+        "engine='memory' (--engine memory), or add the columns to the table and leave the formula "
+        "out."
+    )
+
+    no_predictions = template("model")(
+        "{model} predicts nothing, so it has no formula. Use it in a pipeline, or write I(x**2) "
+        "and a:b in the formula of a classifier."
+    )
+
+
+class EmptyLevelWarning(DiscriminantWarning):
+    """A declared level of a category has no rows."""
+
+    of = template("expression, levels")(
+        "'{expression}' in the formula: no row of the fit has the level(s) {levels:names}, so they "
+        "have no coefficient, and are unknown levels when predicting. In pandas, "
+        "remove_unused_categories() drops them."
+    )
+
+
 class TargetError(LabelError):
     """The target column is not valid."""
 

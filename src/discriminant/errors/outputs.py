@@ -103,6 +103,16 @@ class ThresholdError(InputError):
         "{before:g}. Sort the thresholds and remove duplicates."
     )
 
+    unknown_groups = template("groups, known")(
+        "No threshold was chosen for the group(s) {groups:names}; the groups are {known:names 20}. "
+        "Choose thresholds on rows of every group."
+    )
+
+    group_without_positives = template("group")(
+        "Group '{group}' has no row of the second class, so its recall is not defined. Add rows, "
+        "or join it with another group."
+    )
+
     and_cost = template()(
         "threshold and cost are both given, but a threshold t is the same as the costs t : 1 - "
         "t. Pass one of them."

@@ -65,6 +65,7 @@ from discriminant.engines.partitioned_table import (
     table_in_memory,
 )
 from discriminant.errors import (
+    FormulaError,
     InfiniteValueError,
     LabelError,
     MomentsMismatchError,
@@ -551,6 +552,49 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         from discriminant.store import save
 
         save(self, path)
+
+    @classmethod
+    def from_formula(
+        cls,
+        formula: str,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        missing: str = "error",
+        unseen: str = "error",
+        **options: Any,
+    ) -> Any:
+        """Fit the estimator to the features that a formula computes from the columns of a table.
+
+        Parameters
+        ----------
+        formula : str
+            Response and terms, as in R: 'case ~ age + C(education) + log(dose)'. The functions log,
+            sqrt, poly, scale, bs and others are allowed; see the guide on formulas.
+        data : data frame
+            Table with the columns that the formula names.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+        missing : {'error', 'drop'}, default 'error'
+            Whether missing cells are an error, or the fit drops the rows that have one.
+        unseen : {'error', 'ignore', 'reject'}, default 'error'
+            Treatment of levels not seen during fitting, as in `Encoded`.
+        **options
+            Options of the estimator.
+
+        Returns
+        -------
+        Encoded
+            The fitted estimator, which predicts from tables with the same columns.
+        """
+        from discriminant.estimators.meta.encoded import Encoded
+
+        model = cls(**options)
+        if _estimator_type(model) not in ("classifier", "regressor"):
+            raise FormulaError.no_predictions(cls.__name__)
+        reading = {"missing": missing, "unseen": unseen, "formula": formula}
+        encoded = model if isinstance(model, Encoded) else Encoded(model)
+        return encoded.set_params(**reading).fit(data, sample_weight=sample_weight)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the model is fitted."""

@@ -78,6 +78,12 @@ def number_columns(names: Sequence[str], *, named: bool) -> FeatureSources:
 
 def encoding_sources(encoding: Encoding) -> FeatureSources:
     """Return the sources of the features of an encoding."""
+    if encoding.formula is not None:
+        raise ExportError.of_part(
+            "A model with a formula",
+            "its features are functions of the columns",
+            "Add these features to the table as columns, fit the model to them, and export that.",
+        )
     if encoding.missing == "marginal":
         raise ExportError.of_part(
             "missing='marginal'",

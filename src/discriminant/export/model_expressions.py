@@ -219,6 +219,17 @@ def _with_original_prior(model: Any, classifier: ClassifierExpressions) -> Class
     return classifier.with_prior(model.fitted_prior_, model.class_shares_)
 
 
+def _logit_adjusted(model: Any, x: Expression) -> ClassifierExpressions:
+    """Return the expressions of LogitAdjusted: the posterior over shares to the power tau."""
+    inner = classifier_expressions(model.estimator_, x)
+    adjusted = inner.with_prior(model.class_shares_, model.fitted_prior_)
+    logs, p = adjusted.posterior()
+    logs = p.larger(1e-300).log() if logs is None else logs  # SQL has no logarithm of zero
+    score = logs.with_name("score", label_texts(inner.labels))
+    posterior = inner if model.keep_probabilities else adjusted
+    return replace(posterior, score=score, code=class_code(score))
+
+
 def _easy_ensemble(model: Any, x: Expression) -> ClassifierExpressions:
     """Return the expressions of EasyEnsemble: the mean of the posteriors, or the sum of votes."""
     members = [classifier_expressions(member, x) for member in model.estimators_]
@@ -572,6 +583,7 @@ _CLASSIFIERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
     ("discriminant", "Logistic"): _logistic,
     ("discriminant", "LinearClassifier"): _linear,
     ("discriminant", "EasyEnsemble"): _easy_ensemble,
+    ("discriminant", "LogitAdjusted"): _logit_adjusted,
     ("discriminant", "RebalancingClassifier"): _rebalanced,
     ("discriminant", "Fusion"): _fusion,
     ("discriminant", "Pool"): _pool,

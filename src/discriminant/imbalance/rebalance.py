@@ -9,6 +9,7 @@ rows:
 
     under   m rows without replacement                   E scatter = S (m - 1) / (n - 1)
     over    all rows and m - n more with replacement     E scatter = S (m - (m - n) / m) / n
+    gaussian    m - n more from the class's Gaussian     see `imbalance.gaussian`
 
 The expected mean is c in both cases. Under-sampling: the expectation of the sample variance
 (scatter over m - 1) is the variance of all rows (scatter over n - 1). Over-sampling: if row i is
@@ -59,12 +60,16 @@ from discriminant.moments.class_moments import (
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, is_sparse
 
 RowNumbers = npt.NDArray[np.intp]
-Method = Literal["under", "over", "smote"]
+Method = Literal["under", "over", "smote", "adasyn", "borderline-1", "borderline-2", "gaussian"]
 _OVER_STRATEGIES = ("auto", "not majority", "not minority", "minority", "all")
 STRATEGIES = {
     "under": ("auto", "not minority", "not majority", "majority", "all"),
     "over": _OVER_STRATEGIES,
     "smote": _OVER_STRATEGIES,
+    "adasyn": _OVER_STRATEGIES,
+    "borderline-1": _OVER_STRATEGIES,
+    "borderline-2": _OVER_STRATEGIES,
+    "gaussian": _OVER_STRATEGIES,
 }
 
 
@@ -87,12 +92,12 @@ def target_of(count: RowNumbers, labels: Labels, strategy: Any, method: Method) 
         (K,) classes.
     strategy
         'auto': all classes get the same number of rows, that of the rarest class ('under') or of
-        the most frequent class ('over', 'smote'). 'minority', 'majority', 'not minority',
+        the most frequent class (all other methods). 'minority', 'majority', 'not minority',
         'not majority', 'all': only these classes are resampled, to the same number. A ratio in
         (0, 1], for two classes: rows of the rare class over rows of the frequent class. A mapping
         {label: rows}: the number of rows of each class.
     method
-        'under', 'over' or 'smote'.
+        'under', 'over', or a method that adds synthetic rows.
 
     Examples
     --------
@@ -237,6 +242,8 @@ def scatter_factors(count: Places, target: Target, method: Method) -> Floats:
     n, m = count.astype(np.float64), target.wanted.astype(np.float64)
     if method == "under":
         return np.where(m == n, 1.0, (m - 1.0) / np.maximum(n - 1.0, 1.0))
+    if method == "gaussian":
+        return np.asarray(1.0 + (m - n - 1.0 + n / m) / np.maximum(n - 1.0, 1.0))
     return np.asarray((m - (m - n) / m) / n)
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def study(
     source: Any,
     *,
-    target: str,
+    target: str | None = None,
+    formula: str | None = None,
     weight: str | None = None,
     missing: str = "error",
     ordered: Mapping[str, Sequence[str]] | None = None,
@@ -36,8 +37,10 @@ def study(
         rows that need not fit into memory: a large file, several files (a list, a glob, a folder),
         a Dask or Spark frame, the result of `discriminant.sql` or `discriminant.rows`, or the URL
         of a database with `table=` or `query=`.
-    target : str
-        Column to predict.
+    target : str, optional
+        Column to predict; default: the response of the formula.
+    formula : str, optional
+        Formula of the features, such as 'case ~ age + C(education)', in place of all columns.
     weight : str, optional
         Column of row weights.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}
@@ -75,8 +78,15 @@ def study(
     >>> sizes.compare(["lda", "nearest_mean"])["lda"].facts["error"]
     0.0
     """
+    from discriminant.errors import OptionError
     from discriminant.study.workflow import Study
+    from discriminant.table.formula.parse import response_column
 
+    if formula is not None:
+        reading["formula"] = formula
+        target = response_column(formula) if target is None else target
+    if target is None:
+        raise OptionError.of("target", None, "the column to predict, or the response of a formula")
     reading = {
         "weight": weight,
         "missing": missing,

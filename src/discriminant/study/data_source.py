@@ -37,7 +37,7 @@ from discriminant.engines.dispatch import (
 )
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.engines.sql import Query, sql
-from discriminant.errors import CommandError, OptionError, SparseFileError
+from discriminant.errors import CommandError, FormulaError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
 from discriminant.table.files.formats import is_model_file
@@ -97,6 +97,7 @@ def open_study_source(
     **reading: Any,
 ) -> StudySource:
     """Read a source into memory, or open it as a partitioned table."""
+    formula = reading.pop("formula", None)
     source = resolve_database(source, table, query)
     if pushdown:
         if not isinstance(source, Query):
@@ -106,6 +107,8 @@ def open_study_source(
         source = replace(source, pushdown=True)
     name = source_name(source)
     if isinstance(source, PartitionedTable):
+        if formula is not None:
+            raise FormulaError.needs_memory("rows")
         _check_unchanged(source, target, reading)
         return StudySource(name, _sampled_table(source, "opened before"), source)
     if reading.get("max_bytes") is not None:
@@ -116,7 +119,12 @@ def open_study_source(
         engine = MEMORY
     engine = choose_engine(source, engine=engine, partitioned=checkpoint is not None)
     if engine == MEMORY:
-        return StudySource(name, open_source(source, target=target, **reading))
+        opened = open_source(source, target=target, formula=formula, **reading)
+        if opened.encoding.formula is not None and not opened.encoding.formula.intercept:
+            raise FormulaError.needs_intercept()
+        return StudySource(name, opened)
+    if formula is not None:
+        raise FormulaError.needs_memory(engine)
     options = {**reading, "detail": detail}
     if ENGINES[engine].reads_files:
         options["progress"] = progress

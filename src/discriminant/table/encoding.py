@@ -46,8 +46,10 @@ from discriminant.errors import (
     ColumnKindError,
     ColumnNamesError,
     ExtraColumnsWarning,
+    FormulaError,
     InfiniteCellError,
     MissingCellError,
+    MissingValueError,
     ShapeError,
     SitesError,
     warn,
@@ -55,6 +57,8 @@ from discriminant.errors import (
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, to_frame
 from discriminant.table.files.csv_dialect import is_number, missing_number_texts
+from discriminant.table.formula.design import Design
+from discriminant.table.formula.expressions import BOOLEANS, Categories
 from discriminant.table.labels import other_spellings
 from discriminant.table.memory import ColumnarFeatures
 from discriminant.table.policies import Missing, Unseen
@@ -162,6 +166,7 @@ class Encoding:
     named: bool = True  # whether columns are matched by name; if False, by position
     missing_texts: tuple[str, ...] | None = None  # besides `csv_dialect.MISSING_TEXTS`
     decimal: str = "."  # decimal sign of the CSV that the model was fitted to
+    formula: Design | None = None  # features as terms of a formula, from the columns that it uses
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -175,11 +180,16 @@ class Encoding:
             for column in columns:
                 if column.features and not column.fill:
                     return f"column '{column.name[:100]}' has no number for missing cells"
-        return None
+        design: Design | None = parts["formula"]
+        if design is None:
+            return None
+        return design.unusable_reason([column.name for column in columns if column.features])
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the d features."""
+        if self.formula is not None:
+            return self.formula.features
         return tuple(name for column in self.columns for name in column.features)
 
     @property
@@ -226,23 +236,35 @@ class Encoding:
         if not len(frame):
             raise ShapeError.no_rows(0)
         encoder = _RowEncoder(self, frame, fitting, check_finite)
-        features = [part for column in self.used for part in encoder.encode_column(column)]
-        encoder.check_missing()
+        if self.formula is not None:
+            features = encoder.encode_formula(self.formula)
+        else:
+            features = [part for column in self.used for part in encoder.encode_column(column)]
+            encoder.check_missing()
         return EncodedRows(ColumnarFeatures(tuple(features)), encoder.rejected, encoder.incomplete)
+
+    def raw_columns(self, frame: Frame, *, fitting: bool = False) -> dict[str, Floats | Categories]:
+        """Return the numbers or categories of each used column, for a formula."""
+        self._check_names(frame)
+        return _RowEncoder(self, frame, fitting, True).raw_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain data.
 
-        Fields of columns that have their default value are left out.
+        Fields of columns that have their default value, and an absent formula, are left out.
         """
         columns = tuple(_nondefault_fields(column) for column in self.columns)
-        return {**asdict(replace(self, columns=())), "columns": columns}
+        state = {**asdict(replace(self, columns=(), formula=None)), "columns": columns}
+        del state["formula"]
+        return state if self.formula is None else {**state, "formula": self.formula.to_dict()}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Encoding:
         """Return the encoding from the plain data that `to_dict` returned."""
         columns = tuple(Column(**_lists_to_tuples(column)) for column in state["columns"])
-        return cls(**{**_lists_to_tuples(state), "columns": columns})
+        design = state.get("formula")
+        formula = None if design is None else Design.from_dict(design)
+        return cls(**{**_lists_to_tuples(state), "columns": columns, "formula": formula})
 
     def _check_names(self, frame: Frame) -> None:
         wanted = [column.name for column in self.used]
@@ -251,7 +273,7 @@ class Encoding:
         extra = [name for name in (*frame.names, *frame.excluded) if name not in known]
         if absent:
             raise ColumnNamesError.of_missing(absent, extra)
-        if extra:
+        if extra and self.formula is None:
             warn(ExtraColumnsWarning.of_columns(extra))
 
 
@@ -290,6 +312,7 @@ class _RowEncoder:
     """Encodes the columns of one frame and records missing cells and unseen levels."""
 
     def __init__(self, encoding: Encoding, frame: Frame, fitting: bool, check_finite: bool) -> None:
+        self.encoding = encoding
         self.frame = frame
         self.missing = encoding.missing
         self.unseen = encoding.unseen
@@ -311,6 +334,43 @@ class _RowEncoder:
             return self._fill_missing(column, [values], None)
         self._check_infinite(column, values)
         return self._fill_missing(column, [values], np.isnan(values))
+
+    def raw_columns(self) -> dict[str, Floats | Categories]:
+        """Return the numbers or categories of each used column; raise if a cell is missing."""
+        columns: dict[str, Floats | Categories] = {}
+        for column in self.encoding.used:
+            cells = self.frame[column.name]
+            if column.kind in ("ordered", "category"):
+                codes = self._codes(column, cells.as_text())
+                missing = codes == -1
+                columns[column.name] = Categories(codes, column.levels)
+            else:
+                numbers = self._numbers(column, cells).astype(np.float64)
+                self._check_infinite(column, numbers)
+                missing = np.isnan(numbers)
+                columns[column.name] = numbers
+                if column.kind == "boolean":
+                    flags = np.where(missing, -1.0, numbers).astype(np.intp)
+                    columns[column.name] = Categories(flags, BOOLEANS)
+            if missing.any():
+                self._record_missing(column, missing)
+        if not self.frame.named and self._first_missing is not None:  # the message for arrays
+            row, name = self._first_missing
+            rows = int(self.incomplete.sum())
+            raise MissingValueError.of_cell(row, name, rows=rows, columns=self._missing_columns)
+        self.check_missing()
+        return columns
+
+    def encode_formula(self, formula: Design) -> list[npt.NDArray[Any]]:
+        """Return the features of a formula."""
+        features, unseen = formula.encode(self.raw_columns(), len(self.frame))
+        for factor, rows in unseen.items():
+            if self.unseen == "error":
+                row = int(np.argmax(rows))
+                raise FormulaError.unseen(self.frame.row_number(row), factor, int(rows.sum()))
+            if self.unseen == "reject":
+                self.rejected |= rows
+        return [*features]
 
     def check_missing(self) -> None:
         """Raise the error for the first missing cell, unless the policy allows missing cells."""
@@ -455,7 +515,7 @@ def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
     SitesError
         If the target, the treatment of missing cells or the meaning of a column differs.
     """
-    for option in ("target", "missing"):
+    for option in ("target", "missing", "formula"):
         if getattr(ours, option) != getattr(theirs, option):
             raise SitesError.of_option(option, getattr(ours, option), getattr(theirs, option))
     left, right = _columns_by_name(ours), _columns_by_name(theirs)

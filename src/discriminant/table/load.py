@@ -40,6 +40,7 @@ from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.text_decoding import MAX_BYTES
+from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table
 
@@ -100,6 +101,7 @@ def open_source(
     delimiter: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    formula: str | None = None,
 ) -> EncodedTable:
     """Read all rows of a source into memory and encode its columns as features.
 
@@ -147,6 +149,10 @@ def open_source(
         Sign between groups of three digits, such as ',' in 1,234. By default the sign is recognised
         where it is unambiguous. A column that has only texts such as 1,234 is not parsed, because
         1,234 may mean 1.234.
+    formula : str, optional
+        Formula of the features, such as 'case ~ age + C(education)'; the left-hand side may be left
+        out. Columns that the formula does not name are not used. It replaces `columns`, `ordered`,
+        `categories` and `reference`, and `missing` must be 'error' or 'drop'.
 
     Returns
     -------
@@ -178,7 +184,7 @@ def open_source(
         "thousands": thousands,
     }
     frame, format = _read_cells(source, options, None, max_bytes, style)
-    return _encode_table(frame, format, options, max_classes, min_classes)
+    return _encode_table(frame, format, options, max_classes, min_classes, formula)
 
 
 def read_frame(
@@ -261,6 +267,7 @@ def _encode_table(
     options: ReadOptions,
     max_classes: int,
     min_classes: int,
+    formula: str | None,
 ) -> EncodedTable:
     assert options.target is not None
     notes = [] if format is None else [format.description]
@@ -273,10 +280,19 @@ def _encode_table(
             notes += unlabelled_rows_note(rows_read, len(frame))
         elif len(frame) < rows_read:
             warn(UnlabelledRowsWarning.dropped(rows_read - len(frame), rows_read))
+    parsed = None if formula is None else formula_for_columns(formula, frame.names, options)
+    if parsed is not None and options.missing == "drop":
+        labelled, complete = len(frame), complete_rows(frame, parsed)
+        if len(complete) < labelled:
+            frame = frame.take(complete)
+            notes.append(dropped_rows_note(labelled, len(frame), options.missing))
     labels, codes = encode_label_cells(frame[options.target])
     check_classes(options.target, labels, len(frame), max_classes, min_classes=min_classes)
     weight = _weight(frame, options)
-    encoding, column_notes = infer_encoding(frame, options, weight=weight)
+    if parsed is None:
+        encoding, column_notes = infer_encoding(frame, options, weight=weight)
+    else:
+        encoding, column_notes = formula_encoding(frame, parsed, options)
     notes += column_notes
     encoding = replace(encoding, decimal="." if format is None else format.decimal)
     rows = encoding.encode_rows(frame, fitting=True)

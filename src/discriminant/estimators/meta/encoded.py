@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 
 from discriminant.decision.actions import REJECT
 from discriminant.errors import (
+    FormulaError,
     LabelError,
     MissingCellError,
     NamesUncheckedWarning,
@@ -41,6 +42,12 @@ from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Encoding
+from discriminant.table.formula.fit import (
+    complete_rows,
+    formula_encoding,
+    formula_frame,
+    response_values,
+)
 from discriminant.table.labels import is_missing_label
 from discriminant.table.load import (
     dropped_rows_note,
@@ -91,7 +98,7 @@ def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
 
     Estimators of this package get column names; others get an array.
     """
-    if not (isinstance(model, RowEstimator) and encoding.named):
+    if not (isinstance(model, RowEstimator) and (encoding.named or encoding.formula is not None)):
         return rows.matrix()
     import pyarrow as pa
 
@@ -164,6 +171,11 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         Columns not to use.
     max_levels : int, default 100
         Drop a text column with more categories than this.
+    formula : str or None, default None
+        Formula of the features, such as 'case ~ age + C(education) + log(dose)', in place of the
+        rules above: only the columns that it names are used. The response on its left-hand side is
+        a column of X, and y is left out; without a left-hand side, y is needed. `missing` must be
+        'error' or 'drop'. `from_formula` of any estimator sets it.
 
     Attributes
     ----------
@@ -205,6 +217,13 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     >>> model = Encoded(LinearRegression(), reference="first").fit(frame, price)
     >>> dict(zip(model.encoding_.features, model.estimator_.coef_.round(6).tolist()))
     {'size': 2.0, 'colour=g': -3.0, 'colour=r': -3.0}
+
+    A formula names the features as R does.
+
+    >>> from discriminant import Logistic
+    >>> frame["kind"] = list("ababab")
+    >>> Logistic.from_formula("kind ~ log(size) + colour", frame).encoding_.features
+    ('log(size)', 'colourg', 'colourr')
     """
 
     _priors_within = True  # classes and priors are those of the wrapped classifier
@@ -244,6 +263,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         reference: Any = "frequent",
         exclude: Any = (),
         max_levels: Any = 100,
+        formula: Any = None,
     ) -> None:
         self.estimator = estimator
         self.ordered = ordered
@@ -253,13 +273,16 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         self.reference = reference
         self.exclude = exclude
         self.max_levels = max_levels
+        self.formula = formula
 
     # --- fitting ----------------------------------------------------------------------------------
 
     @classmethod
     def of_fitted(cls, estimator: Any, encoding: Encoding, **options: Any) -> Encoded:
         """Wrap an estimator that was fitted to the features of an encoding."""
-        model = cls(estimator, missing=encoding.missing, unseen=encoding.unseen, **options)
+        text = None if encoding.formula is None else encoding.formula.formula
+        options = {"missing": encoding.missing, "unseen": encoding.unseen, **options}
+        model = cls(estimator, formula=text, **options)
         return model._set_state(estimator, encoding, (), 0)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -272,6 +295,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         model, options = clone(self.estimator), self._read_options()
         regression = is_regressor(model)
         table = partitioned_or_none(X, y, sample_weight)
+        if table is not None and self.formula is not None:
+            raise FormulaError.needs_memory("rows")
         if table is not None and regression:
             raise ResponseError.of_classes(type(model).__name__)
         if table is not None:
@@ -279,6 +304,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             dropped = table.rows_read - len(table)
             return self._set_state(model, table.plan.encoding, table.notes, dropped)
         options.check()
+        if self.formula is not None:
+            return self._fit_formula(model, X, y, sample_weight, options)
         if options.missing == "marginal" and not getattr(model, "can_marginalise", False):
             allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
             raise OptionError.of("missing", "marginal", f"{allowed} a feature")
@@ -308,6 +335,42 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             raise OptionError.of("missing", "marginal", allowed)
         notes = [*notes, *column_notes, *row_notes]
         return self._set_state(model, encoding, tuple(notes), rows_read - len(rows.incomplete))
+
+    def _fit_formula(
+        self, model: Any, X: Any, y: Any, sample_weight: Any, options: ReadOptions
+    ) -> Self:
+        """Fit the estimator to the features of the formula."""
+        if is_regressor(model):
+            check_unseen_option(options.unseen)
+        frame, parsed = formula_frame(to_frame(X), self.formula, options)
+        if parsed.response is not None and y is not None:
+            raise FormulaError.two_responses(parsed.response)
+        if parsed.response is None and y is None:
+            absent = ResponseError.absent if is_regressor(model) else LabelError.absent
+            raise absent(type(self).__name__)
+        _set_intercept(model, parsed.intercept)
+        weight, rows_read = check_weight(sample_weight, len(frame)), len(frame)
+        notes: list[str] = []
+        if y is not None:
+            y = np.asarray(y)
+            if len(y) != len(frame):
+                raise ShapeError.of_lengths("y", len(y), len(frame))
+        if options.missing == "drop":
+            rows = complete_rows(frame, parsed)
+            if y is not None:
+                rows = rows[~is_missing_label(y)[rows]]
+                y = y[rows]
+            if len(rows) < rows_read:
+                notes.append(dropped_rows_note(rows_read, len(rows), "drop", labels=True))
+            frame, weight = frame.take(rows), None if weight is None else weight[rows]
+        if y is None:
+            y = response_values(frame, parsed)
+        reading = replace(options, target=parsed.target)
+        encoding, column_notes = formula_encoding(frame, parsed, reading)
+        features = features_for(model, encoding.encode_rows(frame, fitting=True), encoding)
+        fit_with_weight(model, features, y, weight)
+        notes += column_notes
+        return self._set_state(model, encoding, tuple(notes), rows_read - len(frame))
 
     # --- using ------------------------------------------------------------------------------------
 
@@ -368,6 +431,14 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         """Fit the estimator, and return the projection of the same rows."""
         return np.asarray(self.fit(X, y, **fitting).transform(X))
 
+    @available_if(_inner_has("summary"))
+    def summary(self, *args: Any, **options: Any) -> Any:
+        """Return the summary of the fitted estimator, with the names of the encoded features."""
+        self._check_is_fitted()
+        return self.estimator_.summary(*args, **options)
+
+    coef_ = _inner_attribute("coef_", "Coefficients of the estimator, for the encoded features.")
+    intercept_ = _inner_attribute("intercept_", "Intercepts of the estimator.")
     scalings_ = _inner_attribute(
         "scalings_", "(d, r) discriminant directions in the features of the classifier."
     )
@@ -492,7 +563,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
     def _skips_encoding(self) -> bool:
         """Return whether rows are passed on without encoding, because the fit had an array."""
-        return self.encoding_.missing == "error" and not self.encoding_.named
+        encoding = self.encoding_
+        return encoding.missing == "error" and not encoding.named and encoding.formula is None
 
     def _encode_rows(self, X: Any) -> EncodedRows:
         encoding = self.encoding_
@@ -504,7 +576,10 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             warn(NamesUncheckedWarning.given_without(type(self).__name__))
         features, _ = as_features(X)
         self._check_width(features.shape[1])
-        return encoding.encode_rows(array_cells(features, _input_columns(encoding)))
+        names: Sequence[str] = _input_columns(encoding)
+        if encoding.formula is not None and not encoding.named:
+            names = numbered_names(features.shape[1])
+        return encoding.encode_rows(array_cells(features, names))
 
     def _predict_by(self, X: Any, method: str, from_scores: Callable[[Floats], Any]) -> Floats:
         """Call a method of the classifier; with missing='marginal', use marginal scores instead."""
@@ -524,6 +599,19 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if self._skips_encoding():
             return X
         return features_for(self.estimator_, self._encode_rows(X), self.encoding_)
+
+
+def _set_intercept(model: Any, intercept: bool) -> None:
+    """Set the option of an estimator on its intercept as a formula requires."""
+    options = model.get_params(deep=False)
+    option = next((name for name in ("intercept", "fit_intercept") if name in options), None)
+    if option is None:
+        if not intercept:
+            raise FormulaError.needs_option(type(model).__name__)
+    elif not intercept:
+        model.set_params(**{option: False})
+    elif not options[option]:
+        raise FormulaError.intercept_option(type(model).__name__, option)
 
 
 def _input_columns(encoding: Encoding) -> list[str]:

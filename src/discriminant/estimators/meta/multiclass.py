@@ -54,6 +54,7 @@ from discriminant.estimators.base import (
     to_memory,
 )
 from discriminant.estimators.gaussian.lda_qda import LinearGaussianClassifier
+from discriminant.estimators.meta.resampling import Reweighted
 from discriminant.models.multiclass.binary_rules import (
     SIDES,
     BinaryRules,
@@ -212,7 +213,9 @@ def _log_odds(model: Any, X: Any) -> Floats:
 
 def _accepts_moments(model: Any) -> bool:
     if model.needs_rows:
-        raise AttributeError(f"{type(model.estimator).__name__} is not fitted from moments")
+        reads = getattr(model, "balanced", False)
+        name = "OneVsRest(balanced=True)" if reads else type(model.estimator).__name__
+        raise AttributeError(f"{name} is not fitted from moments")
     return True
 
 
@@ -289,6 +292,10 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
         """Return class scores (n, K) from two-class scores (n, M), or from log odds if given."""
         raise NotImplementedError
+
+    def _binary_estimator(self) -> Any:
+        """Return the unfitted estimator of a two-class problem."""
+        return self.estimator
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -536,7 +543,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
         code = self._code_for(labels, read)
         fitted = fit_binary_estimators(
-            self.estimator,
+            self._binary_estimator(),
             X,
             codes,
             code.signs,
@@ -612,6 +619,14 @@ class OneVsRest(Decomposition):
     The class with the highest score is predicted. Probabilities of the two-class problems are
     combined by the generalised Bradley-Terry model, so that they sum to one.
 
+    Parameters
+    ----------
+    balanced : bool, default False
+        Whether each two-class problem is reweighted so that the class and all other classes have
+        the same total weight. Probabilities are corrected to the class shares of the rows. The
+        two-class estimator must be a classifier that supports sample weights; it is fitted once per
+        class, also if it could be fitted from moments.
+
     See Also
     --------
     OneVsOne, OutputCodes : Other decompositions.
@@ -626,6 +641,29 @@ class OneVsRest(Decomposition):
     >>> model.ambiguous([[0.2], [4.5], [9.8]]).claims.tolist()  # no line cuts out the middle
     [1, 0, 1]
     """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        balanced: Any = False,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.balanced = balanced
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a fit needs rows, because it reweights them or cannot be fitted from moments."""
+        return bool(self.balanced) or super().needs_rows
+
+    def _binary_estimator(self) -> Any:
+        if not isinstance(self.balanced, bool | np.bool_):
+            raise OptionError.of("balanced", self.balanced, "True or False")
+        return Reweighted(self.estimator) if self.balanced else self.estimator
 
     def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         return OutputCode(labels, one_vs_rest_code(len(labels)))

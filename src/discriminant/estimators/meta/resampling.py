@@ -69,6 +69,8 @@ from discriminant.estimators.meta.decision import (
     log_posterior_of,
     training_shares,
 )
+from discriminant.imbalance.boundary import ClassAmongAll
+from discriminant.imbalance.gaussian import gaussian_rows
 from discriminant.imbalance.rebalance import (
     RowNumbers,
     SubsetsReading,
@@ -113,6 +115,9 @@ from discriminant.table.blocks import (
 )
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, as_features, as_table, check_weight
+
+# (numbers of all rows, codes, code of a class, its label, number of rows) -> synthetic rows
+Synthesis = Callable[[Features, Codes, int, object, int], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,6 +182,25 @@ class SmoteTable:
         new = np.repeat(np.arange(len(labels)), more).astype(codes.dtype)
         numbers = _stack_sparse(self.numbers, parts) if room is None else room
         return self._join_columns(numbers, np.concatenate(donors)), np.concatenate([codes, new])
+
+    def add_rows(
+        self, codes: Codes, labels: Labels, target: Target, synthesise: Synthesis
+    ) -> tuple[Any, Codes]:
+        """Return the rows followed by the rows that a function makes for each class to extend."""
+        count = np.bincount(codes, minlength=len(labels))
+        parts, new = [], [codes]
+        for k in np.flatnonzero(target.wanted > count):
+            more = int(target.wanted[k] - count[k])
+            rows = synthesise(self.numbers, codes, int(k), labels[k], more)
+            parts.append(rows.astype(self.numbers.dtype))
+            new.append(np.full(rows.shape[0], k, dtype=codes.dtype))
+        if is_sparse(self.numbers):
+            numbers = _stack_sparse(self.numbers, parts)
+        else:
+            numbers = np.vstack([self.numbers, *parts])
+        added = numbers.shape[0] - len(codes)
+        donors = np.zeros((added, 0), dtype=np.intp)
+        return self._join_columns(numbers, donors), np.concatenate(new)
 
     def _neighbours(self, rows: Places, differences: Any, neighbours: int, label: object) -> Places:
         """Return the nearest neighbours (n, k) of each row of one class."""
@@ -318,7 +342,9 @@ def _donors(nominal: Nominal, chosen: Nominal) -> Nominal:
 def _stack_sparse(numbers: Any, parts: list[Any]) -> Any:
     from scipy import sparse
 
-    return sparse.vstack([numbers, *parts], format="csr") if parts else numbers
+    blocks: list[Any] = [numbers]
+    blocks += [part if is_sparse(part) else sparse.csr_array(part) for part in parts]
+    return sparse.vstack(blocks, format="csr") if parts else numbers
 
 
 def has_posterior(self: Any) -> bool:
@@ -820,7 +846,9 @@ class Reweighted(RebalancingClassifier):
         return class_weights(total, labels, self.weights, beta=self.beta)
 
 
-METHODS = ("under", "over", "smote")
+METHODS = ("under", "over", "smote", "adasyn", "borderline-1", "borderline-2", "gaussian")
+_FROM_MOMENTS = ("under", "over", "gaussian")  # expected moments follow from those of the rows
+_EXPECTED = (*_FROM_MOMENTS, "smote")
 
 
 class Resampled(RebalancingClassifier):
@@ -830,15 +858,21 @@ class Resampled(RebalancingClassifier):
     ----------
     estimator : classifier
         Cloned and fitted.
-    method : {'over', 'under', 'smote'}, default 'over'
+    method : str, default 'over'
         'under': drop rows of frequent classes. 'over': repeat rows of rare classes. 'smote': add
         synthetic rows, which lie on the segments between rows of a rare class and their neighbours.
+        'adasyn': the same, with more rows where other classes are near. 'borderline-1' and
+        'borderline-2': the same, starting only at rows with many neighbours of other classes.
+        'gaussian': add rows from the Gaussian distribution of the class.
     strategy : str, float or dict, default 'auto'
         Number of rows of each class after resampling. 'auto': equal for all classes. 'minority',
         'majority', 'not minority', 'not majority' or 'all': as in imbalanced-learn. A float in (0,
         1], for two classes: the ratio of rare to frequent rows. A dict: {label: number of rows}.
     neighbours : int, default 5
-        Number of nearest neighbours, among the rows of the same class, that SMOTE uses.
+        Number of nearest neighbours that SMOTE and its variants use.
+    danger_neighbours : int, default 10
+        Number of nearest neighbours, among the rows of all classes, from which 'borderline-1' and
+        'borderline-2' decide where to start.
     nominal : sequence of str or int, or None, default None
         Names or positions of the categorical columns, for SMOTE. The value of a categorical column
         in a synthetic row is the most frequent value among the neighbours. None: the columns of a
@@ -885,6 +919,7 @@ class Resampled(RebalancingClassifier):
         *,
         strategy: Any = "auto",
         neighbours: Any = 5,
+        danger_neighbours: Any = 10,
         nominal: Any = None,
         expected: Any = None,
         keep_probabilities: Any = True,
@@ -894,6 +929,7 @@ class Resampled(RebalancingClassifier):
         self.method = method
         self.strategy = strategy
         self.neighbours = neighbours
+        self.danger_neighbours = danger_neighbours
         self.nominal = nominal
         self.expected = expected
         self.keep_probabilities = keep_probabilities
@@ -924,23 +960,28 @@ class Resampled(RebalancingClassifier):
             rows, row_codes = self._draw_sample(X, codes, labels, target)
             model.fit(rows, labels[row_codes])
             fitted = training_shares(model, labels[row_codes], None, labels)
+            count = np.bincount(row_codes, minlength=len(labels))  # ADASYN rounds
+            target = replace(target, wanted=count)
         self.estimator_, self.rows_ = model, target.wanted
         self._set_state(model, np.bincount(codes).astype(np.float64), fitted)
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
-        """Fit to the expected moments of resampled rows. SMOTE needs rows, so it is not supported.
+        """Fit to the expected moments of resampled rows. SMOTE and its variants need rows, so they
+        are not supported.
 
         The rows of the moments must be unweighted.
         """
         model = _moment_clone(self.estimator)
         check_choice("method", self.method, METHODS)
-        if self.method == "smote" or (self.expected is not None and not self.expected):
-            name = "method" if self.method == "smote" else "expected"
+        needs_rows = self.method not in _FROM_MOMENTS
+        if needs_rows or (self.expected is not None and not self.expected):
+            name = "method" if needs_rows else "expected"
             allowed = "another where there are moments alone; for rows there is fit(X, y)"
             raise OptionError.of(name, getattr(self, name), allowed)
         moments = drop_empty_classes(moments)
         target = target_of(moments.rows, moments.labels, self.strategy, self.method)
+        self._check_gaussian(moments.rows, moments.labels, target)
         model.fit_moments(expected_sample_moments(moments, target, self.method))
         self.estimator_, self.rows_, self.expected_ = model, target.wanted, True
         self._set_state(model, moments.weight, target.wanted.astype(np.float64))
@@ -958,10 +999,19 @@ class Resampled(RebalancingClassifier):
         """Return rows, labels, class codes, and the target number of rows of each class."""
         check_choice("method", self.method, METHODS)
         check_positive_int("neighbours", self.neighbours)
+        check_positive_int("danger_neighbours", self.danger_neighbours)
         X = as_indexable(X)
         labels, codes = encode_classes(X, y)
         count = np.bincount(codes, minlength=len(labels))
-        return X, labels, codes, target_of(count, labels, self.strategy, self.method)
+        target = target_of(count, labels, self.strategy, self.method)
+        self._check_gaussian(count, labels, target)
+        return X, labels, codes, target
+
+    def _check_gaussian(self, count: RowNumbers, labels: Labels, target: Target) -> None:
+        """Raise if a class to extend by rows of its Gaussian has a single row."""
+        for k in np.flatnonzero((target.wanted > count) & (count < 2)):
+            if self.method == "gaussian":
+                raise ResamplingError.of_gaussian(labels[k], int(count[k]))
 
     def _uses_expected_moments(self, model: Any, X: Any) -> bool:
         """Return whether the fit uses expected moments instead of drawing rows."""
@@ -970,6 +1020,7 @@ class Resampled(RebalancingClassifier):
         able = is_moment_based(model)
         if able:  # expected third and fourth powers over draws are not implemented
             able = model.detail_for(*X.shape) in ("diagonal", "pooled", "class")
+            able = able and self.method in _EXPECTED
             able = able and (self.method != "smote" or self.nominal is None)
         if self.expected and not able:
             allowed = f"None or False: {type(model).__name__} needs rows for method={self.method!r}"
@@ -983,9 +1034,35 @@ class Resampled(RebalancingClassifier):
         if self.method == "smote":
             table = SmoteTable.from_rows(X, self.nominal)
             return table.oversample(codes, labels, target, int(self.neighbours), random)
+        if self.method not in ("under", "over"):
+            table = SmoteTable.from_rows(X, self.nominal)
+            if table.nominal.shape[1]:
+                width = table.nominal.shape[1]
+                raise ResamplingError.of_method_categories(self.method, width)
+            return table.add_rows(codes, labels, target, self._synthesise(random))
         draw: Callable[..., Any] = under_sample if self.method == "under" else over_sample
         rows = draw(codes, target, random)
         return _safe_indexing(X, rows), codes[rows]
+
+    def _synthesise(self, random: np.random.RandomState) -> Synthesis:
+        """Return the function that makes the synthetic rows of one class."""
+        k, m = int(self.neighbours), int(self.danger_neighbours)
+        method = str(self.method)
+
+        def synthesise(
+            numbers: Features, codes: Codes, code: int, label: object, count: int
+        ) -> Any:
+            if method == "gaussian":
+                own = dense(numbers[np.flatnonzero(codes == code)])
+                return gaussian_rows(own, count, label, random)
+            rows = ClassAmongAll.of(numbers, codes, code, label)
+            if method == "adasyn":
+                return interpolate(numbers, rows.adasyn(count, k, random))
+            any_class = method == "borderline-2"
+            segments = rows.borderline(count, k, m, random, any_class=any_class)
+            return interpolate(numbers, segments)
+
+        return synthesise
 
     def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
         """Fit to the expected moments of resampled rows, and return whether that was possible.

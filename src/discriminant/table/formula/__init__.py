@@ -1,0 +1,1 @@
+"""Formulas: parsing, expressions of columns, and the design that a fit learns from its rows."""

@@ -24,6 +24,7 @@ from discriminant import (
     Encoded,
     LinearRegression,
     Logistic,
+    OrderedLogistic,
     Perceptron,
     store,
 )
@@ -45,6 +46,7 @@ OTHERS = {  # options that keep more than the ones above
     "costs, reject, outliers": Decision(LDA(), cost=1 - np.eye(3), reject=0.1, outlier=0.01),
     "chosen by cross-validation": RDA(pooling="cv", shrinkage="cv"),
     "priors": LDA(prior=np.array([0.2, 0.3, 0.5])),
+    "order": OrderedLogistic(order=np.array([2, 0, 1]), prior=[0.2, 0.3, 0.5]),
     "class weights": Logistic(class_weight={0: 1, 1: 2.5, 2: 3}, ridge=0.1),
 }
 

@@ -25,6 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from discriminant.assessment.inference.discriminant_summary import (
+    DiscriminantSummary,
+    summarise_gaussian,
+)
+from discriminant.assessment.resampling.cross_validate import leave_one_out
 from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_scores
 from discriminant.errors import DiscriminantWarning, OptionError
 from discriminant.estimators.base import (
@@ -32,6 +37,7 @@ from discriminant.estimators.base import (
     MomentClassifier,
     Prior,
     check_choice,
+    to_memory,
 )
 from discriminant.models.gaussian.covariance import (
     DENOMINATORS,
@@ -59,8 +65,9 @@ from discriminant.models.gaussian.wide import (
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.blocks import Floats
-from discriminant.table.memory import Table
+from discriminant.table.blocks import Codes, Floats, Labels
+from discriminant.table.labels import encode_known_labels
+from discriminant.table.memory import Table, as_table
 
 
 class DiscriminantProjection(
@@ -319,6 +326,53 @@ class GaussianClassifier(MomentClassifier):
             rows[chosen] = self._present_moments.anchor.values(rule.mean[k] + noise)
         return rows, rule.labels[codes]
 
+    def summary(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        cross_validate: bool = True,
+    ) -> DiscriminantSummary:
+        """Summarise classes, covariances, distances and discriminant functions.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows with labels, to add tables of their classification. None: no tables.
+        cross_validate : bool, default True
+            Whether to add the table in which each row is left out of its fit, with the class shares
+            of all rows as priors.
+
+        Returns
+        -------
+        DiscriminantSummary
+            `print` shows it in the layout of SAS's PROC DISCRIM; `frame` and `to_dict` convert it.
+        """
+        moments, rule = self._present_moments, self._density()
+        resubstitution = left_out = None
+        if X is not None:
+            X, y, sample_weight = to_memory(X, y, sample_weight, "A classification table")
+            table = as_table(X, y, weight=sample_weight, labels=rule.labels)
+            weight = np.ones(len(table)) if table.weight is None else table.weight
+            predicted = self.predict(X)
+            resubstitution = _classified(table.codes, predicted, weight, rule.labels)
+            if cross_validate:
+                held = leave_one_out(
+                    self._asked, X, y, sample_weight=sample_weight, prior="fixed"
+                ).predicted
+                left_out = _classified(table.codes, held, weight, rule.labels)
+        return summarise_gaussian(
+            type(self).__name__,
+            rule,
+            features=moments.features,
+            rows=moments.rows,
+            weight=moments.weight,
+            prior=self.prior_,
+            linear=not isinstance(self.rule_, QuadraticRule),
+            resubstitution=resubstitution,
+            left_out=left_out,
+        )
+
     def _density(self) -> QuadraticRule:
         """Return the rule that evaluates the class densities; a linear rule is converted to it."""
         rule = self.rule_
@@ -465,6 +519,13 @@ class QDA(GaussianClassifier):
         """Covariance family with one covariance per class."""
         family = GaussianFamily(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
         return check_family(family)
+
+
+def _classified(codes: Codes, predicted: npt.NDArray[Any], weight: Floats, labels: Labels) -> Floats:
+    """Return the weight (K, K) of the rows of each class (rows) by predicted class (columns)."""
+    table = np.zeros((len(labels), len(labels)))
+    np.add.at(table, (codes, encode_known_labels(predicted, labels)), weight)
+    return table
 
 
 def check_family(family: GaussianFamily) -> GaussianFamily:

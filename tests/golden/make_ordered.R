@@ -24,7 +24,6 @@ main <- function(target) {
     versions = c(list(r = as.character(getRversion())), versions),
     sets = lapply(sets, function(set) {
       list(
-        names = set$names,
         features = unname(set$features),
         level = I(set$level),
         weight = I(set$weight),
@@ -73,7 +72,7 @@ clm_answer <- function(set, link) {
     p = I(unname(table[slopes, 4])),
     loglik = as.numeric(logLik(fit)),
     aic = AIC(fit),
-    shown = I(round(seq(1, nrow(rows), length.out = 5)) - 1),
+    shown = I(trunc(seq(1, nrow(rows), length.out = 5)) - 1),
     fitted = unname(predict(fit, newdata = one)$fit),
     profile = unname(confint(fit, type = "profile"))
   )

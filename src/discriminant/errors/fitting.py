@@ -353,8 +353,8 @@ class InferenceError(InputError):
     of_logistic = template("why")("There are no standard errors, intervals or tests: {why}")
 
     needs_rows = template("what")(
-        "{what} reads the rows again, and a fitted model stores no rows. Pass X and y (and sample_weight "
-        "and offset, if there were any) as they were passed to fit."
+        "{what} reads the rows again, and a fitted model stores no rows. Pass X and y (and "
+        "sample_weight and offset, if there were any) as they were passed to fit."
     )
 
     no_odds = template("title")(
@@ -378,8 +378,8 @@ class InferenceError(InputError):
     )
 
     one_cluster = template()(
-        "groups has one cluster, and a clustered covariance needs at least two, better dozens. Pass "
-        "cov='HC1' for errors without clusters."
+        "groups has one cluster, and a clustered covariance needs at least two, better dozens. "
+        "Pass cov='HC1' for errors without clusters."
     )
 
     too_few_for_hc1 = template("rows, estimates")(
@@ -403,8 +403,8 @@ class InferenceError(InputError):
     )
 
     no_error = template("names")(
-        "The contrast uses estimates without a standard error ({names:names}), since columns depend "
-        "on one another. Drop the columns that the warning of the fit names."
+        "The contrast uses estimates without a standard error ({names:names}), since columns "
+        "depend on one another. Drop the columns that the warning of the fit names."
     )
 
     dependent_contrasts = template("contrasts, rank")(
@@ -417,8 +417,8 @@ class InferenceError(InputError):
     )
 
     other_models = template("one, other")(
-        "The fits are of different models ('{one}' and '{other}'), so a likelihood-ratio test does "
-        "not apply. Fit both with the same class and options, or compare their AIC."
+        "The fits are of different models ('{one}' and '{other}'), so a likelihood-ratio test "
+        "does not apply. Fit both with the same class and options, or compare their AIC."
     )
 
     other_rows = template("rows, other, null, other_null")(
@@ -427,8 +427,8 @@ class InferenceError(InputError):
     )
 
     not_nested = template("names")(
-        "The models are not nested{names:?: {names:names} are only in the smaller model|}. One must "
-        "have all columns of the other, and more. Name columns by passing data frames."
+        "The models are not nested{names:?: {names:names} are only in the smaller model|}. One "
+        "must have all columns of the other, and more. Name columns by passing data frames."
     )
 
     other_gradient = template("gradient")(

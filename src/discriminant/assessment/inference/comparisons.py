@@ -120,15 +120,15 @@ def wald_test(inference: Inference, contrasts: Any, value: Any = 0.0) -> Contras
         values = np.broadcast_to(np.asarray(value, dtype=np.float64), (k,))
     except (TypeError, ValueError):
         raise OptionError.of("value", value, f"a number, or {k} numbers") from None
-    used = matrix.any(axis=0)
+    used = np.flatnonzero(matrix.any(axis=0))
     if not np.isfinite(inference.std_error[used]).all():
-        names = [n for n, u in zip(inference.names, used, strict=True) if u]
+        names = [inference.names[j] for j in used]
         raise InferenceError.no_error(names)
     fit = inference.likelihood
     root = inference.root[:, used] @ matrix[:, used].T * np.sqrt(fit.dispersion)  # V = root'root
     estimate = matrix @ inference.estimate
     error = np.sqrt(np.einsum("ik,ik->k", root, root))
-    left, size, right = np.linalg.svd(root, full_matrices=False)
+    _, size, right = np.linalg.svd(root, full_matrices=False)
     rank = int((size > 1e-10 * size.max(initial=0.0)).sum())
     if rank < k:
         raise InferenceError.dependent_contrasts(k, rank)
@@ -171,15 +171,15 @@ def _contrast_matrix(inference: Inference, contrasts: Any) -> Floats:
     allowed = f"a dict of factors by name, a list of such dicts, or an array of {p} columns"
     if isinstance(contrasts, Mapping):
         contrasts = [contrasts]
-    if isinstance(contrasts, list | tuple) and contrasts:
-        if all(isinstance(each, Mapping) for each in contrasts):
-            matrix = np.zeros((len(contrasts), p))
-            for row, each in zip(matrix, contrasts, strict=True):
-                for key, factor in each.items():
-                    if key not in keys:
-                        raise InferenceError.unknown_estimate(key, keys)
-                    row[keys.index(key)] = factor
-            return _nonzero(matrix, allowed)
+    rows = contrasts if isinstance(contrasts, list | tuple) else []
+    if rows and all(isinstance(each, Mapping) for each in rows):
+        matrix = np.zeros((len(rows), p))
+        for row, each in zip(matrix, rows, strict=True):
+            for key, factor in each.items():
+                if key not in keys:
+                    raise InferenceError.unknown_estimate(key, keys)
+                row[keys.index(key)] = factor
+        return _nonzero(matrix, allowed)
     try:
         matrix = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
     except (TypeError, ValueError):

@@ -3,7 +3,7 @@
 With mu the mean of a response with score s, the effect of feature j and its derivative by the
 estimates are means over the rows:
 
-    effect_j = mean mu'(s) beta_j           d effect_j = mean mu'(s) d beta_j + beta_j mean mu''(s) ds
+    effect_j = mean mu'(s) beta_j       d effect_j = mean mu'(s) d beta_j + beta_j mean mu''(s) ds
 
 For K classes with probabilities p_k and coefficients beta_k,
 
@@ -185,9 +185,7 @@ def class_marginal_effects(
         jacobian[k] = direct + indirect
     error = _errors(jacobian.reshape(K * d, m * q), terms, inference)
     classes = tuple(label for label in labels for _ in features)
-    return MarginalEffects(
-        inference.title, features * K, classes, effect.ravel(), error, level
-    )
+    return MarginalEffects(inference.title, features * K, classes, effect.ravel(), error, level)
 
 
 def _errors(jacobian: Floats, terms: RowTerms, inference: Inference) -> Floats:

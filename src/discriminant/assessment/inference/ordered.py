@@ -11,6 +11,7 @@ that of the class shares.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class OrderedFit:
         if self.identified is not None and not self.identified.all():
             root[:, np.flatnonzero(~self.identified)] = np.nan
         texts = [str(level) for level in self.levels.tolist()]
-        thresholds = [f"{low}|{high}" for low, high in zip(texts, texts[1:], strict=False)]
+        thresholds = [f"{low}|{high}" for low, high in pairwise(texts)]
         return Inference(
             f"OrderedLogistic, link {self.link}",
             (*self.features, *thresholds),

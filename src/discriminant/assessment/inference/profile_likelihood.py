@@ -99,7 +99,7 @@ class DroppedFeature:
 class DroppedFeatures(PrintedResult, list[DroppedFeature]):
     """Likelihood-ratio tests of leaving out each column."""
 
-    
+    @property
     def text(self) -> str:
         """Text in the layout of R's `drop1`."""
         head = ["", "Df", "Deviance", "AIC", "LRT", "Pr(>Chi)", ""]

@@ -172,10 +172,10 @@ class Inference:
             raise InferenceError.no_rates(self.title)
         return self._exp(level)
 
-    
+    @property
     def text(self) -> str:
         """Text of the summary."""
-        return self._summary().text
+        return str(self._summary().text)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as a dictionary of plain numbers, lists and texts."""

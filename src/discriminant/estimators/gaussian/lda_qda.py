@@ -521,7 +521,9 @@ class QDA(GaussianClassifier):
         return check_family(family)
 
 
-def _classified(codes: Codes, predicted: npt.NDArray[Any], weight: Floats, labels: Labels) -> Floats:
+def _classified(
+    codes: Codes, predicted: npt.NDArray[Any], weight: Floats, labels: Labels
+) -> Floats:
     """Return the weight (K, K) of the rows of each class (rows) by predicted class (columns)."""
     table = np.zeros((len(labels), len(labels)))
     np.add.at(table, (codes, encode_known_labels(predicted, labels)), weight)

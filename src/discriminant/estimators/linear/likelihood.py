@@ -163,4 +163,3 @@ def check_level(level: Any) -> float:
         allowed = "between 0 and 1, say 0.95; the method and the rows come after it"
         raise OptionError.of("level", level, allowed)
     return float(level)
-

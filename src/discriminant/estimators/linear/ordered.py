@@ -83,8 +83,8 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         variable. 'cloglog': proportional hazards.
     order : array of labels, 'sorted' or None, default None
         Classes from lowest to highest. None: the order of an ordered categorical (pandas) or enum
-        (Polars), else of numbers; text labels then raise an error. 'sorted': the sorted order of
-        the labels.
+        (Polars), else of numbers, also of numbers written as texts; other texts raise an error.
+        'sorted': the sorted order of the labels.
     ridge : float, default 0.0
         Strength of the penalty ridge / 2 |w|^2 that is added to the mean loss. Thresholds are not
         penalised.
@@ -145,7 +145,7 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
 
     rule_: OrderedRule  # type: ignore[assignment]
     link_: OrderedLink
-    _kept: OrderedFit | None  # state for `inference`; None if there is no valid inference
+    _ordered_fit: OrderedFit | None  # state for `inference`; None if there is no valid inference
     _partitions = True
 
     def __init__(
@@ -204,9 +204,13 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
             return np.arange(len(present))
         order = declared if self.order is None else np.asarray(self.order).tolist()
         if order is None:
-            if isinstance(present[0], str):
-                raise LabelError.unordered(present)
-            return np.arange(len(present))
+            if not isinstance(present[0], str):
+                return np.arange(len(present))
+            try:  # files and databases give the labels as texts
+                numbers = np.array(present, dtype=np.float64)
+            except ValueError:
+                raise LabelError.unordered(present) from None
+            return np.argsort(numbers, kind="stable")
         code_of = {label: code for code, label in enumerate(present)}
         missing = [label for label in present if label not in order]
         if missing:
@@ -249,7 +253,7 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         self.converged_ = end.converged and not result.separated
         self.n_passes_ = self.n_iter_ = end.passes
         self.loss_path_ = np.array(end.path)
-        self._kept, self._why_not = None, ""
+        self._ordered_fit, self._why_not = None, ""
         if options.ridge:
             self._why_not = f"ridge={options.ridge:g} biases the estimates. Fit with ridge=0."
         elif result.separated:
@@ -261,7 +265,7 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         elif moments is None:
             self._why_not = "there are more columns than rows. Keep fewer columns."
         else:
-            self._kept = ordered_state(result, moments, order)
+            self._ordered_fit = ordered_state(result, moments, order)
         if not end.converged and not result.separated:
             facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
             warn(NotConvergedWarning.of_gradient(*facts))
@@ -371,15 +375,15 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
     def inference(self) -> Inference:
         """Return coefficients, then thresholds, with their covariance, tests and criteria."""
         self._check_is_fitted()
-        if self._kept is None:
+        if self._ordered_fit is None:
             raise InferenceError.of_logistic(self._why_not)
-        return self._kept.infer(
+        return self._ordered_fit.infer(
             passes=self.n_passes_, steps=max(self.n_iter_ - 1, 0), converged=self.converged_
         )
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        assert self._kept is not None
-        state, names = self._kept, self._schema if self._schema.named else None
+        assert self._ordered_fit is not None
+        state, names = self._ordered_fit, self._schema if self._schema.named else None
         table: AnyTable = partitioned_or_none(X, y, weight) or as_table(
             X, y, weight=weight, labels=self.classes_, name="OrderedLogistic", match=names
         )
@@ -436,9 +440,7 @@ def _fit(
     if is_wide(len(table), table.width):
         whole = table_in_memory(table, "A fit to fewer rows than features")
         anchor = table_anchor(whole, intercept=True)
-        directions = RowSpaceTable.from_table(
-            whole, anchor, centred=True, standardize=standardize
-        )
+        directions = RowSpaceTable.from_table(whole, anchor, centred=True, standardize=standardize)
         table, standardize = directions.table, False
     moments = read_moments(table, detail="pooled")
     moments = moments.at(reading_anchor(moments, intercept=True))
@@ -476,5 +478,6 @@ def _check_order(result: OrderedResult, moments: ClassMoments, order: Labels) ->
     variance = float(coef @ moments.pooled @ coef) / float(weight.sum())
     drop = means[:-1] - means[1:]
     error = np.sqrt(variance * (1.0 / rows[:-1] + 1.0 / rows[1:]))
+    labels = order.tolist()
     for k in np.flatnonzero(drop > _REVERSED * error)[:1]:
-        warn(ClassOrderWarning.of(order[k], order[k + 1], float(drop[k] / error[k])))
+        warn(ClassOrderWarning.of(labels[k], labels[k + 1], float(drop[k] / error[k])))

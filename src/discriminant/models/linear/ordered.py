@@ -32,7 +32,7 @@ white coordinates (`linear.preconditioning`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -361,14 +361,14 @@ def fit_ordered(
         ridged=scale if options.ridge else None,
         read=read,
     )
-    coordinates = Coordinates(white.frame[:, 1:], None, 0, white.turned)
+    coordinates = replace(white, frame=white.frame[:, 1:], free=0)
     penalty = options.ridge * coordinates.penalty(scale) if options.ridge else None
     objective = OrderedObjective(
         read, moments.features, moments.anchor, coordinates, positions, options.link, penalty
     )
     start = _start(moments.weight[np.argsort(positions)], coordinates.size, options.link)
     if sample is not None:
-        near = newton_descent(_with_pass(objective, sample), start, max_passes=options.max_passes)
+        near = newton_descent(replace(objective, read=sample), start)
         start = near.theta if near.converged and _is_finite(near) else start
     is_complete = _separation_test(options)
     descent = newton_descent(
@@ -380,18 +380,6 @@ def fit_ordered(
     )
     separated = not options.ridge and (is_complete(descent.point) or not _is_finite(descent))
     return OrderedResult(objective, descent, separated)
-
-
-def _with_pass(objective: OrderedObjective, read: Pass) -> OrderedObjective:
-    return OrderedObjective(
-        read,
-        objective.features,
-        objective.anchor,
-        objective.coordinates,
-        objective.positions,
-        objective.link,
-        objective.penalty,
-    )
 
 
 def _separation_test(options: OrderedOptions) -> Callable[[Point], bool]:

@@ -31,7 +31,9 @@ def test_linear_functions_are_those_that_sas_prints_for_irises():
 def test_priors_that_differ_enter_distances_and_constants():
     prior = np.array([0.5, 0.3, 0.2])
     equal, other = (dd.LDA(prior=p).fit(X, Y).summary() for p in (None, prior))
-    np.testing.assert_allclose(other.distances - equal.distances, np.tile(-2 * np.log(prior), (3, 1)))
+    np.testing.assert_allclose(
+        other.distances - equal.distances, np.tile(-2 * np.log(prior), (3, 1))
+    )
     np.testing.assert_allclose(other.constants - equal.constants, np.log(prior))
     assert np.diagonal(equal.distances).tolist() == [0.0, 0.0, 0.0]
 

@@ -46,6 +46,7 @@ _HOMES = {
     "precision_recall": "assessment.ranking.roc",
     "average_precision": "assessment.ranking.roc",
     "compare_models": "assessment.resampling.compare",
+    "compare_fits": "assessment.inference.comparisons",
     "Ranking": "moments.ranking",
     "ranking": "assessment.ranking.roc",
     "select_features": "assessment.selection.select",

@@ -10,6 +10,9 @@ from discriminant.assessment.evaluate import (
 from discriminant.assessment.importance import (
     importance as importance,
 )
+from discriminant.assessment.inference.comparisons import (
+    compare_fits as compare_fits,
+)
 from discriminant.assessment.inference.group_tests import (
     box_m as box_m,
     hotelling as hotelling,
@@ -106,6 +109,9 @@ from discriminant.estimators.linear.linear_regression import (
 )
 from discriminant.estimators.linear.logistic import (
     Logistic as Logistic,
+)
+from discriminant.estimators.linear.ordered import (
+    OrderedLogistic as OrderedLogistic,
 )
 from discriminant.estimators.linear.perceptron import (
     Perceptron as Perceptron,

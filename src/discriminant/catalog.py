@@ -306,6 +306,15 @@ ESTIMATORS = (
         ),
     ),
     Estimator(
+        "OrderedLogistic",
+        "estimators.linear.ordered",
+        "Regression for ordered classes: cumulative logit, probit and cloglog models",
+        values={
+            "OrderedRule": "models.linear.ordered",
+            "OrderedFit": "assessment.inference.ordered",
+        },
+    ),
+    Estimator(
         "Basis",
         "estimators.basis",
         "Polynomial, Gaussian and random basis functions of the features",

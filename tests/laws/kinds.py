@@ -22,6 +22,7 @@ from scipy.special import gammaln
 
 from discriminant.extreme.ranking_measures import TopK
 from discriminant.imbalance.rebalance import SubsetMoments, SubsetsReading
+from discriminant.models.linear.ordered import OrderedLossReading
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
@@ -630,6 +631,62 @@ def _poisson(scores, first):
     return (logs - response + mean)[:, 0], mean - response, mean[:, :, None]
 
 
+_THRESHOLDS = np.array([-0.3, 0.4])
+
+
+def _ordered_expected(rows, frame):
+    """By the two linear functions t_k = threshold_k - score of a row, through their Jacobian."""
+    d = len(rows.names)
+    codes = 1 + np.sign(rows.features[:, 0]).astype(int)
+    total = {"weight": rows.ones.sum(), "loss": 0.0}
+    gradient, curvature = np.zeros(d + 3), np.zeros((d + 3, d + 3))
+    for x, code, weight in zip(rows.features, codes, rows.ones, strict=True):
+        t = _THRESHOLDS - (x @ _SCORES[:d, 0] + 0.1)
+        below = 1 / (1 + np.exp(-t))
+        density = below * (1 - below)
+        bend = density * (1 - 2 * below)
+        sign = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])[code]  # of F in the probability
+        p = np.array([below[0], below[1] - below[0], 1 - below[1]])[code]
+        first = sign * density / p
+        second = np.outer(first, first) - np.diag(sign * bend / p)
+        jacobian = np.zeros((2, d + 3))
+        jacobian[:, :2], jacobian[:, 2:-1], jacobian[:, -1] = np.eye(2), -x, -1.0
+        total["loss"] -= weight * np.log(p)
+        gradient -= weight * jacobian.T @ first
+        curvature += weight * jacobian.T @ second @ jacobian
+    return total | {"gradient": gradient[:, None], "curvature": curvature}
+
+
+def _ordered_reading(rows, anchor):
+    d = len(rows.names)
+    slopes, positions = _SCORES[:d, 0], np.arange(3)
+    facts = rows.names, Anchor.zero(d), slopes, 0.1, _THRESHOLDS, positions
+    return Answering(OrderedLossReading(*facts, "logit", "curvature"))
+
+
+ORDERED = Kind(
+    name="Slope-ordered",
+    reading=_ordered_reading,
+    empty=lambda rows, anchor: LossSums(
+        0,
+        0.0,
+        0.0,
+        np.zeros((len(rows.names) + 3, 1)),
+        np.zeros((len(rows.names) + 3,) * 2),
+        np.inf,
+    ),
+    expected=lambda rows, frame: {
+        name: np.asarray(value) for name, value in _ordered_expected(rows, frame).items()
+    },
+    seen=lambda found, frame: {
+        name: np.asarray(getattr(found, name))
+        for name in ("weight", "loss", "gradient", "curvature")
+    },
+    bits=lambda found, labels: [found.loss, found.gradient, found.curvature, found.least],
+    anchored=False,
+)
+
+
 # --- what a likelihood has of the responses -------------------------------------------------------
 
 
@@ -974,6 +1031,7 @@ KINDS = [
     MARGINS,
     slope_kind(SoftmaxLoss(3), _softmax),
     slope_kind(Deviance("poisson", "log"), _poisson),
+    ORDERED,
     SATURATION,
     *(leverage_kind(classes) for classes in (2, 3)),
     PRODUCTS,

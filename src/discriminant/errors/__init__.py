@@ -19,6 +19,7 @@ from discriminant.errors.base import (
 from discriminant.errors.fitting import (
     BoundaryWarning as BoundaryWarning,
     ClassMissingWarning as ClassMissingWarning,
+    ClassOrderWarning as ClassOrderWarning,
     ClassWeightError as ClassWeightError,
     CodeError as CodeError,
     CouplingWarning as CouplingWarning,

@@ -417,6 +417,23 @@ class SeparationWarning(DiscriminantWarning):
             "derived from the label or a rare category."
         )
 
+    of_ordered = template("labels")(
+        "A score separates ordered classes ({labels:names 20}), so there is no finite "
+        "maximum-likelihood estimate: coefficients and thresholds grow without limit. Pass ridge > "
+        "0, or drop the column that separates the classes, for instance a column derived from the "
+        "label."
+    )
+
+
+class ClassOrderWarning(DiscriminantWarning):
+    """The classes are probably not ordered as assumed."""
+
+    of = template("low, high, z")(
+        "The mean score of class {low!r} is above that of class {high!r} ({z:.1f} standard "
+        "errors), although {low!r} is the lower class. Check order=, or fit Logistic, which "
+        "assumes no order."
+    )
+
 
 class InferenceError(InputError):
     """Standard errors, intervals or tests are not available."""
@@ -429,8 +446,8 @@ class InferenceError(InputError):
     of_logistic = template("why")("There are no standard errors, intervals or tests: {why}")
 
     needs_rows = template("what")(
-        "{what} fits again, and a fitted model stores no rows. Pass X and y (and sample_weight "
-        "and offset, if there were any) as they were passed to fit."
+        "{what} reads the rows again, and a fitted model stores no rows. Pass X and y (and "
+        "sample_weight and offset, if there were any) as they were passed to fit."
     )
 
     no_odds = template("title")(
@@ -446,6 +463,65 @@ class InferenceError(InputError):
     not_converged = template("what, gradient")(
         "{what} starts from the maximum of the likelihood, and this fit has not converged: the "
         "scaled gradient is {gradient:.1e}. Raise max_iter and fit again."
+    )
+
+    not_single = template("what")(
+        "{what} are defined for a model with one score: two classes, or one response. Fit two "
+        "classes at a time."
+    )
+
+    one_cluster = template()(
+        "groups has one cluster, and a clustered covariance needs at least two, better dozens. "
+        "Pass cov='HC1' for errors without clusters."
+    )
+
+    too_few_for_hc1 = template("rows, estimates")(
+        "HC1 divides by the number of rows minus that of the estimates, and there are {rows} rows "
+        "for {estimates} estimates. Keep fewer columns."
+    )
+
+    few_groups = template("groups")(
+        "The fitted probabilities form {groups:n group}, and the test of Hosmer and Lemeshow needs "
+        "three or more. Pass test='le_cessie', which needs no groups."
+    )
+
+    only_logit = template("test, link")(
+        "The test '{test}' is for two classes with the logit link, and this fit has "
+        "link='{link}'. Pass test='hosmer_lemeshow'."
+    )
+
+    biased = template("what")(
+        "{what} needs a maximum-likelihood fit, and this one has bias_reduction='jeffreys'. Fit "
+        "with bias_reduction=None."
+    )
+
+    no_error = template("names")(
+        "The contrast uses estimates without a standard error ({names:names}), since columns "
+        "depend on one another. Drop the columns that the warning of the fit names."
+    )
+
+    dependent_contrasts = template("contrasts, rank")(
+        "The {contrasts} contrasts are linearly dependent (rank {rank}). Leave out "
+        "{contrasts - rank} of them."
+    )
+
+    unknown_estimate = template("name, names")(
+        "{name!r} is not an estimate of this model; its estimates are {names:names 20}."
+    )
+
+    other_models = template("one, other")(
+        "The fits are of different models ('{one}' and '{other}'), so a likelihood-ratio test "
+        "does not apply. Fit both with the same class and options, or compare their AIC."
+    )
+
+    other_rows = template("rows, other, null, other_null")(
+        "The models were fitted to different rows: {rows} and {other} rows, with null deviances of "
+        "{null:.9g} and {other_null:.9g}. Fit both to the same rows."
+    )
+
+    not_nested = template("names")(
+        "The models are not nested{names:?: {names:names} are only in the smaller model|}. One "
+        "must have all columns of the other, and more. Name columns by passing data frames."
     )
 
     other_gradient = template("gradient")(

@@ -77,6 +77,17 @@ class LabelError(InputError):
         "classes. Add rows of another class, or name another target."
     )
 
+    unordered = template("labels")(
+        "The classes {labels:names 20} are texts, and nothing says which is lower. Pass "
+        "order=[...], the classes from lowest to highest, or y as an ordered categorical; "
+        "order='sorted' uses the sorted order. Logistic needs no order."
+    )
+
+    not_in_order = template("labels, order")(
+        "Class(es) {labels:names} are not in the order of the classes, {order:names 20}. Name "
+        "every class in order=, from lowest to highest."
+    )
+
     unknown = template("labels, known")(
         "Unknown class(es) {labels:names}; the classes are {known:names 20}."
     )

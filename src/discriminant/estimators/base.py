@@ -132,6 +132,15 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "verbose": "pass progress=, a function that is called after every pass",
         "multi_class": "leave it out; for one model per class use OneVsRest(Logistic())",
     },
+    "OrderedLogistic": {
+        "C": _STRENGTH,
+        "alpha": "pass ridge=; it is on standardised columns",
+        "distr": "pass link='logit', 'probit' or 'cloglog'",
+        "method": "pass link='logit' (polr's 'logistic'), 'probit' or 'cloglog'",
+        "fit_intercept": "leave it out; the thresholds are the intercepts",
+        "intercept": "leave it out; the thresholds are the intercepts",
+        "tol": _LIMIT,
+    },
     "Perceptron": {
         "alpha": "a perceptron has no penalty here; SVM(ridge=...) has",
         "penalty": "a perceptron has no penalty here; SVM(ridge=...) has",

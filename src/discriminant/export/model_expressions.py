@@ -142,7 +142,7 @@ def _exporter(model: Any, table: dict[tuple[str, str], Callable[..., T]]) -> Cal
 
 
 def _moment_classifier(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of LDA, QDA, RDA, NearestMean, Fisher, LaplaceNB or MDA."""
+    """Return the expressions of a classifier whose scores are log posteriors."""
     labels = tuple(model.classes_.tolist())
     score = score_expression(x, model.rule_, label_texts(labels))
     return ClassifierExpressions(labels, score, class_code(score), logs=score)
@@ -579,6 +579,7 @@ def _tanh_half(odds: Expression) -> Expression:
 _CLASSIFIERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
     ("discriminant", "MomentClassifier"): _moment_classifier,
     ("discriminant", "MDA"): _moment_classifier,
+    ("discriminant", "OrderedLogistic"): _moment_classifier,
     ("discriminant", "LeastSquares"): _least_squares,
     ("discriminant", "Logistic"): _logistic,
     ("discriminant", "LinearClassifier"): _linear,

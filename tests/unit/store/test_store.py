@@ -24,6 +24,7 @@ from discriminant import (
     Encoded,
     LinearRegression,
     Logistic,
+    OrderedLogistic,
     Perceptron,
     ShrunkenCentroids,
     SparseLDA,
@@ -49,6 +50,7 @@ OTHERS = {  # options that keep more than the ones above
     "threshold chosen by cross-validation": ShrunkenCentroids(threshold="cv"),
     "penalty chosen by cross-validation": SparseLDA(penalty="cv"),
     "priors": LDA(prior=np.array([0.2, 0.3, 0.5])),
+    "order": OrderedLogistic(order=np.array([2, 0, 1]), prior=[0.2, 0.3, 0.5]),
     "class weights": Logistic(class_weight={0: 1, 1: 2.5, 2: 3}, ridge=0.1),
 }
 

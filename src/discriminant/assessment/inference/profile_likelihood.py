@@ -14,16 +14,25 @@ previous fit ended.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.stats import chi2, norm
 
+from discriminant.assessment.inference.summary import (
+    PrintedResult,
+    format_p_as_r,
+    format_short,
+    stars,
+    text_table,
+)
 from discriminant.assessment.inference.wald import INTERCEPT, Inference
 from discriminant.models.linear.optimise import Objective, Point, newton_descent
 from discriminant.moments.loss import Want
 from discriminant.table.blocks import Floats
+from discriminant.table.cells import import_pandas
 
 _MAX_FITS = 40  # largest number of fits for one end of an interval
 _TOLERANCE = 1e-11  # tolerance of r, relative to the quantile
@@ -36,6 +45,7 @@ class Peak:
     objective: Objective  # mean loss
     theta: Floats  # (q, m) parameters at the minimum
     unit: float = 1.0  # loss per unit of the objective
+    table: Any = None  # rows of the fit
     point: Point = field(init=False)  # value and derivatives of the objective at theta
 
     def __post_init__(self) -> None:
@@ -86,6 +96,36 @@ class DroppedFeature:
     aic: float
 
 
+class DroppedFeatures(PrintedResult, list[DroppedFeature]):
+    """Likelihood-ratio tests of leaving out each column."""
+
+    @property
+    def text(self) -> str:
+        """Text in the layout of R's `drop1`."""
+        head = ["", "Df", "Deviance", "AIC", "LRT", "Pr(>Chi)", ""]
+        rows = [
+            [
+                each.name,
+                str(each.df),
+                *(format_short(value) for value in (each.deviance, each.aic, each.chi2)),
+                format_p_as_r(each.p),
+                stars(each.p),
+            ]
+            for each in self
+        ]
+        return "\n".join(text_table("Single term deletions", head, rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tests as a dictionary of plain numbers and texts."""
+        return {"dropped": [asdict(each) for each in self]}
+
+    def frame(self) -> Any:
+        """Return a pandas frame with a row for each column."""
+        columns = [field.name for field in fields(DroppedFeature)]
+        rows = [asdict(each) for each in self]
+        return import_pandas().DataFrame(rows, columns=columns).set_index("name")
+
+
 def profile(
     peak: Peak,
     inference: Inference,
@@ -110,14 +150,15 @@ def profile(
     return ends
 
 
-def drop_each(peak: Peak, inference: Inference) -> list[DroppedFeature]:
+def drop_each(peak: Peak, inference: Inference) -> DroppedFeatures:
     """Test each feature by the likelihood ratio: all its estimates are fixed at zero.
 
     As in R's `drop1(test = "LRT")`, the statistic is the increase of the deviance, divided by the
     dispersion. For a Gaussian fit it is `n log(deviance ratio)`.
     """
-    names = [name for name in dict.fromkeys(inference.names) if name != INTERCEPT]
-    return [_drop(peak, inference, name) for name in names]
+    columns = inference.names[: len(inference.names) - inference.thresholds]
+    names = [name for name in dict.fromkeys(columns) if name != INTERCEPT]
+    return DroppedFeatures(_drop(peak, inference, name) for name in names)
 
 
 def _drop(peak: Peak, inference: Inference, name: str) -> DroppedFeature:

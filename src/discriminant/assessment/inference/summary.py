@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from discriminant.assessment.inference.wald import Inference
-from discriminant.table.blocks import Floats
+from discriminant.table.blocks import Floats, Places
 from discriminant.table.cells import import_pandas
 
 
@@ -28,6 +29,9 @@ class PrintedResult:
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text)}</pre>"
 
 
 def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -113,6 +117,10 @@ def format_bytes(size: float) -> str:
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 _LEAST_P = 2e-16  # smaller p-values are printed as `< 2e-16`
+_ERRORS = {
+    **{kind: f"sandwich ({kind})" for kind in ("HC0", "HC1", "HC2", "HC3")},
+    "cluster": "sandwich, clustered by groups",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -131,22 +139,26 @@ class CoefficientSummary(PrintedResult):
             inference.title,
             "",
             _head(inference),
-            *_coefficient_lines(inference),
+            *coefficient_lines(inference),
             "---",
             _LEGEND,
             "",
-            f"(Dispersion parameter {kind} {_short(fit.dispersion)})",
+            f"(Dispersion parameter {kind} {format_short(fit.dispersion)})",
             "",
-            f"    Null deviance: {_short(fit.null_deviance)}  on {fit.df_null} degrees of freedom",
-            f"Residual deviance: {_short(fit.deviance)}  on {fit.df_residual} degrees of freedom",
-            f"AIC: {_short(fit.aic)}   BIC: {_short(fit.bic)}   "
-            f"log likelihood: {_short(fit.log_likelihood)}",
+            f"    Null deviance: {format_short(fit.null_deviance)}  on {fit.df_null} degrees of "
+            "freedom",
+            f"Residual deviance: {format_short(fit.deviance)}  on {fit.df_residual} degrees of "
+            "freedom",
+            f"AIC: {format_short(fit.aic)}   BIC: {format_short(fit.bic)}   "
+            f"log likelihood: {format_short(fit.log_likelihood)}",
             "Pseudo R-squared: "
             + ", ".join(f"{name} {value:.4f}" for name, value in fit.pseudo_r2.items()),
             "",
             f"Number of Fisher Scoring iterations: {inference.steps} ({inference.passes} passes "
             f"over {fit.rows} rows)",
         ]
+        if inference.errors:
+            lines.insert(1, f"Standard errors: {_ERRORS[inference.errors]}")
         if not inference.converged:
             lines.append("The fit has not converged: its standard errors and tests are not valid.")
         return "\n".join(lines)
@@ -170,6 +182,7 @@ class CoefficientSummary(PrintedResult):
             "dispersion": fit.dispersion,
             "n": fit.rows,
             "converged": inference.converged,
+            "cov": inference.errors or None,
             "level": self.level,
         }
 
@@ -268,18 +281,26 @@ def _head(inference: Inference) -> str:
     return f"Coefficients, {what} of '{inference.second}' against '{inference.first}':"
 
 
-def _coefficient_lines(inference: Inference) -> list[str]:
+def coefficient_lines(
+    inference: Inference, places: Places | None = None, estimate: str = "Estimate"
+) -> list[str]:
+    """Return the lines of the table of estimates, or of those at `places`.
+
+    `estimate` is the heading of the estimates.
+    """
+    some = slice(None) if places is None else places
     names, letter = list(inference.names), inference.letter
     if inference.classes is not None:
         names = [f"{c}: {name}" for c, name in zip(inference.classes, names, strict=True)]
-    head = ["", "Estimate", "Std. Error", f"{letter} value", f"Pr(>|{letter}|)", ""]
+    head = ["", estimate, "Std. Error", f"{letter} value", f"Pr(>|{letter}|)", ""]
+    p = inference.p[some]
     columns = [
-        names,
-        _format_column(inference.estimate),
-        _format_column(inference.std_error),
-        [f"{value:.3f}" for value in inference.statistic],
-        [_format_p_as_r(value) for value in inference.p],
-        [stars(value) for value in inference.p],
+        [str(name) for name in np.array(names, dtype=object)[some]],
+        _format_column(inference.estimate[some]),
+        _format_column(inference.std_error[some]),
+        [f"{value:.3f}" for value in inference.statistic[some]],
+        [format_p_as_r(value) for value in p],
+        [stars(value) for value in p],
     ]
     wide = [max(map(len, [title, *cells])) for title, cells in zip(head, columns, strict=True)]
     lines = []
@@ -298,14 +319,15 @@ def _format_column(values: Floats) -> list[str]:
     return [f"{value:.{decimals}f}" for value in values]
 
 
-def _format_p_as_r(p: float) -> str:
+def format_p_as_r(p: float) -> str:
     """Format a p-value as R prints it.
 
-    >>> _format_p_as_r(1e-20), _format_p_as_r(0.25)
+    >>> format_p_as_r(1e-20), format_p_as_r(0.25)
     ('< 2e-16', '0.25')
     """
     return f"< {_LEAST_P:.0e}" if p < _LEAST_P else f"{p:.3g}"
 
 
-def _short(value: float) -> str:
+def format_short(value: float) -> str:
+    """Format a number with six significant digits."""
     return f"{value:.6g}"

@@ -28,6 +28,7 @@ as the loss, the second as the slope of the intercept.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +94,7 @@ class Likelihood:
         return shares if self.tjur is None else shares | {"tjur": self.tjur}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inference:
     """Estimates in the user's units with their tests; for each class the intercept comes first."""
 
@@ -113,6 +114,8 @@ class Inference:
     first: object = None  # the class that all others are compared with
     second: object = None  # the only other class, if there are two
     converged: bool = True
+    thresholds: int = 0  # number of last estimates that are thresholds of ordered classes
+    errors: str = ""  # kind of robust standard errors; empty if they are from the curvature
     # (p,) standard errors; NaN where a coefficient is not identified
     std_error: Floats = field(init=False)
 
@@ -169,6 +172,34 @@ class Inference:
             raise InferenceError.no_rates(self.title)
         return self._exp(level)
 
+    @property
+    def text(self) -> str:
+        """Text of the summary."""
+        return str(self._summary().text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as a dictionary of plain numbers, lists and texts."""
+        record: dict[str, Any] = self._summary().to_dict()
+        return record
+
+    def frame(self) -> Any:
+        """Return a pandas frame with a row for each estimate."""
+        return self._summary().frame()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return str(self._summary()._repr_html_())
+
+    def _summary(self) -> Any:
+        from discriminant.assessment.inference.summary import CoefficientSummary
+
+        return CoefficientSummary(self)
+
     def _exp(self, level: float) -> Floats:
         with np.errstate(over="ignore"):
             return np.exp(np.column_stack([self.estimate, self.wald(level)]))
@@ -222,7 +253,7 @@ def infer(
         classes = tuple(label for label in labels[1:].tolist() for _ in names)
         names = names * (len(labels) - 1)
     estimate = directions @ theta.T.ravel()
-    root = _root(curvature, directions)
+    root = root_of_covariance(curvature, directions)
     if identified is not None and not identified.all():
         unidentified = np.append([False] * bool(coordinates.free), ~identified)
         root[:, np.tile(unidentified, len(names) // len(to_user)).astype(bool)] = np.nan
@@ -270,7 +301,7 @@ def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(np.einsum("dr,dr->d", axes, axes) > 1.0 - 1e-6)
 
 
-def _root(curvature: Floats, directions: Floats) -> Floats:
+def root_of_covariance(curvature: Floats, directions: Floats) -> Floats:
     """Return `R'^-1 a` for each of p combinations `a`, (n, p).
 
     The result is infinite if the curvature is singular.

@@ -28,6 +28,11 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from discriminant.assessment.inference.discriminant_summary import (
+    DiscriminantSummary,
+    summarise_gaussian,
+)
+from discriminant.assessment.resampling.cross_validate import leave_one_out
 from discriminant.assessment.resampling.leave_one_out import (
     LeftOutRules,
     gaussian_left_out_scores,
@@ -47,6 +52,7 @@ from discriminant.estimators.base import (
     MomentClassifier,
     Prior,
     check_choice,
+    to_memory,
 )
 from discriminant.models.gaussian.bayes_error import (
     BayesError,
@@ -94,8 +100,9 @@ from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import posterior
-from discriminant.table.blocks import Floats, numbered_names
-from discriminant.table.memory import Table
+from discriminant.table.blocks import Codes, Floats, Labels, numbered_names
+from discriminant.table.labels import encode_known_labels
+from discriminant.table.memory import Table, as_table
 
 
 class DiscriminantProjection(
@@ -501,6 +508,53 @@ class GaussianClassifier(MomentClassifier):
         model._set_state(state, parameters.rule(parameters.weight), named=named)
         return model
 
+    def summary(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        cross_validate: bool = True,
+    ) -> DiscriminantSummary:
+        """Summarise classes, covariances, distances and discriminant functions.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows with labels, to add tables of their classification. None: no tables.
+        cross_validate : bool, default True
+            Whether to add the table in which each row is left out of its fit, with the class shares
+            of all rows as priors.
+
+        Returns
+        -------
+        DiscriminantSummary
+            `print` shows it in the layout of SAS's PROC DISCRIM; `frame` and `to_dict` convert it.
+        """
+        moments, rule = self._present_moments, self._density()
+        resubstitution = left_out = None
+        if X is not None:
+            X, y, sample_weight = to_memory(X, y, sample_weight, "A classification table")
+            table = as_table(X, y, weight=sample_weight, labels=rule.labels)
+            weight = np.ones(len(table)) if table.weight is None else table.weight
+            predicted = self.predict(X)
+            resubstitution = _classified(table.codes, predicted, weight, rule.labels)
+            if cross_validate:
+                held = leave_one_out(
+                    self._asked, X, y, sample_weight=sample_weight, prior="fixed"
+                ).predicted
+                left_out = _classified(table.codes, held, weight, rule.labels)
+        return summarise_gaussian(
+            type(self).__name__,
+            rule,
+            features=moments.features,
+            rows=moments.rows,
+            weight=moments.weight,
+            prior=self.prior_,
+            linear=not isinstance(self.rule_, QuadraticRule),
+            resubstitution=resubstitution,
+            left_out=left_out,
+        )
+
     def _density(self) -> QuadraticRule:
         """Return the rule that evaluates the class densities; a linear rule is converted to it."""
         rule = self.rule_
@@ -901,6 +955,15 @@ class QDA(GaussianClassifier):
             return moments, family
         prior = conjugate_prior(self.map_prior, moments, family.denominator)
         return prior.posterior_mode(moments), replace(family, denominator="ml")
+
+
+def _classified(
+    codes: Codes, predicted: npt.NDArray[Any], weight: Floats, labels: Labels
+) -> Floats:
+    """Return the weight (K, K) of the rows of each class (rows) by predicted class (columns)."""
+    table = np.zeros((len(labels), len(labels)))
+    np.add.at(table, (codes, encode_known_labels(predicted, labels)), weight)
+    return table
 
 
 def check_family(family: GaussianFamily) -> GaussianFamily:

@@ -44,11 +44,11 @@ from discriminant.estimators.linear.linear_regression import (
 )
 from discriminant.estimators.linear.logistic import (
     START_SHARE,
-    LikelihoodInference,
     is_large_sparse,
     read_column_sums,
     sample_rows,
 )
+from discriminant.estimators.linear.row_inference import RowInference
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (
     GLMFit,
@@ -226,7 +226,7 @@ class _GLMTableFit(NamedTuple):
     directions: RowSpaceTable | None  # map from directions back to features
 
 
-class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstimator):
+class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
     """Base class of GLM and LogLinear: fitting of a table, and inference.
 
     `rule_` is the linear score without the offset.
@@ -440,7 +440,13 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         objective = state.fit.objective(
             partial(fold, table), table.schema.features, state.anchor, state.deviance
         )
-        return Peak(RescaledObjective(objective, state.fit.unit), state.fit.theta, state.fit.unit)
+        scaled = RescaledObjective(objective, state.fit.unit)
+        return Peak(scaled, state.fit.theta, state.fit.unit, table)
+
+    def _row_coordinates(self) -> tuple[Anchor, Coordinates, Deviance | None]:
+        state = self._kept
+        assert isinstance(state.fit.coordinates, Coordinates)
+        return state.anchor, state.fit.coordinates, state.deviance
 
 
 _EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}

@@ -9,7 +9,7 @@ is fitted depend on its shape and on the penalty:
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-The base class `LikelihoodInference`, which `linear.glm` uses too, adds standard errors and tests.
+Standard errors and tests are in `linear.likelihood` and `linear.row_inference`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.profile_likelihood import (
-    DroppedFeature,
-    Peak,
-    drop_each,
-    profile,
-)
+from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
 from discriminant.engines.dispatch import fold, read_moments
@@ -58,7 +53,9 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
+from discriminant.estimators.linear.likelihood import check_level
 from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
+from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.elastic_net import ColumnScales, fit_elastic_net
@@ -79,6 +76,7 @@ from discriminant.models.linear.separation import Separation, detect_separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.glm_families import Deviance
 from discriminant.moments.loss import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
@@ -86,9 +84,6 @@ from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Labels, is_sparse
 from discriminant.table.memory import Table, as_table
 
-METHODS = ("wald", "profile")
-_DEVIANCE_TOLERANCE = 1e-6  # relative difference between deviances of the same rows
-_MAX_GRADIENT = 1e-5  # a steeper gradient is not at the maximum of the likelihood
 _MAX_PRODUCTS = 1500  # features of sparse rows beyond which their products are not formed
 _LONG_TABLE = 5_000_000  # numbers in a table that is not read again only to confirm convergence
 START_SHARE = 1 / 16  # share of the rows to which a starting point is fitted
@@ -96,120 +91,7 @@ _MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
 
-class LikelihoodInference:
-    """Base class: standard errors, intervals and tests for models fitted by maximum likelihood.
-
-    A subclass defines `inference`, which uses state stored by its fit, and `_likelihood_peak`.
-    """
-
-    def inference(self) -> Inference:
-        """Return the estimates with their covariance, tests and information criteria."""
-        raise NotImplementedError
-
-    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        """Return the likelihood at its maximum; the caller passes the rows of the fit again."""
-        raise NotImplementedError
-
-    def summary(self, level: float = 0.95) -> CoefficientSummary | PenalisedSummary:
-        """Summarise the coefficients: standard errors, tests and Wald intervals.
-
-        Parameters
-        ----------
-        level : float, default 0.95
-            Confidence level of the intervals.
-
-        Returns
-        -------
-        CoefficientSummary
-            `print` shows it as a table; `to_frame` and `to_dict` convert it.
-        """
-        return CoefficientSummary(self.inference(), _check_level(level))
-
-    def intervals(
-        self,
-        level: float = 0.95,
-        method: Literal["wald", "profile"] = "wald",
-        X: Any = None,
-        y: Any = None,
-        sample_weight: npt.ArrayLike | None = None,
-        offset: npt.ArrayLike | None = None,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Floats:
-        """Compute confidence intervals of the coefficients.
-
-        Parameters
-        ----------
-        level : float, default 0.95
-            Confidence level.
-        method : {'wald', 'profile'}, default 'wald'
-            'wald': the estimate plus and minus a normal quantile times the standard error.
-            'profile': the values that a likelihood ratio test does not reject, with all other
-            coefficients re-estimated for each value. Computing the intervals refits the model many
-            times.
-        X, y, sample_weight, offset
-            The rows of the fit, needed for 'profile' because a model does not store them.
-        progress : callable, default None
-            Called after each end point of a profile interval, with the number done and the total.
-
-        Returns
-        -------
-        array of shape (p, 2)
-            Lower and upper end points, in the order of `summary()` with the intercept first.
-        """
-        _check_level(level)
-        check_choice("method", method, METHODS)
-        inference = self.inference()
-        if method == "wald":
-            return inference.wald(level)
-        peak = self._reopen_likelihood("A profile interval", X, y, sample_weight, offset)
-        return profile(peak, inference, level=level, progress=progress)
-
-    def drop_each(
-        self,
-        X: Any = None,
-        y: Any = None,
-        sample_weight: npt.ArrayLike | None = None,
-        offset: npt.ArrayLike | None = None,
-    ) -> list[DroppedFeature]:
-        """Test each feature by a likelihood ratio test against the model without that feature.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset
-            The rows of the fit: a model stores no rows.
-
-        Returns
-        -------
-        list of DroppedFeature
-            One for each feature.
-        """
-        inference = self.inference()
-        peak = self._reopen_likelihood("A fit without a column", X, y, sample_weight, offset)
-        return drop_each(peak, inference)
-
-    def _reopen_likelihood(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        """Return the likelihood of the rows of the fit; raise `InferenceError` for other rows."""
-        if X is None or y is None:
-            raise InferenceError.needs_rows(what)
-        peak = self._likelihood_peak(X, y, weight, offset)
-        deviance, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
-        if not abs(deviance - fitted) <= _DEVIANCE_TOLERANCE * max(abs(fitted), 1e-6):
-            raise InferenceError.other_deviance(deviance, fitted)
-        if peak.point.max_gradient > _MAX_GRADIENT and self.inference().converged:
-            raise InferenceError.other_gradient(peak.point.max_gradient)
-        if peak.point.max_gradient > _MAX_GRADIENT:
-            raise InferenceError.not_converged(what, peak.point.max_gradient)
-        return peak
-
-
-def _check_level(level: Any) -> float:
-    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
-        allowed = "between 0 and 1, say 0.95; the method and the rows come after it"
-        raise OptionError.of("level", level, allowed)
-    return float(level)
-
-
-class Logistic(LikelihoodInference, LinearClassifier):
+class Logistic(BinaryGoodnessOfFit, LinearClassifier):
     """Logistic regression for two or more classes.
 
     Models  log P(k|x) = x'w_k + b_k - log sum_j exp(x'w_j + b_j)  and minimises
@@ -496,13 +378,32 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
     # --- inference ----------------------------------------------------------------------------
 
-    def summary(self, level: float = 0.95) -> CoefficientSummary | PenalisedSummary:
+    def summary(
+        self,
+        level: float = 0.95,
+        cov: Covariance | None = None,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+    ) -> CoefficientSummary | PenalisedSummary:
         """Summarise the coefficients: standard errors, tests and Wald intervals.
 
         Parameters
         ----------
         level : float, default 0.95
             Confidence level of the intervals.
+        cov : {None, 'HC0', 'HC1', 'HC2', 'HC3', 'cluster'}, default None
+            Covariance of the estimates. None: the inverse of the curvature. 'HC0' to 'HC3': the
+            sandwich estimate. 'cluster': the sandwich estimate for rows that are dependent within
+            `groups`.
+        X, y, sample_weight
+            The rows of the fit, needed for `cov` because a model does not store them.
+        offset
+            Not used: a logistic model has no offset.
+        groups : array of shape (n,), default None
+            Cluster of each row, for cov='cluster'.
 
         Returns
         -------
@@ -511,9 +412,10 @@ class Logistic(LikelihoodInference, LinearClassifier):
             summary has coefficients without standard errors.
         """
         self._check_is_fitted()
-        if self._kept is not None or not self._why_not.startswith("ridge="):
-            return super().summary(level)
-        _check_level(level)
+        penalised = self._kept is None and self._why_not.startswith("ridge=")
+        if cov is not None or not penalised:
+            return super().summary(level, cov, X, y, sample_weight, offset, groups)
+        check_level(level)
         labels = self.classes_.tolist()
         names = (*((INTERCEPT,) if self.intercept else ()), *self._schema.features)
         free = [self.intercept_[:, None]] if self.intercept else []
@@ -557,7 +459,12 @@ class Logistic(LikelihoodInference, LinearClassifier):
         )
         if self.bias_reduction is not None:
             objective = JeffreysLoss(objective, state.coordinates)
-        return Peak(objective, state.theta)
+        return Peak(objective, state.theta, table=table)
+
+    def _row_coordinates(self) -> tuple[Anchor, Coordinates, Deviance | None]:
+        assert self._kept is not None
+        loss = None if len(self.classes_) > 2 else Deviance("binomial", self.link_)
+        return self._kept.anchor, self._kept.coordinates, loss
 
     # --- options --------------------------------------------------------------------------------
 
@@ -650,7 +557,7 @@ def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
     options = replace(
         options,
         skip_confirmation=len(table) * table.width > _LONG_TABLE,
-        min_row_weight=_smallest_weight(table),
+        min_row_weight=smallest_weight(table),
         reuse_curvature=not isinstance(table, PartitionedTable),
     )
     if options.ridge and options.l1_ratio:
@@ -763,7 +670,7 @@ def read_column_sums(table: Table) -> ColumnSums:
     return fold(table, ColumnSumsReading(features, first.mean))
 
 
-def _smallest_weight(table: AnyTable) -> float:
+def smallest_weight(table: AnyTable) -> float:
     """Return the smallest positive weight of a row."""
     if isinstance(table, PartitionedTable):
         return table.min_weight

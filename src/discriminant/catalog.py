@@ -72,6 +72,15 @@ ESTIMATORS = (
                 "LDA with the covariance shrunk toward its diagonal by as much as the data suggest",
                 {"shrinkage": "auto"},
             ),
+            Candidate(
+                "lda_cv",
+                "LDA, shrinkage chosen",
+                "LDA with the covariance shrunk toward its diagonal by an amount that is chosen on "
+                "held-out rows",
+                {"shrinkage": "cv"},
+                default=False,
+                tuned=True,
+            ),
         ),
     ),
     Estimator(
@@ -212,7 +221,30 @@ ESTIMATORS = (
                 "Logistic, no penalty",
                 "logistic regression by maximum likelihood, without a penalty",
             ),
+            Candidate(
+                "logistic_cv",
+                "Logistic, ridge chosen",
+                "logistic regression with a penalty that is chosen on held-out rows",
+                {"ridge": "cv"},
+                default=False,
+                tuned=True,
+            ),
+            Candidate(
+                "logistic_l1_cv",
+                "Logistic, lasso chosen",
+                "logistic regression with a penalty that drops features and is chosen on held-out "
+                "rows",
+                {"ridge": "cv", "l1_ratio": 1.0},
+                default=False,
+                tuned=True,
+            ),
         ),
+    ),
+    Estimator(
+        "BayesianLogistic",
+        "estimators.linear.bayesian_logistic",
+        "Bayesian logistic regression: the prior is chosen by the evidence, without held-out rows",
+        values={"ScoreVariance": "models.linear.laplace"},
     ),
     Estimator(
         "Basis",
@@ -329,6 +361,7 @@ SHARED_VALUES = {
     "FittedMembers": "estimators.meta.multiclass:FittedBinaryEstimators",
     "ClassFit": "assessment.inference.wald",
     "Grid": "assessment.resampling.rda_grid",
+    "PenaltyPath": "assessment.resampling.penalty_search",
 }
 HOMES = {each.name: each.home for each in ESTIMATORS}
 VALUES = SHARED_VALUES | {kind: home for each in ESTIMATORS for kind, home in each.values.items()}

@@ -10,18 +10,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from discriminant.assessment.resampling.folds import fold_numbers
-from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, score_grid
-from discriminant.engines.partitioned_table import PartitionedTable
-from discriminant.errors import LabelError, OptionError
+from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grid_on_folds
+from discriminant.errors import OptionError
 from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-
-_SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
 
 
 class RDA(GaussianClassifier):
@@ -147,13 +143,7 @@ class RDA(GaussianClassifier):
         if not self.needs_rows:
             return super().fit(X, y, sample_weight)
         table = self._open_table(X, y, sample_weight)
-        if len(table.schema.labels) < 2:
-            raise LabelError.one_class(table.schema.labels[0])
-        if isinstance(table, PartitionedTable):
-            self.cv_ = score_grid(table, self._candidates(), self.folds, seed=_SEED)
-        else:
-            fold = fold_numbers(self.folds, table.codes)
-            self.cv_ = score_grid(table, self._candidates(), fold)
+        self.cv_ = grid_on_folds(table, self._candidates(), self.folds)
         return self._fit_table(table)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:

@@ -72,6 +72,9 @@ from discriminant.estimators.gaussian.rda import (
 from discriminant.estimators.laplace_distribution import (
     LaplaceNB as LaplaceNB,
 )
+from discriminant.estimators.linear.bayesian_logistic import (
+    BayesianLogistic as BayesianLogistic,
+)
 from discriminant.estimators.linear.glm import (
     GLM as GLM,
     LogLinear as LogLinear,
@@ -146,6 +149,9 @@ from discriminant.report.plots.heatmaps import (
 from discriminant.report.plots.lectures import (
     plot_masking as plot_masking,
     plot_perceptron_path as plot_perceptron_path,
+)
+from discriminant.report.plots.penalty_path import (
+    plot_penalty_path as plot_penalty_path,
 )
 from discriminant.report.plots.projection import (
     plot_projection as plot_projection,

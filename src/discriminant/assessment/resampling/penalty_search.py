@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -154,7 +154,7 @@ class PenaltySearch:
         allowed = "None, a number of penalties from 2 to 1000, or an array of positive numbers"
         if self.ridges is None:
             return None
-        if isinstance(self.ridges, Integral) and not isinstance(self.ridges, bool):
+        if isinstance(self.ridges, int | np.integer) and self.ridges is not True:
             if not 2 <= int(self.ridges) <= 1000:
                 raise OptionError.of("ridges", self.ridges, allowed)
             return None

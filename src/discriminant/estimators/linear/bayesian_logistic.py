@@ -153,7 +153,8 @@ class BayesianLogistic(LinearClassifier):
         array of shape (n,)
             Labels.
         """
-        return np.asarray(self.classes_[predicted_codes(self._moderated_scores(X))])
+        codes = predicted_codes(self._moderated_scores(X))
+        return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> Floats:
         """Return posterior predictive probabilities (n, K)."""

@@ -78,10 +78,9 @@ def fit_laplace(problem: PathProblem, free: int, precision: float | None) -> Lap
         return -_log_evidence(problem, theta, free, value)
 
     if precision is None:
-        bounds = tuple(np.log(_RANGE))
-        options = {"xatol": _TOLERANCE}
+        low, high = (float(np.log(bound)) for bound in _RANGE)
         search = minimize_scalar(
-            negative_evidence, bounds=bounds, method="bounded", options=options
+            negative_evidence, bounds=(low, high), method="bounded", options={"xatol": _TOLERANCE}
         )
         precision = float(np.exp(search.x))
     log_evidence = -negative_evidence(float(np.log(precision)))
@@ -117,7 +116,7 @@ def _log_evidence(problem: PathProblem, theta: Floats, free: int, precision: flo
     factor = _inverse_root(_posterior_curvature(problem, theta, precision))
     half_logdet = -float(np.linalg.slogdet(factor)[1])  # log det A / 2
     slopes, intercepts = m * (q - free), m * free
-    return (
+    return float(
         -penalised
         + 0.5 * slopes * float(np.log(precision))
         - half_logdet

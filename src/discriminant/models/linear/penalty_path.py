@@ -31,14 +31,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from discriminant.models.linear.elastic_net import L1Quadratic
-from discriminant.moments.glm_families import SCORES, Deviance
+from discriminant.moments.glm_families import SCORES, Deviance, RowDerivatives
 from discriminant.table.blocks import Codes, Floats
 
 _DECREMENT = 1e-12  # a step is the last one if it decreases the objective by less
@@ -255,7 +255,7 @@ class ResponseLoss:
         offset = None if self.offset is None else self.offset[rows]
         return ResponseLoss(self.deviance, self.response[rows], offset)
 
-    def _derivatives(self, scores: Floats, rows: slice) -> Any:
+    def _derivatives(self, scores: Floats, rows: slice) -> RowDerivatives:
         if self.offset is not None:
             scores = scores + self.offset[rows, None]
         response = np.broadcast_to(self.response[rows, None], scores.shape)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 import discriminant as dd
 from discriminant import BayesianLogistic, Logistic
 from discriminant.errors import ExportError, OptionError
+from discriminant.export import export
 
 
 def rows_of_one_feature(n=60, seed=0):
@@ -170,5 +171,14 @@ def test_saved_model_predicts_the_same(tmp_path):
 def test_export_is_refused_with_the_reason():
     rows, labels = load_iris(return_X_y=True)
     model = BayesianLogistic().fit(rows, labels)
-    with pytest.raises(ExportError, match="BayesianLogistic"):
-        dd.to_sql(model)
+    with pytest.raises(ExportError, match="integrate over the coefficients"):
+        export(model, "sql", table="rows")
+
+
+def test_export_of_the_mode_predicts_the_same():
+    rows, labels = load_iris(return_X_y=True)
+    model = BayesianLogistic(predictive="mode").fit(rows, labels)
+    module = {}
+    exec(export(model, "python"), module)
+    predicted = [module["predict_proba"](row) for row in rows.tolist()]
+    np.testing.assert_allclose(predicted, model.predict_proba(rows), atol=1e-12)

@@ -97,6 +97,9 @@ from discriminant.estimators.gaussian.sparse_lda import (
 from discriminant.estimators.laplace_distribution import (
     LaplaceNB as LaplaceNB,
 )
+from discriminant.estimators.linear.bayesian_logistic import (
+    BayesianLogistic as BayesianLogistic,
+)
 from discriminant.estimators.linear.glm import (
     GLM as GLM,
     LogLinear as LogLinear,
@@ -198,6 +201,9 @@ from discriminant.report.plots.reject import (
 )
 from discriminant.report.plots.roc import (
     plot_roc as plot_roc,
+)
+from discriminant.report.plots.selection_path import (
+    plot_selection_path as plot_selection_path,
 )
 from discriminant.store import (
     load as load,

@@ -81,6 +81,15 @@ ESTIMATORS = (
                 simplicity=4,
                 default=False,
             ),
+            Candidate(
+                "lda_cv",
+                "LDA, shrinkage chosen",
+                "LDA with the covariance shrunk toward its diagonal by an amount that is chosen on "
+                "held-out rows",
+                {"shrinkage": "cv"},
+                default=False,
+                tuned=True,
+            ),
         ),
     ),
     Estimator(
@@ -303,6 +312,23 @@ ESTIMATORS = (
                 "Logistic, no penalty",
                 "logistic regression by maximum likelihood, without a penalty",
             ),
+            Candidate(
+                "logistic_cv",
+                "Logistic, ridge chosen",
+                "logistic regression with a penalty that is chosen on held-out rows",
+                {"ridge": "cv"},
+                default=False,
+                tuned=True,
+            ),
+            Candidate(
+                "logistic_l1_cv",
+                "Logistic, lasso chosen",
+                "logistic regression with a penalty that drops features and is chosen on held-out "
+                "rows",
+                {"ridge": "cv", "l1_ratio": 1.0},
+                default=False,
+                tuned=True,
+            ),
         ),
     ),
     Estimator(
@@ -313,6 +339,12 @@ ESTIMATORS = (
             "OrderedRule": "models.linear.ordered",
             "OrderedFit": "assessment.inference.ordered",
         },
+    ),
+    Estimator(
+        "BayesianLogistic",
+        "estimators.linear.bayesian_logistic",
+        "Bayesian logistic regression: the prior is chosen by the evidence, without held-out rows",
+        values={"ScoreVariance": "models.linear.laplace"},
     ),
     Estimator(
         "Basis",
@@ -462,7 +494,8 @@ SHARED_VALUES = {
     "FittedMembers": "estimators.meta.multiclass:FittedBinaryEstimators",
     "ClassFit": "assessment.inference.wald",
     "Grid": "assessment.resampling.rda_grid",
-    "PenaltyPath": "assessment.resampling.penalty_path",
+    "SelectionPath": "assessment.resampling.selection_path",
+    "PenaltyPath": "assessment.resampling.penalty_search",
 }
 HOMES = {each.name: each.home for each in ESTIMATORS}
 VALUES = SHARED_VALUES | {kind: home for each in ESTIMATORS for kind, home in each.values.items()}

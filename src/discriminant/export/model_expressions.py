@@ -199,6 +199,21 @@ def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
     return ClassifierExpressions(labels, score, class_code(score), logs=logs)
 
 
+def _bayesian_logistic(model: Any, x: Expression) -> ClassifierExpressions:
+    """Return the expressions of Bayesian logistic regression at the mode of the posterior."""
+    if model.predictive != "mode":
+        raise ExportError.of_part(
+            "BayesianLogistic",
+            "its probabilities integrate over the coefficients, which has no formula here",
+            'Fit BayesianLogistic(predictive="mode"), or Logistic with ridge=model.precision_ / n '
+            "for n rows.",
+        )
+    labels = tuple(model.classes_.tolist())
+    line = model.rule_.expression(x, label_texts(labels), name="score")
+    logs = line if line.width > 1 else LINK_EXPRESSIONS["logit"](line)
+    return ClassifierExpressions(labels, line, class_code(line), logs=logs)
+
+
 # --- models that contain models ------------------------------------------------------------------
 
 
@@ -582,6 +597,7 @@ _CLASSIFIERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
     ("discriminant", "OrderedLogistic"): _moment_classifier,
     ("discriminant", "LeastSquares"): _least_squares,
     ("discriminant", "Logistic"): _logistic,
+    ("discriminant", "BayesianLogistic"): _bayesian_logistic,
     ("discriminant", "LinearClassifier"): _linear,
     ("discriminant", "EasyEnsemble"): _easy_ensemble,
     ("discriminant", "LogitAdjusted"): _logit_adjusted,

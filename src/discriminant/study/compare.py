@@ -304,7 +304,7 @@ class ComparisonRun:
 
     def unfitted(self, model: StudyModel) -> Any:
         """Return the unfitted classifier with its selected hyperparameters."""
-        if not model.tuned or self.detail is None:
+        if not model.uses_rda_grid or self.detail is None:
             return model.make()
         return _rda(self._rda_grid())
 
@@ -319,7 +319,7 @@ class ComparisonRun:
         def make() -> FoldModel:
             estimator, moments = model.make(), self.in_memory.whole
             self.check(estimator)
-            if model.tuned and (moments is None or not moments.has("class")):
+            if model.uses_rda_grid and (moments is None or not moments.has("class")):
                 raise StudyError.no_grid(len(self.rows), self.rows.width)
             if not model.moment_based or moments is None:
                 return FoldModel(
@@ -330,7 +330,7 @@ class ComparisonRun:
                     progress=self._fold_progress(model),
                     ranks=lambda fitted: not hasattr(fitted, "predict_log_proba"),
                 )
-            if not model.tuned:
+            if not model.uses_rda_grid:
                 if not moments.has(estimator.detail):
                     estimator.fit_moments(moments)  # raises an error that names what is missing
                 return FoldModel(estimator, from_moments=True)
@@ -348,7 +348,7 @@ class ComparisonRun:
         """Return remarks on a model: its hyperparameters, or how many rows it was fitted to."""
         notes = []
         refit = not model.moment_based or self.in_memory.whole is None
-        if model.tuned and not refit:
+        if model.uses_rda_grid and not refit:
             notes.append(self._describe_tuning())
         if refit:
             used = self.in_memory.largest_training_sample(self.max_rows)

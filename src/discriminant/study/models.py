@@ -33,6 +33,11 @@ class StudyModel:
         model = self.make()
         return is_moment_based(model) and model.detail != "rows"
 
+    @property
+    def uses_rda_grid(self) -> bool:
+        """Whether its hyperparameters are chosen from moments, by the losses of the RDA grid."""
+        return self.tuned and self.moment_based
+
     def load(self) -> None:
         """Compile the loop of the model by a fit to two rows, so that later times exclude the
         compilation.

@@ -271,9 +271,9 @@ def test_the_ring_is_around_the_least_loss(measure, ax):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_penalty_path_shows_its_errors_and_the_chosen_threshold(whole, ax):
+def test_a_selection_path_shows_its_errors_and_the_chosen_threshold(whole, ax):
     model = dd.ShrunkenCentroids(threshold="cv", thresholds=12).fit(IRIS.data, KINDS)
-    dd.plot_penalty_path(model if whole else model.cv_, ax=ax)
+    dd.plot_selection_path(model if whole else model.cv_, ax=ax)
     x, y = ax.lines[0].get_data()
     np.testing.assert_allclose(x, model.cv_.penalty)
     np.testing.assert_allclose(y, model.cv_.error)
@@ -422,6 +422,7 @@ CALLS = {
     ),
     "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
     "no penalties": (
+        lambda: dd.plot_selection_path(LDA_2),
         lambda: dd.plot_penalty_path(LDA_2),
         "pass a model fitted with threshold='cv'",
     ),

@@ -37,11 +37,13 @@ from discriminant.assessment.resampling.folds import (
     PartitionedFolds,
     RowNumbers,
     drop_empty_classes,
+    fold_numbers,
     sample_rows,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.errors import (
+    LabelError,
     ScarceRowsWarning,
     TooFewRowsError,
     capture_warnings,
@@ -126,6 +128,18 @@ class Candidates:
         """Whether one basis serves all values of pooling."""
         mixed = self.family.shrink == "mixed" and any(s != 0.0 for s in self.shrinkage)
         return self.family.weighting == "covariance" and not mixed
+
+
+_SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
+
+
+def grid_on_folds(table: AnyTable, candidates: Candidates, folds: Any) -> Grid:
+    """Return the held-out losses for the option `folds` of an estimator."""
+    if len(table.schema.labels) < 2:
+        raise LabelError.one_class(table.schema.labels[0])
+    if isinstance(table, PartitionedTable):
+        return score_grid(table, candidates, folds, seed=_SEED)
+    return score_grid(table, candidates, fold_numbers(folds, table.codes))
 
 
 def score_grid(

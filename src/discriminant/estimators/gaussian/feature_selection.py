@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.resampling.folds import restrict_prior
-from discriminant.assessment.resampling.penalty_path import PenaltyPath, score_path
+from discriminant.assessment.resampling.selection_path import SelectionPath, score_path
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import LinearMomentClassifier
 from discriminant.models.rules import LinearRule
@@ -61,12 +61,12 @@ class PenalisedClassifier(FeatureSelectingClassifier):
 
     Attributes
     ----------
-    cv_ : PenaltyPath or None
+    cv_ : SelectionPath or None
         Number of features, held-out error and log loss of every penalty on the grid, if the penalty
         is 'cv'. `partial_fit` and `forget` keep the chosen penalty; `fit` chooses again.
     """
 
-    cv_: PenaltyPath | None
+    cv_: SelectionPath | None
     folds: Any
     _penalty_option: ClassVar[str]
 

@@ -39,6 +39,7 @@ from discriminant.assessment.resampling.leave_one_out import (
     left_out_rules,
     student_left_out_scores,
 )
+from discriminant.assessment.resampling.rda_grid import Candidates, Grid, grid_on_folds
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
     DiscriminantWarning,
@@ -587,6 +588,10 @@ class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
     """Base class of Gaussian classifiers with one common covariance, so with linear scores."""
 
 
+# values of shrinkage that "cv" compares for LDA, denser near 0, where the loss changes fast
+_SHRINKAGES = (0.0, 0.001, 0.003, 0.01, 0.03, *np.linspace(0.1, 1.0, 10).round(10).tolist())
+
+
 class LDA(DiscriminantProjection, LinearGaussianClassifier):
     """Linear discriminant analysis: Gaussian classes with one common covariance C.
 
@@ -598,12 +603,23 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
 
     Parameters
     ----------
+    shrinkage : float, 'auto', 'oas' or 'cv', default 0.0
+        Shrinkage of the covariance toward `target`, from 0 (none) to 1. With shrinkage 1 and target
+        'diagonal' the model is diagonal LDA. 'auto': the optimal value estimated by the method of
+        Ledoit and Wolf; 'oas': the optimal value for Gaussian rows. 'cv': the value among 0, 0.001,
+        0.003, 0.01, 0.03, 0.1, 0.2, ... 1 with the smallest held-out log loss.
+    folds : int, array of shape (n,) or splitter, default 10
+        Folds for shrinkage='cv'; as in `cross_validate`.
+
     Attributes
     ----------
     covariance_ : array of shape (d, d)
         Common covariance, after shrinkage.
     shrinkage_ : float
         Shrinkage used.
+    cv_ : Grid or None
+        Held-out log loss and error of every candidate, with shrinkage='cv'. `partial_fit` and
+        `forget` keep the chosen value; `fit` chooses again.
 
     See Also
     --------
@@ -618,6 +634,75 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
     >>> model.predict([[0.4], [4.4]]).tolist()
     ['low', 'high']
     """
+
+    cv_: Grid | None = None
+
+    def __init__(
+        self,
+        *,
+        prior: Prior | None = None,
+        shrinkage: Shrinkage | Literal["cv"] = 0.0,
+        target: Target = "diagonal",
+        denominator: Denominator = "unbiased",
+        predictive: Predictive = "plug-in",
+        folds: Any = 10,
+    ) -> None:
+        self.prior = prior
+        self.shrinkage: Any = shrinkage
+        self.target = target
+        self.denominator = denominator
+        self.predictive = predictive
+        self.folds = folds
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the shrinkage is chosen on held-out rows."""
+        return isinstance(self.shrinkage, str) and self.shrinkage == "cv"
+
+    @property
+    def family(self) -> GaussianFamily:
+        """Covariance family; its shrinkage may be chosen by cross-validation."""
+        shrinkage = self.shrinkage
+        if self.needs_rows:
+            if self.cv_ is None:
+                allowed = "a number where there are no rows to hold out"
+                raise OptionError.of("shrinkage", "cv", allowed)
+            shrinkage = self.cv_.shrinkage[self.cv_.best()[1]]
+        return check_family(GaussianFamily(1.0, shrinkage, self.target, self.denominator))
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model in one pass over the rows; shrinkage='cv' reads them two more times.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights.
+        y : array of shape (n,)
+            Class labels: numbers, texts or booleans.
+        sample_weight : array of shape (n,), default None
+            Weight of each row. An integer weight has the effect of repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        self.cv_ = None
+        if not self.needs_rows:
+            return super().fit(X, y, sample_weight)
+        if self.predictive == "student":
+            allowed = "'plug-in' with shrinkage='cv', which minimises the loss of plug-in densities"
+            raise OptionError.of("predictive", "student", allowed)
+        family = check_family(GaussianFamily(1.0, 0.0, self.target, self.denominator))
+        self.__dict__.pop("_allowed", None)
+        table = self._open_table(X, y, sample_weight)
+        candidates = Candidates(family, np.ones(1), _SHRINKAGES, (self.prior,))
+        self.cv_ = grid_on_folds(table, candidates, self.folds)
+        return self._fit_table(table)
+
+    def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
+        """Fit the model from class moments. Raise `OptionError` with 'cv', which needs rows."""
+        self.cv_ = None  # a shrinkage chosen by an earlier fit is not valid for these moments
+        return super().fit_moments(moments)
 
     @classmethod
     def from_parameters(

@@ -11,10 +11,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from discriminant.assessment.resampling.folds import fold_numbers
-from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, score_grid
-from discriminant.engines.partitioned_table import PartitionedTable
-from discriminant.errors import LabelError, OptionError
+from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grid_on_folds
+from discriminant.errors import OptionError
 from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import (
     GaussianClassifier,
@@ -30,8 +28,6 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
-
-_SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
 
 
 class RDA(GaussianClassifier):
@@ -218,13 +214,7 @@ class RDA(GaussianClassifier):
             )
             raise OptionError.of("predictive", "student", allowed)
         table = self._open_table(X, y, sample_weight)
-        if len(table.schema.labels) < 2:
-            raise LabelError.one_class(table.schema.labels[0])
-        if isinstance(table, PartitionedTable):
-            self.cv_ = score_grid(table, self._candidates(), self.folds, seed=_SEED)
-        else:
-            fold = fold_numbers(self.folds, table.codes)
-            self.cv_ = score_grid(table, self._candidates(), fold)
+        self.cv_ = grid_on_folds(table, self._candidates(), self.folds)
         return self._fit_table(table)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:

@@ -13,26 +13,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
+from discriminant.assessment.resampling.penalty_search import (
+    ChoiceRule,
+    PenalisedModel,
+    PenaltyPath,
+    PenaltySearch,
+    check_penalty,
+    fit_net,
+    is_cv,
+    penalty_path,
+)
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import (
     BoundaryWarning,
     InferenceError,
     NoEstimateError,
+    NoPenaltyWarning,
     NotConvergedWarning,
     OffsetError,
     OptionError,
     ResponseError,
     ShapeError,
     TooFewRowsError,
+    merge_warnings,
     warn,
 )
 from discriminant.estimators.base import IterativeEstimator, check_choice
@@ -54,11 +67,19 @@ from discriminant.models.linear.glm import (
     GLMFit,
     GLMProblem,
     RescaledObjective,
+    ScoringResult,
     fit_glm,
     fit_glm_scaled,
     fit_null,
+    make_fit,
 )
-from discriminant.models.linear.optimise import GRADIENT, Progress
+from discriminant.models.linear.optimise import (
+    GRADIENT,
+    OptimisationResult,
+    PenalisedLoss,
+    Progress,
+)
+from discriminant.models.linear.penalty_path import ResponseLoss
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -234,9 +255,12 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
 
     coef_: Floats  # (d,) in the user's units
     intercept_: float
+    ridge_: float
+    path_: PenaltyPath | None = None
     _kept: GLMState
 
-    ridge: float
+    ridge: Any
+    l1_ratio: float = 0.0
     intercept: bool
     max_iter: int
     progress: Progress | None
@@ -262,10 +286,11 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         table, level = self._open_table(X, response, weight, offset, deviance)
         _reject_boundary(table, deviance.family)
         self._set_features(table.schema.features, table.schema.named)
-        with one_blas_thread():
+        with merge_warnings(), one_blas_thread():
+            self.ridge_ = self._choose_penalty(table, deviance)
             fit, anchor, estimated, directions = self._fit_table(table, deviance)
             responses = fold(table, SaturatedLikelihoodReading(deviance.family))
-        given, ridge = offset is not None, float(self.ridge)
+        given, ridge = offset is not None, self.ridge_
         self._kept = GLMState(deviance, fit, anchor, responses, estimated, level, given, ridge)
         coef, at_origin = fit.coordinates.coefficients(fit.theta)
         rule = LinearRule(np.zeros(1), anchor, coef.T, at_origin + level)
@@ -277,7 +302,9 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         If the fit by scaled columns does not converge, fit again in the directions that the rows
         span.
         """
-        if not (self.ridge and is_large_sparse(table)):
+        if self.l1_ratio and self.ridge_:
+            return self._fit_net(table, deviance)
+        if not (self.ridge_ and is_large_sparse(table)):
             return self._fit_whitened(table, deviance)
         first = self._fit_scaled(table, deviance)
         if first.fit.converged or not is_wide(len(table), table.width):
@@ -305,7 +332,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
             null_problem(table, deviance),
             read=partial(fold, table),
             intercept=bool(self.intercept),
-            ridge=float(self.ridge),
+            ridge=self.ridge_,
         )
         fit = fit_glm_scaled(
             problem,
@@ -316,6 +343,47 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
             progress=self.progress,
         )
         return _GLMTableFit(fit, Anchor.zero(table.width), None, None)
+
+    def _fit_net(self, table: Table, deviance: Deviance) -> _GLMTableFit:
+        """Fit with an elastic net, in columns of variance one."""
+        net = fit_net(table, self._row_loss(table, deviance), self._penalty(), self.ridge_)
+        penalised = PenalisedLoss(
+            partial(fold, table), table.schema.features, net.anchor, deviance, net.coordinates, None
+        )
+        problem = null_problem(table, deviance)
+        objective = RescaledObjective(penalised, problem.unit)
+        point = objective.evaluate(net.theta)
+        end = OptimisationResult(net.theta, point, net.converged, 0.0, (point.value,))
+        scoring = ScoringResult(end, end.path, 1, net.converged)
+        fit = make_fit(objective, scoring, fit_null(problem), passes=1)
+        return _GLMTableFit(fit, net.anchor, None, None)
+
+    def _choose_penalty(self, table: Table, deviance: Deviance) -> float:
+        """Return the penalty; with ridge='cv', choose it by cross-validation and set `path_`."""
+        self.path_ = None
+        if self.l1_ratio and not self.ridge:
+            warn(NoPenaltyWarning.of("l1_ratio", self.l1_ratio))
+        if not is_cv(self.ridge):
+            return float(self.ridge)
+        loss = self._row_loss(table, deviance)
+        self.path_ = penalty_path(table, loss, self._penalty(), self._penalty_search())
+        return self.path_.ridge
+
+    def _penalty(self) -> PenalisedModel:
+        return PenalisedModel(float(self.l1_ratio), True, bool(self.intercept))
+
+    def _penalty_search(self) -> PenaltySearch:
+        raise NotImplementedError
+
+    def _row_loss(self, table: Table, deviance: Deviance) -> ResponseLoss:
+        """Return the loss of the rows, for fits along a path of penalties."""
+        assert table.responses is not None
+        offset = table.responses[:, 1] if table.responses.shape[1] > 1 else None
+        loss = ResponseLoss(deviance, table.responses[:, 0], offset)
+        if loss.guarded:
+            what = f"0, and ridge a number, for link '{deviance.link}' of '{deviance.family}'"
+            raise OptionError.of("l1_ratio", self.l1_ratio, what)
+        return loss
 
     def _open_table(
         self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
@@ -347,7 +415,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
             table.width,
             deviance,
             bool(self.intercept),
-            float(self.ridge),
+            self.ridge_,
             standardize,
             sample,
         )
@@ -369,8 +437,11 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         elif not fit.converged:
             warn(NotConvergedWarning.of_gradient(name, len(fit.path), fit.steepness, GRADIENT))
 
-    def _check_options(self) -> None:
+    def _check_ridge(self) -> None:
         check_ridge(self.ridge)
+
+    def _check_options(self) -> None:
+        self._check_ridge()
         limit: Any = self.max_iter
         if not (isinstance(limit, Integral) and int(limit) > 0):
             raise OptionError.of("max_iter", limit, "a whole number, 1 or more")
@@ -539,10 +610,14 @@ class GLM(GeneralisedLinearModel):
         Link function g. None: the canonical link of the family. gaussian: 'identity', 'log',
         'inverse'; binomial: 'logit', 'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log',
         'identity', 'sqrt'; gamma: 'inverse', 'log', 'identity'.
-    ridge : float, default 0.0
+    ridge : float or 'cv', default 0.0
         Penalty on the coefficients of standardised features; without an intercept, features are
         scaled to root mean square 1. The intercept is not penalised. A fit with a penalty has no
-        standard errors.
+        standard errors. 'cv': the penalty with the smallest held-out deviance.
+    l1_ratio : float, default 0.0
+        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso). If it is above 0, the
+        penalty is ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2), and some coefficients may be
+        exactly zero. It needs a link with a valid mean for every score, such as 'log'.
     intercept : bool, default True
         Whether to fit an intercept.
     max_iter : int, default 200
@@ -551,9 +626,21 @@ class GLM(GeneralisedLinearModel):
         log likelihood.
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
+    ridges : None, int or array of shape (P,), default None
+        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+    folds : int, array of shape (n,) or splitter, default 10
+        Folds for ridge='cv': their number, or the fold of each row.
+    rule : {'min', 'one_se'}, default 'min'
+        Choice for ridge='cv'. 'min': the penalty with the smallest held-out deviance. 'one_se': the
+        largest penalty whose deviance is within one standard error of the smallest.
 
     Attributes
     ----------
+    ridge_ : float
+        Penalty of the fit.
+    path_ : PenaltyPath or None
+        With ridge='cv': penalties, mean held-out losses (half the deviance), their standard errors,
+        and the number of non-zero coefficients.
     coef_ : array of shape (d,)
         Coefficients in the user's units.
     intercept_ : float
@@ -593,17 +680,25 @@ class GLM(GeneralisedLinearModel):
         family: Literal["gaussian", "binomial", "poisson", "gamma"] = "gaussian",
         link: str | None = None,
         *,
-        ridge: float = 0.0,
+        ridge: float | Literal["cv"] = 0.0,
+        l1_ratio: float = 0.0,
         intercept: bool = True,
         max_iter: int = 200,
         progress: Progress | None = None,
+        ridges: int | npt.ArrayLike | None = None,
+        folds: Any = 10,
+        rule: ChoiceRule = "min",
     ) -> None:
         self.family = family
         self.link = link
         self.ridge = ridge
+        self.l1_ratio = l1_ratio
         self.intercept = intercept
         self.max_iter = max_iter
         self.progress = progress
+        self.ridges = ridges
+        self.folds = folds
+        self.rule = rule
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags: Poisson and gamma responses must not be negative."""
@@ -657,6 +752,18 @@ class GLM(GeneralisedLinearModel):
         if null == 0.0:
             return float(residual == 0.0)
         return 1.0 - residual / null
+
+    def _check_ridge(self) -> None:
+        check_penalty(self.ridge)
+        if is_cv(self.ridge):
+            self._penalty_search().check()
+        l1_ratio: Any = self.l1_ratio
+        if not (isinstance(l1_ratio, Real) and 0.0 <= float(l1_ratio) <= 1.0):
+            raise OptionError.of("l1_ratio", l1_ratio, "a number from 0 to 1")
+
+    def _penalty_search(self) -> PenaltySearch:
+        options = self.options_in_effect()
+        return PenaltySearch(options["ridges"], options["folds"], "deviance", self.rule)
 
     def _validate_responses(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
         return validate_glm_responses(y, weight, family=deviance.family, name=type(self).__name__)

@@ -13,7 +13,16 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.resampling.folds import PartitionedFolds, fold_moments
 from discriminant.assessment.resampling.leave_one_out import least_squares_left_out_scores
+from discriminant.assessment.resampling.penalty_search import (
+    ChoiceRule,
+    PenaltyPath,
+    PenaltySearch,
+    check_penalty,
+    is_cv,
+    least_squares_penalty_path,
+)
 from discriminant.engines.dispatch import anchor_of, fold, read_classes, read_moments
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.errors import MaskedClassWarning, OptionError, PosteriorError, ShapeError, warn
@@ -29,7 +38,6 @@ from discriminant.estimators.linear.linear_regression import (
     NEEDS_ROWS,
     PRECISIONS,
     STORED_MOMENTS,
-    check_ridge,
 )
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.gaussian.wide import is_wide
@@ -57,6 +65,7 @@ from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
 
 _ENOUGH_DIGITS = 8.0  # number of correct digits that a fit from moments must have
+_SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
 
 
 class LeastSquares(LinearMomentClassifier):
@@ -78,15 +87,28 @@ class LeastSquares(LinearMomentClassifier):
         Degree of the polynomial terms. 2 adds the products of two features, which can unmask a
         class; 3 adds those of three too. `moments_.features` names the terms, which are computed
         about an origin near the rows; `coef_` and `ridge` refer to these terms.
-    ridge : float, default 0.0
-        Penalty on the sum of squared coefficients, as in `LinearRegression`.
+    ridge : float or 'cv', default 0.0
+        Penalty on the sum of squared coefficients, as in `LinearRegression`. 'cv': the penalty with
+        the smallest held-out squared error, which is computed from the moments of the folds.
     precision : {'auto', 'standard', 'high'}, default 'auto'
         'standard': fit from moments. 'high': fit from the triangular factor of the rows, which
         `partial_fit` then stores. 'auto': as 'high' if columns are nearly collinear and the rows
         are available, otherwise as 'standard'.
+    ridges : None, int or array of shape (P,), default None
+        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+    folds : int, array of shape (n,) or splitter, default 10
+        Folds for ridge='cv'; as in `cross_validate`.
+    rule : {'min', 'one_se'}, default 'min'
+        Choice for ridge='cv': the penalty with the smallest held-out squared error, or the largest
+        within one standard error of it.
 
     Attributes
     ----------
+    ridge_ : float
+        Penalty of the fit.
+    path_ : PenaltyPath or None
+        With ridge='cv': penalties, mean held-out squared errors and their standard errors.
+        `partial_fit` and `forget` keep the chosen penalty; `fit` chooses again.
     prior_, means_ : arrays of shape (K,) and (K, d)
         Class shares and class means.
     coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
@@ -127,6 +149,7 @@ class LeastSquares(LinearMomentClassifier):
 
     probabilistic = False
     masked_: npt.NDArray[Any] | None
+    path_: PenaltyPath | None = None
     _basis: PolynomialBasis | None
     # factor of the features and of the indicators of `moments_.labels`
     _factor: ScatterFactor | None
@@ -138,11 +161,17 @@ class LeastSquares(LinearMomentClassifier):
         degree: Any = 1,
         ridge: Any = 0.0,
         precision: Any = "auto",
+        ridges: int | npt.ArrayLike | None = None,
+        folds: Any = 10,
+        rule: ChoiceRule = "min",
     ) -> None:
         self.coding = coding
         self.degree = degree
         self.ridge = ridge
         self.precision = precision
+        self.ridges = ridges
+        self.folds = folds
+        self.rule = rule
 
     @property
     def detail(self) -> Detail:
@@ -152,7 +181,39 @@ class LeastSquares(LinearMomentClassifier):
     @property
     def needs_rows(self) -> bool:
         """Whether a fit needs rows, for products of features or for high precision."""
-        return bool(self.degree != 1 or self.precision == "high")
+        return bool(self.degree != 1 or self.precision == "high" or is_cv(self.ridge))
+
+    @property
+    def ridge_(self) -> float:
+        """Penalty of the fit."""
+        self._check_is_fitted()
+        return self._asked._penalty()
+
+    def _penalty(self) -> float:
+        if not is_cv(self.ridge):
+            return float(self.ridge)
+        if self.path_ is None:
+            raise OptionError.of("ridge", "cv", "a number where there are no rows to hold out")
+        return self.path_.ridge
+
+    def _penalty_search(self) -> PenaltySearch:
+        options = self.options_in_effect()
+        return PenaltySearch(options["ridges"], options["folds"], "squared_error", self.rule)
+
+    def _choose_penalty(self, table: AnyTable) -> None:
+        """Set `path_`, the held-out squared errors of a path of penalties."""
+        if is_wide(len(table), table.width):
+            allowed = f"a number for {table.width:,} features and {len(table):,} rows"
+            raise OptionError.of("ridge", "cv", allowed)
+        search = self._penalty_search()
+        if isinstance(table, PartitionedTable):
+            parts = PartitionedFolds.of(table, self.folds, seed=_SEED, detail="pooled").parts
+            moments = [part for part in parts if part.rows.any()]
+        else:
+            table = _drop_empty_classes(table)
+            assert isinstance(table, Table)
+            moments = fold_moments(table, search.fold_of_rows(table, split_classes=True), "pooled")
+        self.path_ = least_squares_penalty_path(moments, self.coding, search)
 
     def needs_rows_for(self, moments: Any) -> bool:
         """Return whether moments are too inexact for a fit, so that rows are needed."""
@@ -196,7 +257,7 @@ class LeastSquares(LinearMomentClassifier):
         Memberships are computed from leverages, without refitting.
         """
         return least_squares_left_out_scores(
-            self.rule_from(moments), moments, table, ridge=self.ridge
+            self.rule_from(moments), moments, table, ridge=self._penalty()
         )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -212,7 +273,7 @@ class LeastSquares(LinearMomentClassifier):
         -------
         self
         """
-        self._basis = None
+        self._basis = self.path_ = None
         return super().fit(X, y, sample_weight)
 
     def fit_moments(self, moments: Any) -> Self:
@@ -220,7 +281,7 @@ class LeastSquares(LinearMomentClassifier):
         if self.degree != 1:
             allowed = "1 without rows: moments do not include products of features"
             raise OptionError.of("degree", self.degree, allowed)
-        self._basis = None
+        self._basis = self.path_ = None
         return super().fit_moments(moments)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -313,7 +374,9 @@ class LeastSquares(LinearMomentClassifier):
         return np.asarray(rule.labels[never_predicted_classes(slope, level)])
 
     def _check_options(self) -> None:
-        check_ridge(self.ridge)
+        check_penalty(self.ridge)
+        if is_cv(self.ridge):
+            self._penalty_search().check()
         check_choice("coding", self.coding, CODINGS)
         check_choice("precision", self.precision, PRECISIONS)
         if self.degree not in (1, 2, 3):
@@ -337,6 +400,8 @@ class LeastSquares(LinearMomentClassifier):
         return Table(schema, ExpandedFeatures(table.features, basis), table.codes, table.weight)
 
     def _fit_table(self, table: AnyTable) -> Self:
+        if is_cv(self.ridge):
+            self._choose_penalty(table)
         moments = read_classes(table, self.detail_for(len(table), table.width))
         rule, factor = self._refine(moments, table)
         self._set_state(moments, rule, named=table.schema.named)
@@ -355,13 +420,13 @@ class LeastSquares(LinearMomentClassifier):
 
     def _problem(self, moments: Any) -> LeastSquaresProblem:
         codes = class_codes(class_prior(moments, None), self.coding)
-        return class_problem(moments, codes=codes, ridge=self.ridge)
+        return class_problem(moments, codes=codes, ridge=self._penalty())
 
     def _factor_rule(self, factor: ScatterFactor, moments: ClassMoments) -> IndicatorRule:
         present = moments.weight > 0
         moments = moments.classes(moments.labels[present].tolist())
         codes = class_codes(class_prior(moments, None), self.coding)
-        problem = factor_problem(factor, codes=codes, ridge=self.ridge, present=present)
+        problem = factor_problem(factor, codes=codes, ridge=self._penalty(), present=present)
         return self._rule(moments, problem)
 
     def _rule(self, moments: Any, problem: LeastSquaresProblem) -> IndicatorRule:

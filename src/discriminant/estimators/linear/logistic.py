@@ -26,6 +26,16 @@ import numpy.typing as npt
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
+from discriminant.assessment.resampling.penalty_search import (
+    CRITERIA,
+    ChoiceRule,
+    Criterion,
+    PenaltyPath,
+    PenaltySearch,
+    check_penalty,
+    is_cv,
+    logistic_penalty_path,
+)
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, table_in_memory
@@ -54,7 +64,7 @@ from discriminant.estimators.linear.iterative import (
     class_weight_factors,
 )
 from discriminant.estimators.linear.likelihood import check_level
-from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
+from discriminant.estimators.linear.linear_regression import table_anchor
 from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
@@ -105,8 +115,9 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
     ----------
     link : {'logit', 'probit', 'cloglog', 'cauchit'}, default 'logit'
         Link function. All but 'logit' require two classes.
-    ridge : float, default 0.0
-        Strength of the penalty. With ridge=0 the model is fitted by maximum likelihood.
+    ridge : float or 'cv', default 0.0
+        Strength of the penalty. With ridge=0 the model is fitted by maximum likelihood. 'cv': the
+        penalty is chosen by cross-validation on the rows of the fit, which must be in memory.
     l1_ratio : float, default 0.0
         Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); values in between are
         the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
@@ -132,9 +143,25 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         Maximum number of passes over the rows.
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
+    ridges : None, int or array of shape (P,), default None
+        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios, from one that is
+        so large that coefficients are nearly zero; a number: as many penalties on this path.
+    folds : int, array of shape (n,) or splitter, default 10
+        Folds for ridge='cv': their number, stratified by class, or the fold of each row. A class
+        whose rows are all in one fold is never held out.
+    criterion : {'log_loss', 'error'}, default 'log_loss'
+        Held-out measure for ridge='cv'. Rows have the same weights as in the fit.
+    rule : {'min', 'one_se'}, default 'min'
+        Choice for ridge='cv'. 'min': the penalty with the smallest held-out loss. 'one_se': the
+        largest penalty whose loss is within one standard error of the smallest.
 
     Attributes
     ----------
+    ridge_ : float
+        Penalty of the fit.
+    path_ : PenaltyPath or None
+        With ridge='cv': penalties, mean held-out losses, their standard errors, and the number of
+        features with non-zero coefficients.
     coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
         Coefficients in the user's units. With two classes, they are the coefficients of the log
         odds of `classes_[1]` (for the logit link); with more classes, coefficients sum to zero over
@@ -166,6 +193,8 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
     ----------
     .. [1] King & Zeng (2001), Logistic regression in rare events data.
     .. [2] Firth (1993), Bias reduction of maximum likelihood estimates.
+    .. [3] Friedman, Hastie & Tibshirani (2010), Regularization paths for generalized linear models
+       via coordinate descent.
 
     Examples
     --------
@@ -179,6 +208,8 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
     link_: LinkName
     separation_: str | None
     separation_found_: Separation | None
+    ridge_: float
+    path_: PenaltyPath | None = None
     _kept: ClassFit | None  # state for `inference`; None if there is no valid inference
     _partitions = True
 
@@ -186,7 +217,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         self,
         link: LinkName = "logit",
         *,
-        ridge: float = 0.0,
+        ridge: float | Literal["cv"] = 0.0,
         l1_ratio: float = 0.0,
         standardize: bool = True,
         intercept: bool = True,
@@ -196,6 +227,10 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         solver: Solver = "auto",
         max_iter: int = 1000,
         progress: Callable[[int, float, float], object] | None = None,
+        ridges: int | npt.ArrayLike | None = None,
+        folds: Any = 10,
+        criterion: Criterion = "log_loss",
+        rule: ChoiceRule = "min",
     ) -> None:
         self.link = link
         self.ridge = ridge
@@ -208,6 +243,10 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         self.solver = solver
         self.max_iter = max_iter
         self.progress = progress
+        self.ridges = ridges
+        self.folds = folds
+        self.criterion = criterion
+        self.rule = rule
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags: without an intercept, accuracy may be poor."""
@@ -238,10 +277,11 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         if len(labels) > 2 and options.link != "logit":
             raise OptionError.of("link", options.link, f"'logit' for {len(labels)} classes")
         with merge_warnings(), one_blas_thread():
-            if options.l1_ratio and not options.ridge:
+            if options.l1_ratio and not self.ridge:
                 warn(NoPenaltyWarning.of("l1_ratio", options.l1_ratio))
             costs = class_weight_factors(self.class_weight, table)
             weighted = table if costs is None else _reweight(table, costs)
+            options = self._choose_penalty(weighted, options)
             result = fit_table(weighted, options)
             self._set_report(result, options, weighted=costs is not None)
             corrected = costs if options.intercept else None
@@ -250,10 +290,19 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
             self._tilt = self._prior_correction(share, labels)
             self._set_rule(table, self._with_prior(result.rule))
 
+    def _choose_penalty(self, table: AnyTable, options: LogisticOptions) -> LogisticOptions:
+        """Return the options with the penalty chosen by cross-validation, and set `path_`."""
+        self.path_ = None
+        if not is_cv(self.ridge):
+            return options
+        rows = table_in_memory(table, "A penalty chosen by cross-validation")
+        self.path_ = logistic_penalty_path(rows, options, self._penalty_search())
+        return replace(options, ridge=self.path_.ridge)
+
     def _set_report(self, result: TableFit, options: LogisticOptions, *, weighted: bool) -> None:
         """Set the attributes about convergence and separation, and warn if necessary."""
         end, separation = result.fit.descent, result.separation
-        self.link_ = options.link
+        self.link_, self.ridge_ = options.link, options.ridge
         self.separation_ = None if separation is None else separation.kind
         self.separation_found_ = separation or None
         self.converged_ = end.converged and not separation
@@ -470,7 +519,10 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
 
     def _check_options(self) -> None:
         check_choice("link", self.link, LINK_TAILS)
-        check_ridge(self.ridge)
+        check_penalty(self.ridge)
+        if is_cv(self.ridge):
+            check_choice("criterion", self.criterion, CRITERIA)
+            self._penalty_search().check()
         l1_ratio: Any = self.l1_ratio
         if not (isinstance(l1_ratio, Real) and 0.0 <= float(l1_ratio) <= 1.0):
             raise OptionError.of("l1_ratio", l1_ratio, "a number from 0 to 1")
@@ -489,10 +541,15 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         if not (self.progress is None or callable(self.progress)):
             raise OptionError.of("progress", self.progress, "None or a function")
 
+    def _penalty_search(self) -> PenaltySearch:
+        options = self.options_in_effect()
+        return PenaltySearch(options["ridges"], options["folds"], self.criterion, self.rule)
+
     def _solver_options(self) -> LogisticOptions:
+        """Return the options of a fit; a penalty to be chosen is zero until it is."""
         return LogisticOptions(
             self.link,
-            float(self.ridge),
+            0.0 if is_cv(self.ridge) else float(self.ridge),
             bool(self.standardize),
             bool(self.intercept),
             self.bias_reduction is not None,

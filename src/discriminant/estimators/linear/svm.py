@@ -8,6 +8,7 @@ coordinate descent on the dual problem.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -15,6 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discriminant.assessment.resampling.penalty_search import (
+    ChoiceRule,
+    PenalisedModel,
+    PenaltyPath,
+    PenaltySearch,
+    is_cv,
+    svm_penalty_path,
+)
 from discriminant.engines.dispatch import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.errors import NotConvergedWarning, OptionError, warn
@@ -34,6 +43,7 @@ from discriminant.table.blocks import Floats, Labels, is_sparse
 from discriminant.table.memory import Table
 
 LOSSES = ("squared_hinge", "hinge")
+SEARCH_CRITERIA = ("error", "squared_hinge")
 SOLVERS = ("auto", "primal", "dual")
 # with more features than this and fewer rows than features, products need too much memory
 _WIDE = 500
@@ -62,9 +72,10 @@ class SVM(LinearClassifier):
     ----------
     loss : {'squared_hinge', 'hinge'}, default 'squared_hinge'
         Loss of a row.
-    ridge : float or None, default None
+    ridge : float, 'cv' or None, default None
         Penalty. `ridge` corresponds to C = 1 / (ridge x sum of weights) in scikit-learn and
-        liblinear. None: 1 / sum of weights, which is C = 1.
+        liblinear. None: 1 / sum of weights, which is C = 1. 'cv': the penalty with the smallest
+        held-out error, for the squared hinge.
     standardize : bool, default False
         True: penalise the coefficients of standardised columns, so that units do not matter. Sparse
         columns are divided by their largest absolute value instead.
@@ -82,9 +93,22 @@ class SVM(LinearClassifier):
         Maximum number of primal steps, or of dual sweeps over the rows.
     random_state : int or None, default None
         Seed of the order of the rows for 'dual'.
+    ridges : None, int or array of shape (P,), default None
+        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+    folds : int, array of shape (n,) or splitter, default 10
+        Folds for ridge='cv': their number, stratified by class, or the fold of each row.
+    criterion : {'error', 'squared_hinge'}, default 'error'
+        Held-out measure for ridge='cv': the share of misclassified rows, or the loss of the fit.
+    rule : {'min', 'one_se'}, default 'min'
+        Choice for ridge='cv': the penalty with the smallest held-out measure (among ties the
+        largest), or the largest penalty within one standard error of it.
 
     Attributes
     ----------
+    ridge_ : float
+        Penalty of the fit.
+    path_ : PenaltyPath or None
+        With ridge='cv': penalties, mean held-out measures and their standard errors.
     converged_ : bool
         Whether the fit of every class is within `tolerance`.
     gap_ : array of shape (K,), or (1,) for two classes
@@ -104,11 +128,14 @@ class SVM(LinearClassifier):
     ([[1.0]], [-2.0])
     """
 
+    ridge_: float
+    path_: PenaltyPath | None = None
+
     def __init__(
         self,
         *,
         loss: Loss = "squared_hinge",
-        ridge: float | None = None,
+        ridge: float | Literal["cv"] | None = None,
         standardize: bool = False,
         intercept: bool = True,
         class_weight: ClassWeight | None = None,
@@ -116,6 +143,10 @@ class SVM(LinearClassifier):
         tolerance: float = 1e-8,
         max_steps: int = 1000,
         random_state: int | None = None,
+        ridges: int | npt.ArrayLike | None = None,
+        folds: Any = 10,
+        criterion: Literal["error", "squared_hinge"] = "error",
+        rule: ChoiceRule = "min",
     ) -> None:
         self.loss = loss
         self.ridge = ridge
@@ -126,6 +157,10 @@ class SVM(LinearClassifier):
         self.tolerance = tolerance
         self.max_steps = max_steps
         self.random_state = random_state
+        self.ridges = ridges
+        self.folds = folds
+        self.criterion = criterion
+        self.rule = rule
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -152,7 +187,15 @@ class SVM(LinearClassifier):
         factors = class_weight_factors(self.class_weight, table)
         if factors is not None:
             weight = np.asarray(weight * factors[table.codes])
-        ridge = 1.0 / weight.sum() if self.ridge is None else self.ridge
+        self.path_ = None
+        if is_cv(self.ridge):
+            model = PenalisedModel(0.0, bool(self.standardize), bool(self.intercept))
+            weighted = table if factors is None else replace(table, weight=weight)
+            self.path_ = svm_penalty_path(weighted, model, self._penalty_search())
+            ridge = self.path_.ridge
+        else:
+            ridge = 1.0 / float(weight.sum()) if self.ridge is None else float(self.ridge)
+        self.ridge_ = ridge
         cost = weight / (ridge * weight.sum())
         penalty = units.spread**2 if self.standardize else units.anchor.unit**-2.0
         targets = [1] if len(labels) == 2 else range(len(labels))
@@ -231,13 +274,25 @@ class SVM(LinearClassifier):
     def _check_options(self) -> None:
         check_choice("loss", self.loss, LOSSES)
         check_choice("solver", self.solver, SOLVERS)
+        if is_cv(self.ridge):
+            self._check_search()
         for name in ("ridge", "tolerance", "max_steps"):
             value = getattr(self, name)
-            if value is None and name == "ridge":
+            if name == "ridge" and (value is None or is_cv(value)):
                 continue
             if not (isinstance(value, Real) and 0 < float(value) < np.inf):
                 raise OptionError.of(name, value, "a positive number")
         self._require_bool("standardize", "intercept")
+
+    def _check_search(self) -> None:
+        check_choice("criterion", self.criterion, SEARCH_CRITERIA)
+        self._penalty_search().check()
+        if self.loss != "squared_hinge":
+            raise OptionError.of("loss", self.loss, "'squared_hinge' with ridge='cv'")
+
+    def _penalty_search(self) -> PenaltySearch:
+        options = self.options_in_effect()
+        return PenaltySearch(options["ridges"], options["folds"], self.criterion, self.rule)
 
 
 def _sparse_offsets(table: Table, units: ColumnUnits) -> Any:

@@ -1,4 +1,4 @@
-"""Plot of a penalty path: held-out error and number of features of every penalty or threshold."""
+"""Plot of held-out losses along a path of penalties, as by `plot.cv.glmnet` in R."""
 
 from __future__ import annotations
 
@@ -6,47 +6,68 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discriminant.assessment.resampling.penalty_path import PenaltyPath
+from discriminant.assessment.resampling.penalty_search import PenaltyPath
 from discriminant.errors import PlotError
-from discriminant.report.format import count_with_noun
 from discriminant.report.plots.matplotlib_axes import Canvas, check_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_NAMES = {
+    "log_loss": "held-out log loss",
+    "error": "held-out error",
+    "deviance": "held-out deviance / 2",
+    "squared_error": "held-out squared error",
+    "squared_hinge": "held-out squared hinge loss",
+}
 _TICKS = 8  # largest number of penalties whose number of features is shown
 
 
 def plot_penalty_path(path: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Plot the held-out error of every penalty, with the number of features above.
+    """Plot the held-out loss of each penalty, with a band of one standard error on both sides.
+
+    Vertical lines mark the smallest loss (solid) and the largest penalty within one standard error
+    of it (dashed). If the number of features differs between penalties, it is shown at the top.
 
     Parameters
     ----------
     path
-        `cv_` of a model whose threshold or penalty is 'cv', or the model.
+        `path_` of a model fitted with ridge='cv', or the model.
     ax
         Axes to draw on (default: those of a new figure).
     title
-        Title of the plot (default: the chosen penalty and its error).
+        Title of the plot (default: the chosen penalty and its loss).
+
+    Returns
+    -------
+    Axes
     """
     check_matplotlib()
-    name = getattr(path, "_penalty_option", "penalty")
-    losses = getattr(path, "cv_", path)
+    losses = getattr(path, "path_", path)
     if not isinstance(losses, PenaltyPath):
-        expected = "a model fitted with threshold='cv' or penalty='cv', or its cv_"
+        expected = "a model fitted with ridge='cv', or its path_"
         raise PlotError.of_kind("plot_penalty_path", type(path).__name__, expected)
-    canvas, best = Canvas.of(ax), losses.best()
-    penalty, error = losses.penalty, losses.error
-    canvas.ax.plot(penalty, error, color=canvas.colour(0), marker=".")
-    canvas.ax.axvline(penalty[best], color=canvas.ink, linestyle="--", linewidth=1)
-    canvas.ax.set_ylim(bottom=0.0)
-    shown = np.unique(np.linspace(0, len(penalty) - 1, min(len(penalty), _TICKS)).round())
-    above = canvas.ax.secondary_xaxis("top")
-    positions = shown.astype(np.intp)
-    above.set_xticks(penalty[positions], [str(n) for n in losses.n_features[positions].tolist()])
-    above.set_xlabel("features")
+    canvas = Canvas.of(ax)
+    axes, colour = canvas.ax, canvas.colour(0)
+    low, high = losses.loss - losses.standard_error, losses.loss + losses.standard_error
+    axes.fill_between(losses.ridges, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(losses.ridges, losses.loss, color=colour, marker=".")
+    for place, style in ((losses.minimum, "-"), (losses.one_standard_error, "--")):
+        axes.axvline(losses.ridges[place], color=canvas.ink, linestyle=style, linewidth=0.8)
+    axes.set_xscale("log")
+    if len(np.unique(losses.nonzero)) > 1:
+        _label_features(axes, losses)
     if title is None:
-        features = count_with_noun(int(losses.n_features[best]), "feature")
-        title = f"Least held-out error {error[best]:.1%}\nat {name} {penalty[best]:.3g}, {features}"
-    canvas.name(title=title, x=name, y="held-out error")
-    return canvas.ax
+        title = f"ridge {losses.ridge:.3g}: {_NAMES[losses.criterion]} "
+        title += f"{losses.loss[losses.chosen]:.3g}"
+    canvas.name(title=title, x="ridge", y=_NAMES[losses.criterion])
+    return axes
+
+
+def _label_features(axes: Axes, losses: PenaltyPath) -> None:
+    """Show the numbers of features with non-zero coefficients at the top."""
+    places = np.unique(np.linspace(0, len(losses.ridges) - 1, _TICKS).round().astype(int))
+    top = axes.secondary_xaxis("top")
+    top.set_xticks(losses.ridges[places], [str(count) for count in losses.nonzero[places]])
+    top.minorticks_off()
+    top.set_xlabel("features with non-zero coefficients")

@@ -47,7 +47,7 @@ _ROUNDING = 1e-12  # errors that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PenaltyPath:
+class SelectionPath:
     """Held-out error and number of features of every penalty on a grid."""
 
     penalty: Floats  # (P,) penalties or thresholds, increasing
@@ -59,7 +59,7 @@ class PenaltyPath:
     def __repr__(self) -> str:
         best = self.best()
         return (
-            f"PenaltyPath({len(self.penalty)} penalties, best: {self.penalty[best]:.4g} with "
+            f"SelectionPath({len(self.penalty)} penalties, best: {self.penalty[best]:.4g} with "
             f"{int(self.n_features[best])} features, error={self.error[best]:.4g})"
         )
 
@@ -84,7 +84,7 @@ FitPath = Callable[[Any, Floats], tuple[LinearRule, ...]]  # moments, penalties 
 
 def score_path(
     table: AnyTable, *, grid: Grid, fit: FitPath, folds: Any, detail: Detail, seed: int
-) -> PenaltyPath:
+) -> SelectionPath:
     """Return the held-out errors of every penalty.
 
     Parameters
@@ -125,11 +125,11 @@ def score_path(
 
 def _path(
     penalties: Floats, sums: list[PathSums], rules: tuple[LinearRule, ...], fold: FoldNumbers
-) -> PenaltyPath:
+) -> SelectionPath:
     weight = sum(each.weight for each in sums)
     loss, wrong = np.sum([each.losses for each in sums], axis=0) / weight
     counts = np.array([int(rule.coef.any(axis=0).sum()) for rule in rules], dtype=np.intp)
-    return PenaltyPath(penalties, counts, wrong, loss, fold)
+    return SelectionPath(penalties, counts, wrong, loss, fold)
 
 
 def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:

@@ -1,0 +1,664 @@
+"""Linear models fitted along a path of penalties, to all rows and to the rows outside each fold.
+
+Fit t minimises, over theta (q, m), for one penalty after the other, from large to small,
+
+    sum_i v_it l_i(z_i' theta)  +  ridge ( (1 - a) / 2 theta' Q_t theta  +  a sum_j c_tj |theta_j| )
+
+with z the rows in the coordinates of the fits, v the weights divided by their sum, and a the share
+of the penalty on absolute values. Fits 0 to F - 1 leave out the rows of one fold, and the last fit
+uses all rows. Standardisation is part of Q_t and c_t, so it is repeated within each training set.
+
+All fits read the rows together: the scores of all fits are one matrix product. Their solutions are
+close to each other, and close to those for the last penalty. Each fit therefore starts from its own
+last solutions, extrapolated by a parabola in the log of the penalty, and takes steps with the
+curvature H at the solution for all rows. With few coefficients, H is summed for each fold, so that
+the curvature of every training set is the sum over the other folds. A step is not verified by the
+value of the objective but by the next decrement g' H^-1 g / 2, which must shrink. A fit for which
+it does not shrink takes Newton steps of its own, with a line search.
+
+With an l1 penalty, a step goes to the minimum of the quadratic approximation plus the penalty
+(`elastic_net.L1Quadratic`). Columns are screened by the sequential strong rule (Tibshirani et al.
+2012): at the penalty r after s, column j stays zero if
+
+    |gradient_j at the last solution|  <  a c_j (2 r - s)
+
+The rule can fail, so the conditions of Karush, Kuhn and Tucker are checked for all columns, and
+columns that violate them enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from discriminant.models.linear.elastic_net import L1Quadratic
+from discriminant.moments.glm_families import SCORES, Deviance, RowDerivatives
+from discriminant.table.blocks import Codes, Floats
+
+_DECREMENT = 1e-12  # a step is the last one if it decreases the objective by less
+_SHRINKAGE = 0.5  # a decrement must shrink at least by this factor
+_FAST = 0.05  # the same for the curvature of an earlier penalty, else the curvature is renewed
+_MAX_STEPS = 40  # largest number of steps with one curvature, and of Newton steps
+_HALVINGS = 30
+_ARMIJO = 1e-4
+_FEW = 256  # up to this number of coefficients the curvature is summed for each fold
+_CHUNK = 1 << 16  # scores computed at a time: they stay in the cache
+_VIOLATION = 1e-9  # smaller violations of the KKT conditions are rounding errors
+_SINGULAR = 1e-13  # added to the diagonal of a singular curvature, relative to the largest entry
+
+# families and links for which every score has a valid mean
+_EVERYWHERE = (
+    ("gaussian", "identity"),
+    *(("binomial", link) for link in ("logit", "probit", "cloglog", "cauchit")),
+    ("poisson", "log"),
+    ("gamma", "log"),
+)
+
+
+class RowLoss(Protocol):
+    """Loss of each row as a function of its m scores, for T fits at a time."""
+
+    @property
+    def columns(self) -> int:
+        """Number m of scores."""
+        ...
+
+    @property
+    def guarded(self) -> bool:
+        """Whether some scores have no valid mean, so that every step needs a line search."""
+        ...
+
+    def slopes(self, scores: Floats, rows: slice) -> Floats:
+        """Return l' (n, T, m) at scores (n, T, m), which may be overwritten."""
+        ...
+
+    def losses(self, scores: Floats, rows: slice) -> Floats:
+        """Return l (n, T) at scores (n, T, m)."""
+        ...
+
+    def curvatures(self, scores: Floats, rows: slice) -> Floats:
+        """Return l'' (n, m, m) at scores (n, m)."""
+        ...
+
+    def errors(self, scores: Floats, rows: slice) -> Floats:
+        """Return 1 (n, T) where the class with the largest score is wrong, else 0."""
+        ...
+
+    def null_scores(self, weight: Floats) -> Floats:
+        """Return scores (m,), the same for rows of these weights (n,), with about least loss."""
+        ...
+
+    def take(self, rows: npt.NDArray[np.intp]) -> RowLoss:
+        """Return the loss of some of the rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoClassLoss:
+    """Logistic loss of two classes with a single score."""
+
+    second: Floats  # (n,) 1 for rows of the second class, else 0
+    guarded: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> int:
+        """Number of scores: one."""
+        return 1
+
+    def slopes(self, scores: Floats, rows: slice) -> Floats:
+        """Return the probability of the second class minus its indicator."""
+        np.negative(scores, out=scores)
+        with np.errstate(over="ignore"):  # exp of a large number is infinite, its inverse zero
+            np.exp(scores, out=scores)
+        scores += 1.0
+        np.reciprocal(scores, out=scores)
+        scores -= self.second[rows, None, None]
+        return scores
+
+    def losses(self, scores: Floats, rows: slice) -> Floats:
+        """Return log(1 + exp(s)) - y s."""
+        single = scores[..., 0]
+        positive = np.maximum(single, 0.0)
+        loss = np.log1p(np.exp(-np.abs(single))) + positive
+        return np.asarray(loss - self.second[rows, None] * single)
+
+    def curvatures(self, scores: Floats, rows: slice) -> Floats:
+        """Return p (1 - p)."""
+        small = np.exp(-np.abs(scores))
+        return np.asarray((small / (1.0 + small) ** 2)[:, :, None])
+
+    def errors(self, scores: Floats, rows: slice) -> Floats:
+        """Return 1 where the sign of the score is wrong."""
+        predicted = scores[..., 0] > 0
+        return np.asarray(predicted != (self.second[rows, None] > 0), dtype=np.float64)
+
+    def null_scores(self, weight: Floats) -> Floats:
+        """Return the log odds of the class shares."""
+        second = float(weight @ self.second)
+        return np.log([second / (weight.sum() - second)])
+
+    def take(self, rows: npt.NDArray[np.intp]) -> TwoClassLoss:
+        """Return the loss of some of the rows."""
+        return TwoClassLoss(self.second[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassLoss:
+    """Softmax loss of K classes; m = K - 1 contrasts of the scores, or K scores."""
+
+    codes: Codes  # (n,)
+    contrast: Floats  # (K, m)
+    guarded: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> int:
+        """Number m of columns of the contrasts."""
+        return int(self.contrast.shape[1])
+
+    def slopes(self, scores: Floats, rows: slice) -> Floats:
+        """Return the contrasts of probabilities minus indicators."""
+        probability = self._probabilities(scores)
+        probability[np.arange(len(scores)), :, self.codes[rows]] -= 1.0
+        return np.asarray(probability @ self.contrast)
+
+    def losses(self, scores: Floats, rows: slice) -> Floats:
+        """Return log sum exp s - s_y."""
+        centred = scores @ self.contrast.T
+        centred -= centred.max(axis=2, keepdims=True)
+        own = centred[np.arange(len(scores)), :, self.codes[rows]]
+        return np.asarray(np.log(np.exp(centred).sum(axis=2)) - own)
+
+    def curvatures(self, scores: Floats, rows: slice) -> Floats:
+        """Return C' (diag p - p p') C."""
+        K, m = self.contrast.shape
+        probability = self._probabilities(scores)
+        squares = (self.contrast[:, :, None] * self.contrast[:, None, :]).reshape(K, m * m)
+        mean = probability @ self.contrast
+        diagonal = (probability @ squares).reshape(-1, m, m)
+        return np.asarray(diagonal - mean[:, :, None] * mean[:, None, :])
+
+    def errors(self, scores: Floats, rows: slice) -> Floats:
+        """Return 1 where another class has the largest score."""
+        predicted = (scores @ self.contrast.T).argmax(axis=2)
+        return np.asarray(predicted != self.codes[rows, None], dtype=np.float64)
+
+    def null_scores(self, weight: Floats) -> Floats:
+        """Return contrasts of the logs of the class shares."""
+        logs = np.log(np.bincount(self.codes, weight, minlength=len(self.contrast)))
+        return np.asarray((logs - logs.mean()) @ self.contrast)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> ClassLoss:
+        """Return the loss of some of the rows."""
+        return ClassLoss(self.codes[rows], self.contrast)
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        probability = scores @ self.contrast.T
+        probability -= probability.max(axis=-1, keepdims=True)
+        np.exp(probability, out=probability)
+        probability /= probability.sum(axis=-1, keepdims=True)
+        return np.asarray(probability)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResponseLoss:
+    """Half the deviance of responses, with a single score and an optional offset."""
+
+    deviance: Deviance
+    response: Floats  # (n,)
+    offset: Floats | None = None  # (n,)
+
+    @property
+    def columns(self) -> int:
+        """Number of scores: one."""
+        return 1
+
+    @property
+    def guarded(self) -> bool:
+        """Whether some scores have no valid mean, so that every step needs a line search."""
+        return (self.deviance.family, self.deviance.link) not in _EVERYWHERE
+
+    def slopes(self, scores: Floats, rows: slice) -> Floats:
+        """Return the derivative of half the deviance by the score."""
+        return self._derivatives(scores[..., 0], rows).slope[..., None]
+
+    def losses(self, scores: Floats, rows: slice) -> Floats:
+        """Return half the deviance."""
+        return self._derivatives(scores[..., 0], rows).loss
+
+    def curvatures(self, scores: Floats, rows: slice) -> Floats:
+        """Return the expected curvature; the observed one for gamma responses and log link."""
+        derivatives = self._derivatives(scores, rows)
+        if (self.deviance.family, self.deviance.link) == ("gamma", "log"):
+            return np.asarray((1.0 - derivatives.slope)[:, :, None])
+        return derivatives.curvature[:, :, None]
+
+    def errors(self, scores: Floats, rows: slice) -> Floats:
+        """Return 1 where the sign of the score is wrong, for responses 0 and 1."""
+        predicted = scores[..., 0] > 0
+        return np.asarray(predicted != (self.response[rows, None] > 0.5), dtype=np.float64)
+
+    def null_scores(self, weight: Floats) -> Floats:
+        """Return the score of the mean response, minus the mean offset."""
+        with np.errstate(all="ignore"):
+            score = float(SCORES[self.deviance.link](weight @ self.response / weight.sum()))
+        offset = 0.0 if self.offset is None else float(weight @ self.offset / weight.sum())
+        return np.array([score - offset if np.isfinite(score) else 0.0])
+
+    def take(self, rows: npt.NDArray[np.intp]) -> ResponseLoss:
+        """Return the loss of some of the rows."""
+        offset = None if self.offset is None else self.offset[rows]
+        return ResponseLoss(self.deviance, self.response[rows], offset)
+
+    def _derivatives(self, scores: Floats, rows: slice) -> RowDerivatives:
+        if self.offset is not None:
+            scores = scores + self.offset[rows, None]
+        response = np.broadcast_to(self.response[rows, None], scores.shape)
+        return self.deviance.rows(scores, response)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SquaredHingeLoss:
+    """Squared hinge max(0, 1 - t s)^2 of two classes with a single score."""
+
+    sign: Floats  # (n,) t: 1 for rows of the class with positive scores, else -1
+    guarded: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> int:
+        """Number of scores: one."""
+        return 1
+
+    def slopes(self, scores: Floats, rows: slice) -> Floats:
+        """Return -2 t max(0, 1 - t s)."""
+        sign = self.sign[rows, None, None]
+        return np.asarray(-2.0 * sign * np.maximum(1.0 - sign * scores, 0.0))
+
+    def losses(self, scores: Floats, rows: slice) -> Floats:
+        """Return max(0, 1 - t s)^2."""
+        return np.maximum(1.0 - self.sign[rows, None] * scores[..., 0], 0.0) ** 2
+
+    def curvatures(self, scores: Floats, rows: slice) -> Floats:
+        """Return 2 where the loss is positive."""
+        return np.asarray(2.0 * (self.sign[rows, None] * scores < 1.0))[:, :, None]
+
+    def errors(self, scores: Floats, rows: slice) -> Floats:
+        """Return 1 where the sign of the score is wrong."""
+        return np.asarray((scores[..., 0] > 0) != (self.sign[rows, None] > 0), dtype=np.float64)
+
+    def null_scores(self, weight: Floats) -> Floats:
+        """Return zero."""
+        return np.zeros(1)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> SquaredHingeLoss:
+        """Return the loss of some of the rows."""
+        return SquaredHingeLoss(self.sign[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathProblem:
+    """Rows, loss and penalties of T = F + 1 fits; the rows are sorted by fold."""
+
+    rows: Floats  # (n, q)
+    loss: RowLoss
+    weight: Floats | None  # (n,) None: all weights are 1
+    starts: tuple[int, ...]  # F + 1 row numbers: fold f is starts[f] to starts[f + 1]
+    ridge: Floats  # (T, q, q) Q of each fit, or (T, q) its diagonal
+    corner: Floats | None = None  # (T, q) c of each fit; None without an l1 penalty
+    l1_ratio: float = 0.0
+    totals: Floats = field(init=False)  # (T,) sum of the weights of each fit
+
+    def __post_init__(self) -> None:
+        weight = np.ones(len(self.rows)) if self.weight is None else self.weight
+        parts = [weight[lo:hi].sum() for lo, hi in pairwise(self.starts)]
+        object.__setattr__(self, "totals", np.append(weight.sum() - np.array(parts), weight.sum()))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of fits T, coordinates q and scores m."""
+        return len(self.totals), self.rows.shape[1], self.loss.columns
+
+    def select(self, columns: npt.NDArray[np.intp]) -> PathProblem:
+        """Return the problem with some of the columns; Q must be diagonal."""
+        assert self.ridge.ndim == 2
+        return replace(
+            self,
+            rows=np.ascontiguousarray(self.rows[:, columns]),
+            ridge=self.ridge[:, columns],
+            corner=None if self.corner is None else self.corner[:, columns],
+        )
+
+    def gradients(self, theta: Floats, fits: npt.NDArray[np.intp], penalty: float) -> Floats:
+        """Return the gradients (S, q, m) of S fits at theta (S, q, m), without the l1 penalty."""
+        S, q, m = theta.shape
+        coefficients = np.ascontiguousarray(theta.transpose(1, 0, 2)).reshape(q, S * m)
+        place = {int(t): s for s, t in enumerate(fits)}
+        total = np.zeros((q, S * m))
+        for fold, rows in self._chunks(S * m):
+            z = self.rows[rows]
+            slopes = self.loss.slopes((z @ coefficients).reshape(-1, S, m), rows)
+            if self.weight is not None:
+                slopes *= self.weight[rows, None, None]
+            if fold in place:  # the rows of a fold do not count for its own fit
+                slopes[:, place[fold]] = 0.0
+            total += z.T @ slopes.reshape(len(z), S * m)
+        gradient = total.reshape(q, S, m).transpose(1, 0, 2) / self.totals[fits, None, None]
+        return np.asarray(gradient + self._penalty_gradient(theta, fits, penalty))
+
+    def held_out_sums(self, theta: Floats, *, error: bool = False) -> Floats:
+        """Return the weighted sums (F,) of the losses, or errors, of each fold by its own fit."""
+        measure = self.loss.errors if error else self.loss.losses
+        sums = np.zeros(len(self.starts) - 1)
+        for f, (lo, hi) in enumerate(pairwise(self.starts)):
+            rows = slice(lo, hi)
+            values = measure((self.rows[rows] @ theta[f])[:, None], rows)[:, 0]
+            sums[f] = values.sum() if self.weight is None else values @ self.weight[rows]
+        return sums
+
+    def value(self, theta: Floats, fit: int, penalty: float) -> float:
+        """Return the objective (with the l1 penalty) of one fit at theta (q, m)."""
+        total = 0.0
+        for fold, rows in self._chunks(theta.shape[1]):
+            if fold != fit:
+                losses = self.loss.losses((self.rows[rows] @ theta)[:, None], rows)[:, 0]
+                total += float(losses.sum() if self.weight is None else losses @ self.weight[rows])
+        fits = np.array([fit])
+        square = 0.5 * float((theta * self._penalty_gradient(theta[None], fits, penalty)[0]).sum())
+        value = total / float(self.totals[fit]) + square
+        if self.corner is not None:
+            corner = penalty * self.l1_ratio * self.corner[fit]
+            value += float((corner[:, None] * np.abs(theta)).sum())
+        return value
+
+    def curvature_sums(self, theta: Floats, *, by_fold: bool) -> Floats:
+        """Return the sums (F + 1, m q, m q) over each fold and the remaining rows of w z z' l''.
+
+        Without `by_fold`, return only the sum over all rows, (1, m q, m q).
+        """
+        F, (q, m) = len(self.starts) - 1, theta.shape
+        sums = np.zeros((F + 1 if by_fold else 1, m, q, m, q))
+        for fold, rows in self._chunks(q + m * m):
+            z = self.rows[rows]
+            curvature = self.loss.curvatures(z @ theta, rows)
+            if self.weight is not None:
+                curvature = curvature * self.weight[rows, None, None]
+            target = sums[fold if by_fold else 0]
+            if m == 1:
+                weighted = z * np.sqrt(np.maximum(curvature[:, 0], 0.0))
+                target[0, :, 0] += weighted.T @ weighted
+                continue
+            for a in range(m):
+                for b in range(a + 1):
+                    block = z.T @ (z * curvature[:, a, b, None])
+                    target[a, :, b] += block
+                    if b < a:
+                        target[b, :, a] += block
+        return sums.reshape(len(sums), m * q, m * q)
+
+    def curvature_without(self, theta: Floats, fit: int) -> Floats:
+        """Return the mean curvature (m q, m q) of the rows of one fit at theta (q, m)."""
+        sums = self.curvature_sums(theta, by_fold=True)
+        others = [part for fold, part in enumerate(sums) if fold != fit]
+        # the last part is that of rows which no fit leaves out; the last fit leaves out none
+        parts = sums if fit == len(sums) - 1 else others
+        return np.asarray(np.sum(parts, axis=0) / self.totals[fit])
+
+    def penalty_matrix(self, fit: int, penalty: float) -> Floats:
+        """Return the (q, q) curvature of the ridge of one fit."""
+        matrix = self.ridge[fit] if self.ridge.ndim == 3 else np.diag(self.ridge[fit])
+        return penalty * (1.0 - self.l1_ratio) * matrix
+
+    def _penalty_gradient(
+        self, theta: Floats, fits: npt.NDArray[np.intp], penalty: float
+    ) -> Floats:
+        ridge = self.ridge[fits]
+        product = ridge @ theta if ridge.ndim == 3 else ridge[:, :, None] * theta
+        return np.asarray(penalty * (1.0 - self.l1_ratio) * product)
+
+    def _chunks(self, width: int) -> Iterator[tuple[int, slice]]:
+        """Yield the fold and the rows of each chunk; rows that no fit leaves out have fold -1."""
+        size = int(np.clip(_CHUNK // max(width, 1), 64, 8192))
+        ends = [*self.starts, len(self.rows)]
+        for fold, (lo, hi) in enumerate(pairwise(ends)):
+            for start in range(lo, hi, size):
+                yield (
+                    fold if fold < len(self.starts) - 1 else -1,
+                    slice(start, min(start + size, hi)),
+                )
+
+
+class _CurvatureModel:
+    """Curvatures of the T fits at one point, from which steps are computed."""
+
+    def __init__(self, problem: PathProblem, theta: Floats) -> None:
+        self.problem = problem
+        T, q, m = problem.shape
+        self.by_fold = m * q <= _FEW and T > 1
+        sums = problem.curvature_sums(theta, by_fold=self.by_fold)
+        if not self.by_fold:
+            self.mean = sums / problem.totals[-1]
+            return
+        whole = sums.sum(axis=0)
+        self.mean = np.concatenate([whole - sums[:-1], whole[None]]) / problem.totals[:, None, None]
+
+    def at(self, penalty: float) -> _StepModel:
+        """Return the model that computes steps for one penalty."""
+        return _StepModel(self, penalty)
+
+
+class _StepModel:
+    """Steps to the minimum of the quadratic approximation plus the penalty."""
+
+    def __init__(self, curvature: _CurvatureModel, penalty: float) -> None:
+        self.problem, self.penalty = curvature.problem, penalty
+        m = curvature.problem.loss.columns
+        fits = range(len(curvature.mean)) if curvature.by_fold else [len(self.problem.totals) - 1]
+        ridges = [np.kron(np.eye(m), self.problem.penalty_matrix(t, penalty)) for t in fits]
+        self.matrices = curvature.mean + np.stack(ridges)
+        self.by_fold = curvature.by_fold
+        if self.problem.corner is None:
+            self.inverse = _inverses(self.matrices)
+
+    def steps(
+        self, theta: Floats, gradient: Floats, fits: npt.NDArray[np.intp]
+    ) -> tuple[Floats, Floats]:
+        """Return the steps (S, q, m) of S fits, and half the predicted decreases (S,)."""
+        S, q, m = theta.shape
+        flat = gradient.transpose(0, 2, 1).reshape(S, m * q)
+        if self.problem.corner is None:
+            inverse = self.inverse[fits] if self.by_fold else self.inverse
+            step = -(inverse @ flat[:, :, None])[:, :, 0]
+            decrease = -0.5 * (flat * step).sum(axis=1)
+        else:
+            start = theta.transpose(0, 2, 1).reshape(S, m * q)
+            step, decrease = np.empty_like(flat), np.empty(S)
+            for s, t in enumerate(fits):
+                matrix = self.matrices[t if self.by_fold else 0]
+                corner = np.tile(self.penalty * self.problem.l1_ratio * self.problem.corner[t], m)
+                step[s], decrease[s] = l1_step(flat[s], matrix, corner, start[s])
+        return step.reshape(S, m, q).transpose(0, 2, 1), decrease
+
+
+def l1_step(
+    gradient: Floats, curvature: Floats, corner: Floats, start: Floats
+) -> tuple[Floats, float]:
+    """Return the step to the minimum of a quadratic plus an l1 penalty, and half the decrease."""
+    quadratic = L1Quadratic(gradient, curvature, corner, start)
+    end = quadratic.minimise(tolerance=1e-9 * float(np.abs(gradient).max(initial=0.0)) + 1e-13)
+    step = end - start
+    change = float(gradient @ step) + float(corner @ (np.abs(end) - np.abs(start)))
+    return step, -0.5 * change
+
+
+def _inverses(matrices: Floats) -> Floats:
+    """Return the inverses of positive definite matrices (T, n, n)."""
+    size = np.einsum("tii->ti", matrices).max(axis=1, initial=1e-300)
+    regular = matrices + _SINGULAR * size[:, None, None] * np.eye(matrices.shape[1])
+    try:
+        if len(regular) == 1:
+            return np.asarray(cho_solve(cho_factor(regular[0]), np.eye(len(regular[0]))))[None]
+        return np.asarray(np.linalg.inv(regular))
+    except LinAlgError:
+        return np.asarray(np.linalg.pinv(regular, hermitian=True))
+
+
+class PathSolver:
+    """Fits a problem for one penalty after the other."""
+
+    def __init__(self, problem: PathProblem, start: Floats) -> None:
+        """Start from theta (T, q, m), the fits without slopes."""
+        self.problem, self.theta = problem, start
+        self.curvature: _CurvatureModel | None = None
+        self.recent: list[tuple[float, Floats]] = []  # last log penalties and solutions
+        self.unfinished = 0  # number of fits that did not converge
+
+    def fit(self, penalty: float, *, exact: bool = False) -> Floats:
+        """Return theta (T, q, m) for a penalty.
+
+        With `exact`, every step of every fit has its own curvature.
+        """
+        T, _, m = self.problem.shape
+        theta = self._extrapolate(penalty)
+        cheap = m == 1 or self.curvature is None
+        if cheap:
+            self.curvature = _CurvatureModel(self.problem, theta[-1])
+        remaining, last = np.arange(T), np.full(T, np.inf)
+        slow = np.full(T, exact or self.problem.loss.guarded)
+        remaining = remaining[~slow]
+        assert self.curvature is not None
+        model, renewed = self.curvature.at(penalty), cheap
+        for _ in range(_MAX_STEPS if len(remaining) else 0):
+            gradient = self.problem.gradients(theta[remaining], remaining, penalty)
+            step, decrement = model.steps(theta[remaining], gradient, remaining)
+            limit = (_SHRINKAGE if renewed else _FAST) * last[remaining]
+            failing = ~(decrement < limit) & ~(decrement <= _DECREMENT)
+            if failing.any() and not renewed:
+                self.curvature = _CurvatureModel(self.problem, theta[-1])
+                model, renewed, last[:] = self.curvature.at(penalty), True, np.inf
+                continue
+            slow[remaining[failing]] = True
+            moving = remaining[~failing]
+            theta[moving] += step[~failing]
+            last[moving] = decrement[~failing]
+            remaining = moving[last[moving] > _DECREMENT]
+            if not len(remaining):
+                break
+        slow[remaining] = True
+        for t in np.flatnonzero(slow):
+            theta[t] = self._newton(theta[t], int(t), penalty)
+        self.recent = [*self.recent[-2:], (float(np.log(penalty)), theta.copy())]
+        self.theta = theta
+        return theta
+
+    def _extrapolate(self, penalty: float) -> Floats:
+        """Return the parabola through the last three solutions at the log of the penalty."""
+        if self.problem.corner is not None or len(self.recent) < 3:
+            return self.theta.copy()
+        x, places = float(np.log(penalty)), [place for place, _ in self.recent]
+        theta = np.zeros_like(self.theta)
+        for i, (place, solution) in enumerate(self.recent):
+            others = [p for j, p in enumerate(places) if j != i]
+            theta += float(np.prod([(x - p) / (place - p) for p in others])) * solution
+        return theta
+
+    def _newton(self, theta: Floats, fit: int, penalty: float) -> Floats:
+        """Return the solution of one fit, by Newton steps with a line search."""
+        problem, (q, m) = self.problem, theta.shape
+        if not np.isfinite(theta).all():
+            theta = np.where(np.isfinite(self.theta[fit]), self.theta[fit], 0.0)
+        fits, value = np.array([fit]), problem.value(theta, fit, penalty)
+        if not np.isfinite(value):
+            theta = self.theta[fit].copy()
+            value = problem.value(theta, fit, penalty)
+        for _ in range(_MAX_STEPS):
+            matrix = problem.curvature_without(theta, fit)
+            matrix += np.kron(np.eye(m), problem.penalty_matrix(fit, penalty))
+            flat = problem.gradients(theta[None], fits, penalty)[0].T.ravel()
+            if problem.corner is None:
+                direction = -(_inverses(matrix[None])[0] @ flat)
+                decrease = -0.5 * float(flat @ direction)
+            else:
+                corner = np.tile(penalty * problem.l1_ratio * problem.corner[fit], m)
+                direction, decrease = l1_step(flat, matrix, corner, theta.T.ravel())
+            step, factor, rounding = direction.reshape(m, q).T, 1.0, 1e-15 * abs(value)
+            if decrease <= _DECREMENT:
+                return np.asarray(theta + step)
+            for _ in range(_HALVINGS):
+                after = problem.value(theta + factor * step, fit, penalty)
+                if after <= value - 2.0 * _ARMIJO * factor * decrease + rounding:
+                    break
+                factor *= 0.5
+            else:
+                break
+            theta, value = theta + factor * step, after
+        self.unfinished += 1
+        return theta
+
+
+def null_fits(problem: PathProblem, free: int) -> Floats:
+    """Return theta (T, q, m) of the fits without slopes: intercepts only, or zero without one."""
+    T, q, m = problem.shape
+    theta = np.zeros((T, q, m))
+    if not free:
+        return theta
+    column = np.ascontiguousarray(problem.rows[:, :1])
+    narrow = replace(problem, rows=column, ridge=np.zeros((T, 1)), corner=None)
+    weight = np.ones(len(column)) if problem.weight is None else problem.weight
+    start = np.empty((T, 1, m))
+    for t in range(T):
+        own = weight.copy()
+        if t < T - 1:
+            own[problem.starts[t] : problem.starts[t + 1]] = 0.0
+        start[t] = problem.loss.null_scores(own)
+    theta[:, :1] = PathSolver(narrow, start).fit(1.0)
+    return theta
+
+
+class NetPath:
+    """Fits a problem with an l1 penalty for one penalty after the other, on screened columns."""
+
+    def __init__(self, problem: PathProblem, start: Floats, free: int) -> None:
+        """Start from theta (T, q, m), the fits without slopes; `free` columns have no penalty."""
+        assert problem.corner is not None
+        self.problem, self.theta, self.free = problem, start, free
+        self.corner = problem.l1_ratio * problem.corner[:, :, None]
+        self.every = np.arange(len(start))
+        self.gradient = problem.gradients(start, self.every, 0.0)
+        self.last: float | None = None
+        self.inside = np.zeros(start.shape[1], dtype=bool)
+        self.solver: PathSolver | None = None
+        self.unfinished = 0
+
+    def fit(self, penalty: float, *, exact: bool = False) -> Floats:
+        """Return theta (T, q, m) for a penalty."""
+        last = penalty if self.last is None else max(self.last, penalty)
+        strong = np.abs(self.gradient) >= self.corner * (2.0 * penalty - last)
+        wanted = (strong | (self.theta != 0)).any(axis=(0, 2))
+        wanted[: self.free] = True
+        while True:
+            self._fit_columns(wanted, penalty, exact)
+            excess = np.abs(self.gradient) - penalty * self.corner > _VIOLATION
+            violated = excess.any(axis=(0, 2)) & ~self.inside
+            if not violated.any():
+                break
+            wanted = self.inside | violated
+        self.last = penalty
+        return self.theta
+
+    def _fit_columns(self, wanted: npt.NDArray[np.bool_], penalty: float, exact: bool) -> None:
+        """Fit the wanted columns, and compute the gradients of all columns."""
+        columns = np.flatnonzero(wanted)
+        if self.solver is None or not (self.inside == wanted).all():
+            self.inside = wanted
+            self.solver = PathSolver(self.problem.select(columns), self.theta[:, columns])
+        theta = np.zeros_like(self.theta)
+        before = self.solver.unfinished
+        theta[:, columns] = self.solver.fit(penalty, exact=exact)
+        self.unfinished = self.solver.unfinished - before
+        self.theta = theta
+        self.gradient = self.problem.gradients(theta, self.every, 0.0)

@@ -96,7 +96,7 @@ ESTIMATORS = [
     ShrunkenCentroids(),
     ShrunkenCentroids(threshold=0.0, offset_percent=0.0),
     SparseLDA(),
-    SparseLDA(penalty=0.3, n_components=1),
+    SparseLDA(penalty=0.2, tolerance=1e-9),
     LaplaceNB(),
     MDA(),
     MDA(covariance="shared", shrinkage=0.1),

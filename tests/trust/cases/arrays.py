@@ -23,6 +23,7 @@ from discriminant import (
     LDA,
     QDA,
     RDA,
+    SDA,
     SVM,
     Decision,
     Fisher,
@@ -35,6 +36,8 @@ from discriminant import (
     OneVsOne,
     OutputCodes,
     Perceptron,
+    ShrunkenCentroids,
+    SparseLDA,
     assess,
     evaluate,
 )
@@ -75,7 +78,8 @@ Y = np.repeat(["a", "b", "c"], 20)
 X = RNG.standard_normal((60, 3)) + np.repeat([0.0, 2.0, 4.0], 20)[:, None]
 FRAME = pd.DataFrame(X, columns=["u", "v", "w"])
 FAMILY = (LDA, QDA, RDA, NearestMean)
-WEIGHED = (*FAMILY, Fisher, LeastSquares, LaplaceNB, Logistic, SVM)
+SELECTING = (SDA, ShrunkenCentroids, SparseLDA)
+WEIGHED = (*FAMILY, Fisher, LeastSquares, LaplaceNB, *SELECTING, Logistic, SVM)
 CLASSIFIERS = (*WEIGHED, Perceptron)
 MIXED = np.tile(["a", "b", "c"], 20)  # labels that rows tell nothing of
 
@@ -402,7 +406,7 @@ ARRAYS = [
     *over((LDA, QDA, RDA), GAUSSIAN),
     *over((QDA, RDA), CLASSES_ALONE),
     *over(WEIGHED, WEIGHTS),
-    *over((*FAMILY, LaplaceNB, Logistic), PRIORS),
+    *over((*FAMILY, LaplaceNB, *SELECTING, Logistic), PRIORS),
     *over((LinearRegression, GLM), REGRESSION),
     *over((LinearRegression,), LATER_ROWS),
     *over((Logistic,), ENDS, LOGISTIC_OPTIONS),

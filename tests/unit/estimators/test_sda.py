@@ -155,7 +155,7 @@ def test_priors_do_not_affect_the_ranking():
         ({"variance_shrinkage": "cv"}, "variance_shrinkage='cv'"),
         ({"frequency_shrinkage": -0.1}, "frequency_shrinkage=-0.1"),
         ({"n_features": 0}, "a whole number of 1 or more, 'fdr' or None"),
-        ({"n_features": 31}, "at most the 30 features"),
+        ({"n_features": 31}, "at most 30: the rows have 30 feature"),
         ({"n_features": "fdr", "fdr": 0.0}, "a number above 0, at most 1"),
     ],
     ids=str,

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 
 import discriminant as dd
+from discriminant.assessment.resampling.penalty_path import PenaltyPath
 from discriminant.errors import (
     ConstantColumnWarning,
     LabelError,
@@ -183,6 +184,12 @@ def test_the_largest_threshold_with_the_smallest_error_is_used():
     assert path.error[-1] == pytest.approx(2 / 3)
     assert model.threshold_ == path.penalty[path.error == path.error.min()].max()
     assert "features, error=" in repr(path)
+
+
+def test_ties_go_to_the_largest_penalty():
+    penalty, number = np.arange(4.0), np.array([9, 5, 3, 0])
+    path = PenaltyPath(penalty, number, np.array([0.2, 0.1, 0.1, 0.5]), np.zeros(4), np.zeros(0))
+    assert path.best() == 2
 
 
 def test_rows_added_and_removed_keep_the_chosen_threshold():

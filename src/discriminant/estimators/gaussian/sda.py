@@ -161,7 +161,7 @@ class SDA(FeatureSelectingClassifier):
         intensities, number = self.intensities, self.n_features
         d = len(moments.features)
         if isinstance(number, int | np.integer) and number > d:
-            raise OptionError.of("n_features", number, f"at most the {d} features of the rows")
+            raise OptionError.of("n_features", number, f"at most {d}: the rows have {d} feature(s)")
         return fit_correlation_adjusted(
             moments,
             intensities=intensities,

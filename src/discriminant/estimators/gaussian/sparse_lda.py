@@ -31,6 +31,7 @@ from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1.999  # largest penalty of the default grid; 2 removes every feature of any table
+_PATH_TOLERANCE = 1e-8  # of directions whose held-out errors are compared
 
 
 class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClassifier):
@@ -127,6 +128,9 @@ class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClas
     def rules_at(self, moments: ClassMoments, penalties: Sequence[float]) -> tuple[FisherRule, ...]:
         """Return the rule fitted to moments for each penalty."""
         means, prior = StandardisedMeans.of(moments), self.prior_from(moments)
+        tolerance = float(self.tolerance)
+        if len(penalties) > 1:  # a path, of which only errors are used
+            tolerance = max(tolerance, _PATH_TOLERANCE)
         limit = len(moments.labels) - 1
         components = limit if self.n_components is None else min(int(self.n_components), limit)
         return tuple(
@@ -135,7 +139,7 @@ class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClas
                 penalty=penalty,
                 prior=prior,
                 components=components,
-                tolerance=float(self.tolerance),
+                tolerance=tolerance,
                 max_steps=int(self.max_steps),
             )
             for penalty in penalties

@@ -49,6 +49,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
 
 _NEGLIGIBLE = 1e-11  # singular values below this, relative to the largest, are rounding
+_ROUGH = 1e-4  # tolerance of the comparison of two starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,17 +154,24 @@ def sparse_direction(means: Floats, strength: float, *, tolerance: float, max_st
 def _best_ascent(
     means: Floats, strength: float, *, tolerance: float, max_steps: int
 ) -> tuple[Floats, float]:
-    """Return the better result from two starts, and its change in the last step."""
+    """Return the better result from two starts, and its change in the last step.
+
+    Both are iterated to few digits first, and only the better one to the tolerance.
+    """
     leading = np.linalg.svd(means, full_matrices=False)[2][0]
     single = np.zeros(len(leading))
     single[int(np.einsum("kj,kj->j", means, means).argmax())] = 1.0
-    best, best_value, best_change = np.zeros(len(leading)), -np.inf, 0.0
-    for start in (leading, single):
-        vector, change = _ascend(means, strength, start, tolerance=tolerance, max_steps=max_steps)
-        value = _objective(means, strength, vector)
-        if vector.any() and value > best_value:
-            best, best_value, best_change = vector, value, change
-    return best, best_change
+    rough = max(tolerance, _ROUGH)
+    vectors = [
+        _ascend(means, strength, start, tolerance=rough, max_steps=max_steps)[0]
+        for start in (leading, single)
+    ]
+    vectors.sort(key=lambda v: _objective(means, strength, v), reverse=True)
+    for vector in filter(np.any, vectors):
+        best, change = _ascend(means, strength, vector, tolerance=tolerance, max_steps=max_steps)
+        if best.any():
+            return best, change
+    return np.zeros(len(leading)), 0.0
 
 
 def _ascend(

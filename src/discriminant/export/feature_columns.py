@@ -78,9 +78,9 @@ def number_columns(names: Sequence[str], *, named: bool) -> FeatureSources:
 
 def encoding_sources(encoding: Encoding) -> FeatureSources:
     """Return the sources of the features of an encoding."""
-    if encoding.missing == "marginal":
+    if encoding.missing in ("marginal", "em"):
         raise ExportError.of_part(
-            "missing='marginal'",
+            f"missing='{encoding.missing}'",
             "a row with missing cells has a covariance of its own",
             "Fit with missing='mean' or 'indicator'.",
         )

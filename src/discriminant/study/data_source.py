@@ -44,6 +44,7 @@ from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
 from discriminant.table.partitioned_source import PartitionedSource
+from discriminant.table.policies import MISSING_IN_TABLES
 
 # `thousands` is not listed: it applies to any text
 _CSV_OPTIONS = ("encoding", "delimiter", "decimal")
@@ -105,7 +106,11 @@ def open_study_source(
             )
         source = replace(source, pushdown=True)
     name = source_name(source)
-    if isinstance(source, PartitionedTable):
+    partitioned = isinstance(source, PartitionedTable)
+    if "em" == (source.plan.encoding.missing if partitioned else reading.get("missing")):
+        allowed = "one of " + ", ".join(map(repr, MISSING_IN_TABLES))
+        raise OptionError.of("missing", "em", f"{allowed}: a study does not fit EM in every fold")
+    if partitioned:
         _check_unchanged(source, target, reading)
         return StudySource(name, _sampled_table(source, "opened before"), source)
     if reading.get("max_bytes") is not None:

@@ -175,6 +175,11 @@ def _source_moments(
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")
+    if options.get("missing") == "em":
+        allowed = (
+            "left out: moments completed by EM do not add up. Pass rows(..., missing='em') to fit"
+        )
+        raise OptionError.of("missing", "em", allowed)
     if choose_engine(source, partitioned=True) != MEMORY and detail != "rows":
         table = rows(source, detail=detail, **options)
         return TableMoments.from_moments(read_moments(table, detail=detail), table.plan.encoding)

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 
 from discriminant.errors import MissingCellError, NotConvergedWarning, warn
@@ -83,7 +82,7 @@ class CompletedReading:
     anchor: Anchor
     detail: Detail  # 'class' or 'pooled'
     mean: Floats  # (K, d) offsets
-    covariance: Floats  # (K, d, d), or (1, d, d) if all classes share it
+    covariance: Floats  # (K, d, d); with detail 'pooled' (1, d, d)
 
     @property
     def summary_size(self) -> int:
@@ -93,53 +92,47 @@ class CompletedReading:
     def read(self, block: Block) -> ClassMoments:
         values = np.array(dense(block.features), dtype=np.float64)
         missing = np.isnan(values)
-        added = np.zeros((len(self.mean), *self.covariance.shape[1:]))
-        row_weight = np.ones(len(block)) if block.weight is None else block.weight
+        d = self.mean.shape[1]
+        added = np.zeros((len(self.covariance), d, d))
+        weight = np.ones(len(block)) if block.weight is None else block.weight
         incomplete = np.flatnonzero(missing.any(axis=1))
-        patterns, groups = np.unique(missing[incomplete], axis=0, return_inverse=True)
-        for g, pattern in enumerate(patterns):
-            rows = incomplete[groups.ravel() == g]
-            for k in np.unique(block.codes[rows]).tolist():
-                own = rows[block.codes[rows] == k]
-                self._complete(values, own, pattern, k)
-                m = np.flatnonzero(pattern)
-                added[k][np.ix_(m, m)] += row_weight[own].sum() * self._residual(pattern, k)
+        keys = missing[incomplete]
+        if len(self.covariance) > 1:  # one group for each class and pattern
+            keys = np.column_stack([keys, block.codes[incomplete]])
+        groups, number = np.unique(keys, axis=0, return_inverse=True)
+        order = np.argsort(number.ravel(), kind="stable")
+        count = np.bincount(number.ravel(), minlength=len(groups))
+        for key, n, end in zip(groups, count, np.cumsum(count), strict=True):
+            rows = incomplete[order[end - n : end]]
+            c = int(key[d]) if len(self.covariance) > 1 else 0
+            o, m = np.flatnonzero(key[:d] == 0), np.flatnonzero(key[:d])
+            slopes, residual = _regression(self.covariance[c], o, m)
+            mean = self.mean[block.codes[rows]]
+            gaps = self.anchor.select(o).offsets(values[np.ix_(rows, o)]) - mean[:, o]
+            expected = mean[:, m] + gaps @ slopes.T
+            values[np.ix_(rows, m)] = self.anchor.select(m).values(expected)
+            added[c][np.ix_(m, m)] += weight[rows].sum() * residual
         reading = MomentsReading(self.labels, self.features, self.anchor, self.detail)
         moments = reading.read(replace(block, features=values))
-        if self.detail == "pooled":
-            return replace(moments, scatter=moments.scatter + added.sum(axis=0))
-        return replace(moments, scatter=moments.scatter + added)
+        total = added.sum(axis=0) if self.detail == "pooled" else added
+        return replace(moments, scatter=moments.scatter + total)
 
-    def _slopes(self, pattern: npt.NDArray[np.bool_], k: int) -> Floats:
-        """Return C_mo C_oo^-1 (m, o). Directions without variance are left out of the inverse."""
-        covariance = self.covariance[k if len(self.covariance) > 1 else 0]
-        o, m = np.flatnonzero(~pattern), np.flatnonzero(pattern)
-        if not len(o):
-            return np.zeros((len(m), 0))
-        sd = np.sqrt(np.diagonal(covariance)[o])
-        sd = np.where(sd > 0, sd, 1.0)
-        values, vectors = eigh(covariance[np.ix_(o, o)] / sd[:, None] / sd)
-        positive = values > 8 * len(o) * _EPS * max(values[-1], _EPS)
-        root = vectors[:, positive] / np.sqrt(values[positive])
-        return np.asarray((covariance[np.ix_(m, o)] / sd) @ root @ root.T / sd)
 
-    def _complete(
-        self, values: Floats, rows: Places, pattern: npt.NDArray[np.bool_], k: int
-    ) -> None:
-        """Replace the missing cells of rows of class k by their expected values."""
-        o, m = np.flatnonzero(~pattern), np.flatnonzero(pattern)
-        part = self.anchor.select(o)
-        gaps = part.offsets(values[np.ix_(rows, o)]) - self.mean[k, o]
-        expected = self.mean[k, m] + gaps @ self._slopes(pattern, k).T
-        values[np.ix_(rows, m)] = self.anchor.select(m).values(expected)
+def _regression(covariance: Floats, o: Places, m: Places) -> tuple[Floats, Floats]:
+    """Return C_mo C_oo^-1 (m, o) and C_mm - C_mo C_oo^-1 C_om (m, m).
 
-    def _residual(self, pattern: npt.NDArray[np.bool_], k: int) -> Floats:
-        """Return the covariance of the missing cells of class k given the others, (m, m)."""
-        covariance = self.covariance[k if len(self.covariance) > 1 else 0]
-        o, m = np.flatnonzero(~pattern), np.flatnonzero(pattern)
-        slopes = self._slopes(pattern, k)
-        residual = covariance[np.ix_(m, m)] - slopes @ covariance[np.ix_(o, m)]
-        return np.asarray(0.5 * (residual + residual.T))
+    Directions of the cells o without variance are left out of the inverse.
+    """
+    sd = np.sqrt(np.diagonal(covariance)[o])
+    sd = np.where(sd > 0, sd, 1.0)
+    crossed = covariance[np.ix_(m, o)] / sd
+    if not len(o):
+        return crossed, covariance[np.ix_(m, m)]
+    values, vectors = eigh(covariance[np.ix_(o, o)] / sd[:, None] / sd, check_finite=False)
+    positive = values > 8 * len(o) * _EPS * max(values[-1], _EPS)
+    root = vectors[:, positive] / np.sqrt(values[positive])
+    along = crossed @ root
+    return along @ root.T / sd, covariance[np.ix_(m, m)] - along @ along.T
 
 
 def em_moments(
@@ -191,9 +184,7 @@ def em_moments(
     return moments
 
 
-def _start(
-    sums: PresentSums, labels: Labels, features: tuple[str, ...]
-) -> tuple[Floats, Floats]:
+def _start(sums: PresentSums, labels: Labels, features: tuple[str, ...]) -> tuple[Floats, Floats]:
     """Return the means (K, d) and variances (K, d) of the cells that are present."""
     for k, j in np.argwhere(sums.weight <= 0):
         raise MissingCellError.of_class_column(features[j], labels[k])

@@ -107,7 +107,7 @@ def open_study_source(
         source = replace(source, pushdown=True)
     name = source_name(source)
     partitioned = isinstance(source, PartitionedTable)
-    if "em" == (source.plan.encoding.missing if partitioned else reading.get("missing")):
+    if (source.plan.encoding.missing if partitioned else reading.get("missing")) == "em":
         allowed = "one of " + ", ".join(map(repr, MISSING_IN_TABLES))
         raise OptionError.of("missing", "em", f"{allowed}: a study does not fit EM in every fold")
     if partitioned:

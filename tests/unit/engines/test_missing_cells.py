@@ -7,13 +7,20 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import discriminant as dd
-from discriminant.errors import MissingCellError, OptionError
+from discriminant.engines.dispatch import fold
+from discriminant.engines.missing_cells import CompletedReading
+from discriminant.errors import ExportError, MissingCellError, MissingValueError, OptionError
+from discriminant.export.sql import to_sql
+from discriminant.moments.anchor import Anchor
+from discriminant.table.memory import as_table
 
 
 def gappy(seed=0, n=(25, 35), d=2, share=0.25):
     """Rows of two classes with cells missing at random, as a frame, and their labels."""
     rng = np.random.default_rng(seed)
-    parts = [rng.normal(size=(m, d)) @ rng.normal(size=(d, d)) + 3.0 * rng.normal(size=d) for m in n]
+    parts = [
+        rng.normal(size=(m, d)) @ rng.normal(size=(d, d)) + 3.0 * rng.normal(size=d) for m in n
+    ]
     X, y = np.vstack(parts), np.repeat(["a", "b"], n)
     X[rng.random(X.shape) < share] = np.nan
     return pd.DataFrame(X, columns=[f"c{j}" for j in range(d)]), y
@@ -75,7 +82,7 @@ def test_complete_rows_have_their_moments():
 
 @pytest.mark.parametrize("kind", [dd.LDA, dd.QDA])
 def test_monotone_gaps_have_a_closed_form(kind):
-    """One column complete: its mean from all rows, the other one's by regression (Anderson 1957)."""
+    """One column is complete; the other is regressed on it (Anderson 1957)."""
     frame, y = gappy(seed=3, share=0.0)
     rng = np.random.default_rng(0)
     frame.loc[rng.random(len(y)) < 0.4, "c1"] = np.nan
@@ -177,3 +184,43 @@ def test_mixtures_predict_rows_with_missing_cells():
     frame, y = gappy()
     model = dd.Encoded(dd.MDA(components=1), missing="marginal").fit(frame, y)
     assert np.isfinite(model.predict_proba(frame)).all()
+
+
+def test_partitioned_rows_refuse_what_em_does_not_complete(tmp_path):
+    frame, y = gappy(seed=2, n=(60, 80), d=3)
+    frame.assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    rows = dd.rows(str(tmp_path / "*.parquet"), target="y", engine="files", missing="em")
+    for model in (dd.Logistic(), dd.MDA()):
+        with pytest.raises(MissingValueError, match="missing"):
+            model.fit(rows)
+    with pytest.raises(MissingValueError, match="missing"):
+        dd.cross_validate(dd.LDA(), rows)
+    for refused in (lambda: dd.LDA(shrinkage="auto").fit(rows), lambda: dd.study(rows, target="y")):
+        with pytest.raises(OptionError, match="missing='em'"):
+            refused()
+    with pytest.raises(OptionError, match="do not add up"):
+        dd.moments(str(tmp_path / "*.parquet"), target="y", missing="em")
+
+
+def test_export_names_the_policy():
+    frame, y = gappy()
+    model = dd.Encoded(dd.LDA(), missing="em").fit(frame, y)
+    with pytest.raises(ExportError, match="missing='em'"):
+        to_sql(model, table="t", dialect="duckdb")
+
+
+def test_every_step_increases_the_likelihood():
+    """From the moments of a few steps to those of more."""
+    frame, y = gappy(seed=7, share=0.4)
+    table = as_table(frame, y)
+    own = [frame.to_numpy()[y == label] for label in "ab"]
+    mean, covariance = np.zeros((2, 2)), np.array([np.eye(2)] * 2)
+    anchor, path = Anchor.zero(2), []
+    for _ in range(8):
+        reading = CompletedReading(
+            table.schema.labels, table.schema.features, anchor, "class", mean, covariance
+        )
+        moments = fold(table, reading)
+        mean, covariance = moments.mean, moments.scatter / moments.weight[:, None, None]
+        path.append(log_likelihood(own, mean, covariance))
+    assert (np.diff(path) > 0).all()

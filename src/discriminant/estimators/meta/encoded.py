@@ -286,7 +286,9 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
             raise OptionError.of("missing", options.missing, f"{allowed} a feature")
         if options.missing == "em" and not is_moment_based(model):
-            allowed = "'mean', 'indicator' or 'marginal' with a model that reads the rows repeatedly"
+            allowed = (
+                "'mean', 'indicator' or 'marginal' with a model that reads the rows repeatedly"
+            )
             raise OptionError.of("missing", "em", allowed)
         if regression:
             check_unseen_option(options.unseen)

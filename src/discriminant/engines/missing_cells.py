@@ -87,7 +87,7 @@ class CompletedReading:
     @property
     def summary_size(self) -> int:
         K, d = self.mean.shape
-        return K * d * d if self.detail == "class" else d * (d + K)
+        return int(K * d * d if self.detail == "class" else d * (d + K))
 
     def read(self, block: Block) -> ClassMoments:
         values = np.array(dense(block.features), dtype=np.float64)

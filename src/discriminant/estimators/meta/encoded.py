@@ -311,8 +311,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         rows = encoding.encode_rows(frame, fitting=True)
         rows, y, weight, row_notes = self._drop_incomplete(rows, y, weight, encoding)
         if encoding.missing == "em":
-            table = as_table(features_for(model, rows, encoding), y, weight=weight)
-            model.fit_moments(read_incomplete_moments(table, detail=model.detail))
+            incomplete = as_table(features_for(model, rows, encoding), y, weight=weight)
+            model.fit_moments(read_incomplete_moments(incomplete, detail=model.detail))
             return self._set_state(model, encoding, (*notes, *column_notes), 0)
         fit_with_weight(model, features_for(model, rows, encoding), y, weight)
         stored = getattr(model, "moments_", None)  # absent from MDA

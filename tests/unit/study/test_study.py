@@ -179,7 +179,7 @@ def test_misspelt_model_is_answered_with_the_nearest_name(wine):
 def test_default_models_need_no_compiled_loop_and_all_adds_the_rest():
     default = [model.name for model in resolve_models(None)]
     every = [model.name for model in resolve_models("all")]
-    rest = ["least_squares", "laplace_nb", "perceptron"]
+    rest = ["lda_student", "qda_student", "mda", "least_squares", "laplace_nb", "perceptron"]
     assert sorted([*default, *rest]) == sorted(every) == sorted(candidate_models())
     assert not any(model.compiled for model in resolve_models(None))
     assert [model.name for model in resolve_models(rest)] == rest

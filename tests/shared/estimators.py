@@ -173,6 +173,7 @@ WRAPPERS = [
     OutputCodes(LinearSVC(dual=False, tol=1e-14), code="exhaustive"),
     Encoded(LDA()),
     Encoded(QDA(), missing="mean"),
+    Encoded(QDA(), missing="em"),
     Encoded(LogisticRegression(max_iter=1000)),
     Reweighted(LDA()),
     Reweighted(LogisticRegression(max_iter=1000), "effective"),

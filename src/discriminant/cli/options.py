@@ -18,7 +18,7 @@ import rich_click as click
 from click import get_current_context
 from click.core import ParameterSource
 
-from discriminant.table.policies import MISSING, UNSEEN
+from discriminant.table.policies import MISSING_IN_TABLES, UNSEEN
 
 Command = Callable[..., Any]
 REFERENCES = {"frequent": "frequent", "first": "first", "none": None}
@@ -97,7 +97,7 @@ reading_options = _all(
     click.option("--weight", help="Column of row weights."),
     click.option(
         "--missing",
-        type=click.Choice(MISSING),
+        type=click.Choice(MISSING_IN_TABLES),
         default="error",
         show_default=True,
         help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "

@@ -26,6 +26,7 @@ import numpy as np
 from discriminant.engines import local
 from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.memory_limit import fits_in_memory
+from discriminant.engines.missing_cells import PresentReading, em_moments
 from discriminant.engines.partitioned_table import (
     AnyTable,
     PartitionedTable,
@@ -174,6 +175,11 @@ def _source_moments(
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")
+    if options.get("missing") == "em":
+        allowed = (
+            "left out: moments completed by EM do not add up. Pass rows(..., missing='em') to fit"
+        )
+        raise OptionError.of("missing", "em", allowed)
     if choose_engine(source, partitioned=True) != MEMORY and detail != "rows":
         table = rows(source, detail=detail, **options)
         return TableMoments.from_moments(read_moments(table, detail=detail), table.plan.encoding)
@@ -195,8 +201,11 @@ def read_moments(
     """
     if detail not in DETAILS:
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
-    if isinstance(table, PartitionedTable) and table.moments.has(detail) and anchor is None:
-        return table.moments.reduce(detail)  # computed when the table was opened
+    if isinstance(table, PartitionedTable):
+        if table.plan.encoding.missing == "em" and detail != table.moments.detail:
+            return read_incomplete_moments(table, detail=detail)
+        if table.moments.has(detail) and anchor is None:
+            return table.moments.reduce(detail)  # computed when the table was opened
     anchor = anchor_of(table) if anchor is None else anchor
     names = table.schema.features
     if isinstance(table, Table) and table.responses is not None:
@@ -209,6 +218,24 @@ def read_moments(
         return fold(table, reading, threads=threads)
 
     return _rescale_if_needed(table, read(anchor), read)
+
+
+def read_incomplete_moments(table: AnyTable, *, detail: Detail) -> ClassMoments:
+    """Return the maximum-likelihood moments of a table with missing cells (NaN), by EM.
+
+    The detail is 'class' if it is requested, where each class has its own covariance; else it is
+    'pooled'.
+    """
+    if detail in ("fourth", "rows"):
+        allowed = "'mean' or 'indicator' with shrinkage='auto' or more features than rows"
+        raise OptionError.of("missing", "em", allowed)
+    return em_moments(
+        partial(fold, table),
+        labels=table.schema.labels,
+        features=table.schema.features,
+        anchor=anchor_of(table),
+        detail="class" if detail == "class" else "pooled",
+    )
 
 
 def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
@@ -523,22 +550,30 @@ def _read(
     K, d = len(plan.labels), planning_rows.width
     detail = detail or ("class" if 8 * K * d * d <= _MAX_CLASS_BYTES else "pooled")
     count = getattr(source, "rows", 0)
-    reading = MomentsReading(plan.labels, schema.features, anchor, detail, count)
+    incomplete = plan.encoding.missing == "em"
+    reading: Reading[Any] = MomentsReading(plan.labels, schema.features, anchor, detail, count)
+    if incomplete:  # the moments follow, when the number of rows is known
+        reading = PresentReading(K, anchor)
     result = source.map_reduce(ReadingTask(plan, reading)).check()
     if result.total is None:
         raise LabelError.absent(source.name)
     read_sample = None
     if isinstance(source, SystematicSource) and len(planning_rows) < result.rows:
         read_sample = partial(_systematic_sample, source, plan, schema)
+    moments: Any = result.total
+    if incomplete:
+        moments = ClassMoments.empty(plan.labels, schema.features, detail="class", anchor=anchor)
     table = PartitionedTable(
         schema,
         source,
         plan,
         PlanningSample(planning_rows, read_sample),
-        result.total,
+        moments,
         result.rows,
         notes=(*source.notes, *notes),
     )
+    if incomplete:
+        table = replace(table, moments=read_incomplete_moments(table, detail="class"))
     if plan.weight is None:
         return table
     weights = table.fold(weights_only)

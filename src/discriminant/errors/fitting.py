@@ -350,6 +350,12 @@ class NotConvergedWarning(DiscriminantWarning):
         "factors, or covariance='full'."
     )
 
+    of_missing_cells = template("steps, change, tolerance")(
+        "EM for missing cells stopped after {steps} steps with a change of {change:.1e} standard "
+        "deviations (tolerance {tolerance:.1e}): a column may have hardly any present cell. "
+        "Exclude columns that are mostly missing."
+    )
+
     of_priors = template("steps, gap, tolerance")(
         "The estimate of the priors stopped after {steps} steps, up to {gap:.1e} per row below "
         "the largest log likelihood (tolerance {tolerance:.1e}). Raise max_iter."

@@ -676,6 +676,11 @@ class MissingCellError(MissingValueError):
         "them: 'mean', 'indicator', 'marginal'.}"
     )
 
+    of_class_column = template("column, label")(
+        "Column '{column}' is missing in all rows of class '{label}', so missing='em' cannot "
+        "estimate its mean. Exclude the column, or pass missing='mean' or 'indicator'."
+    )
+
     of_all = template("rows, columns")(
         "All {rows} rows have a missing cell in one of {columns:names}, so missing='drop' leaves "
         "no row. Exclude the columns with most missing cells, or pass missing='mean' or "

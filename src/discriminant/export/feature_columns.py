@@ -84,9 +84,9 @@ def encoding_sources(encoding: Encoding) -> FeatureSources:
             "its features are functions of the columns",
             "Add these features to the table as columns, fit the model to them, and export that.",
         )
-    if encoding.missing == "marginal":
+    if encoding.missing in ("marginal", "em"):
         raise ExportError.of_part(
-            "missing='marginal'",
+            f"missing='{encoding.missing}'",
             "a row with missing cells has a covariance of its own",
             "Fit with missing='mean' or 'indicator'.",
         )

@@ -44,6 +44,7 @@ from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
 from discriminant.table.partitioned_source import PartitionedSource
+from discriminant.table.policies import MISSING_IN_TABLES
 
 # `thousands` is not listed: it applies to any text
 _CSV_OPTIONS = ("encoding", "delimiter", "decimal")
@@ -106,6 +107,10 @@ def open_study_source(
             )
         source = replace(source, pushdown=True)
     name = source_name(source)
+    opened = isinstance(source, PartitionedTable)
+    if (source.plan.encoding.missing if opened else reading.get("missing")) == "em":
+        allowed = "one of " + ", ".join(map(repr, MISSING_IN_TABLES))
+        raise OptionError.of("missing", "em", f"{allowed}: a study does not fit EM in every fold")
     if isinstance(source, PartitionedTable):
         if formula is not None:
             raise FormulaError.needs_memory("rows")

@@ -11,6 +11,7 @@
                      mean          `fill`: the mean of each of the column's features at the fit
                      indicator     `fill`, and 1 in one more feature, `column missing`
                      marginal      NaN in all features of the column: the model does without them
+                     em            the same; the fit uses the cells that are present
     an unseen level  error         an error
                      ignore        no indicator is 1; an ordered column takes its `fill`
                      reject        as ignore, and the row is marked: it is not to be decided
@@ -76,6 +77,7 @@ ColumnKind = Literal[
     "constant",
     "dropped",
 ]
+_WITH_MISSING = ("mean", "indicator", "marginal", "em")  # policies that encode missing cells
 _UNKNOWN = -2  # code of an unseen level; -1 means missing
 _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
 
@@ -374,7 +376,7 @@ class _RowEncoder:
 
     def check_missing(self) -> None:
         """Raise the error for the first missing cell, unless the policy allows missing cells."""
-        if self._first_missing is None or self.missing in ("mean", "indicator", "marginal"):
+        if self._first_missing is None or self.missing in _WITH_MISSING:
             return
         if self.fitting and self.missing == "drop":
             return

@@ -43,6 +43,7 @@ from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table
+from discriminant.table.policies import MISSING_IN_TABLES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +164,10 @@ def open_source(
     --------
     discriminant.rows : Open rows that need not fit into memory.
     """
+    if missing == "em":
+        allowed = "one of " + ", ".join(map(repr, MISSING_IN_TABLES))
+        also = "EM is part of a fit: Encoded(model, missing='em'), or rows(..., missing='em')"
+        raise OptionError.of("missing", missing, f"{allowed}. {also}")
     options = ReadOptions.from_arguments(
         target=target,
         weight=weight,

@@ -5,11 +5,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from discriminant.assessment.resampling.penalty_path import PenaltyPath
 from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 
 import discriminant as dd
-from discriminant.assessment.resampling.penalty_path import PenaltyPath
 from discriminant.errors import (
     ConstantColumnWarning,
     LabelError,

@@ -16,7 +16,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 
+from discriminant.assessment.resampling.folds import is_moment_based
 from discriminant.decision.actions import REJECT
+from discriminant.engines.dispatch import read_incomplete_moments
 from discriminant.errors import (
     FormulaError,
     LabelError,
@@ -55,7 +57,7 @@ from discriminant.table.load import (
     read_frame,
     unlabelled_rows_note,
 )
-from discriminant.table.memory import ColumnarFeatures, as_features, check_weight
+from discriminant.table.memory import ColumnarFeatures, as_features, as_table, check_weight
 
 
 def has_columns(X: Any) -> bool:
@@ -153,12 +155,13 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         {column: categories from lowest to highest}.
     categories : sequence of str, default ()
         Names of numeric columns to treat as categorical.
-    missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default 'error'
+    missing : {'error', 'drop', 'mean', 'indicator', 'marginal', 'em'}, default 'error'
         Treatment of missing cells. 'error': raise an error. 'drop': the fit drops rows with missing
         cells or without a label. 'mean': replace them by the mean of the column. 'indicator': the
         same, and an additional feature marks them. 'marginal', for LDA, QDA, RDA and NearestMean:
         the fit drops rows with missing cells, and predictions use the exact marginal distribution
-        of the cells that are present.
+        of the cells that are present. 'em', for the same models: predictions do so too, and the
+        fit uses all cells that are present, by maximum likelihood (EM).
     unseen : {'error', 'ignore', 'reject'}, default 'error'
         Treatment of categories not seen during fitting. 'error': raise an error. 'ignore': all
         indicators are 0, as for the reference category. 'reject', for classifiers: as 'ignore', but
@@ -306,9 +309,14 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         options.check()
         if self.formula is not None:
             return self._fit_formula(model, X, y, sample_weight, options)
-        if options.missing == "marginal" and not getattr(model, "can_marginalise", False):
+        if options.missing in ("marginal", "em") and not getattr(model, "can_marginalise", False):
             allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
-            raise OptionError.of("missing", "marginal", f"{allowed} a feature")
+            raise OptionError.of("missing", options.missing, f"{allowed} a feature")
+        if options.missing == "em" and not is_moment_based(model):
+            allowed = (
+                "'mean', 'indicator' or 'marginal' with a model that reads the rows repeatedly"
+            )
+            raise OptionError.of("missing", "em", allowed)
         if regression:
             check_unseen_option(options.unseen)
         if not has_columns(X) and options.missing == "error":
@@ -329,8 +337,13 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         encoding, column_notes = infer_encoding(frame, options, weight=weight)
         rows = encoding.encode_rows(frame, fitting=True)
         rows, y, weight, row_notes = self._drop_incomplete(rows, y, weight, encoding)
+        if encoding.missing == "em":
+            incomplete = as_table(features_for(model, rows, encoding), y, weight=weight)
+            model.fit_moments(read_incomplete_moments(incomplete, detail=model.detail))
+            return self._set_state(model, encoding, (*notes, *column_notes), 0)
         fit_with_weight(model, features_for(model, rows, encoding), y, weight)
-        if encoding.missing == "marginal" and model.moments_.detail == "rows":
+        stored = getattr(model, "moments_", None)  # absent from MDA
+        if encoding.missing == "marginal" and stored is not None and stored.detail == "rows":
             allowed = "'mean' or 'indicator' where features outnumber rows"
             raise OptionError.of("missing", "marginal", allowed)
         notes = [*notes, *column_notes, *row_notes]
@@ -490,7 +503,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        tags.input_tags.allow_nan = self.missing in ("mean", "indicator", "marginal")
+        tags.input_tags.allow_nan = self.missing in ("mean", "indicator", "marginal", "em")
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.transformer_tags = inner.transformer_tags
         return tags
@@ -582,13 +595,13 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         return encoding.encode_rows(array_cells(features, names))
 
     def _predict_by(self, X: Any, method: str, from_scores: Callable[[Floats], Any]) -> Floats:
-        """Call a method of the classifier; with missing='marginal', use marginal scores instead."""
+        """Call a method of the classifier; for 'marginal' and 'em', use marginal scores instead."""
         self._check_is_fitted()
         answer = getattr(self.estimator_, method)
         if self._skips_encoding():
             return np.asarray(answer(X))
         rows = self._encode_rows(X)
-        if self.encoding_.missing == "marginal" and rows.incomplete.any():
+        if self.encoding_.missing in ("marginal", "em") and rows.incomplete.any():
             scores = np.asarray(self.estimator_.marginal_scores(rows.matrix()))
             return np.asarray(from_scores(scores))
         return np.asarray(answer(features_for(self.estimator_, rows, self.encoding_)))

@@ -7,6 +7,9 @@ from discriminant.assessment.evaluate import (
     assess as assess,
     evaluate as evaluate,
 )
+from discriminant.assessment.importance import (
+    importance as importance,
+)
 from discriminant.assessment.inference.group_tests import (
     box_m as box_m,
     hotelling as hotelling,
@@ -16,6 +19,9 @@ from discriminant.assessment.inference.manova import (
 )
 from discriminant.assessment.intervals import (
     interval_over as interval_over,
+)
+from discriminant.assessment.parameter_count import (
+    count_parameters as count_parameters,
 )
 from discriminant.assessment.ranking.auc import (
     auc as auc,
@@ -40,6 +46,9 @@ from discriminant.assessment.selection.select import (
 )
 from discriminant.assessment.selection.stepwise import (
     stepwise as stepwise,
+)
+from discriminant.assessment.smallest_change import (
+    smallest_change as smallest_change,
 )
 from discriminant.decision.actions import (
     OUTLIER as OUTLIER,

@@ -312,7 +312,7 @@ class RandomBasis:
             return np.asarray(np.maximum(columns, 0.0, out=target))
         np.cos(columns, out=target)
         target *= np.sqrt(2.0 / self.width)
-        return target
+        return np.asarray(target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,7 +52,7 @@ class Importance:
         """Absolute standardised weights (m, d), as a share of their sum over the features."""
         size = np.abs(self.standardised)
         total = size.sum(axis=1, keepdims=True)
-        return np.divide(size, total, out=np.zeros_like(size), where=total > 0)
+        return np.asarray(np.divide(size, total, out=np.zeros_like(size), where=total > 0))
 
     def frame(self) -> Any:
         """Return a data frame with a row for each feature, sorted by decreasing importance.

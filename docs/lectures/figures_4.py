@@ -260,15 +260,17 @@ def kernels():
 @figure
 def ambiguous_pairs():
     """Where no class wins both of its comparisons."""
-    rng = np.random.default_rng(3)
-    spread = ([[1.5, 1.2], [1.2, 1.5]], [[1.5, -1.2], [-1.2, 1.5]], [[2.0, 0.0], [0.0, 0.1]])
-    centres = ([-2.0, 0.0], [2.0, 0.0], [0.0, 1.6])
+    rng, centres = np.random.default_rng(3), ([-2.2, -1.2], [2.2, -1.2], [0.0, 2.4])
+    spread = []
+    for angle in 1.178 + np.arange(3) * 2 * np.pi / 3:
+        along = np.array([np.cos(angle), np.sin(angle)])
+        spread.append(0.1 * np.eye(2) + 2.3 * np.outer(along, along))
     X = np.concatenate(
         [rng.multivariate_normal(m, S, 60) for m, S in zip(centres, spread, strict=True)]
     )
     y = np.repeat(["a", "b", "c"], 60)
     pairs = dd.OneVsOne(dd.LDA()).fit(X, y)
-    x, v = np.meshgrid(np.linspace(-6, 6, 241), np.linspace(-5, 5, 241))
+    x, v = np.meshgrid(np.linspace(-3, 3, 301), np.linspace(-2.5, 3, 301))
     claims = pairs.ambiguous(np.column_stack([x.ravel(), v.ravel()])).claims.reshape(x.shape)
     drawn, ax = axes(width=5.4, height=3.8)
     ax.contourf(x, v, claims == 0, levels=[0.5, 1.5], colors=["#f3d9a4"])
@@ -278,6 +280,7 @@ def ambiguous_pairs():
     rows(ax, X, y)
     ax.fill([], [], color="#f3d9a4", label="no class wins twice")
     ax.set(title="One-vs-one: three boundaries", xlabel="x₁", ylabel="x₂")
+    ax.set(xlim=(-3, 3), ylim=(-2.5, 3))
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return drawn
 
@@ -367,7 +370,8 @@ def theorem():
     ax.plot(np.arange(len(norms)), norms, color=GREY, marker="o", markersize=3, label="‖w‖")
     bound = (model.radius_ / margin) ** 2
     ax.axvline(bound, color=GREY, linestyle="--", label=f"R²/γ² = {bound:.0f}")
-    ax.set(xlabel="updates k", ylabel="norm", xscale="symlog", ylim=(0, 1.15 * k[-1] * margin))
+    ax.set(xlabel="updates k", ylabel="norm", xscale="symlog", xlim=(0, k[-1]))
+    ax.set_ylim(0, 1.15 * k[-1] * margin)
     ax.legend(fontsize=7.5)
     return drawn
 

@@ -243,7 +243,7 @@ def ellipses():
     y = np.repeat([0, 1], 25)
     w = dd.Fisher().fit(X, y).scalings_[:, 0]
     w = w / np.linalg.norm(w) * np.sign(w[0])
-    origin = np.array([1.0, -2.2])
+    origin = X.mean(axis=0) + 4.0 * np.array([w[1], -w[0]])
     angle = np.linspace(0, 2 * np.pi, 120)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     drawn, ax = axes(width=5.2, height=4.6)

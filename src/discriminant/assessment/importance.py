@@ -17,6 +17,7 @@ import numpy as np
 
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
+from discriminant.table.cells import import_pandas
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,22 +45,21 @@ class Importance:
     @property
     def standardised(self) -> Floats:
         """Weights (m, d) per standard deviation of the feature."""
-        return self.weight * self.scale
+        return np.asarray(self.weight * self.scale)
 
     @property
     def share(self) -> Floats:
         """Absolute standardised weights (m, d), as a share of their sum over the features."""
         size = np.abs(self.standardised)
         total = size.sum(axis=1, keepdims=True)
-        return np.divide(size, total, out=np.zeros_like(size), where=total > 0)
+        return np.asarray(np.divide(size, total, out=np.zeros_like(size), where=total > 0))
 
     def frame(self) -> Any:
         """Return a data frame with a row for each feature, sorted by decreasing importance.
 
         With several scores, there is a row for each score and feature.
         """
-        import pandas as pd
-
+        pd = import_pandas()
         values = {"weight": self.weight, "sd": np.broadcast_to(self.scale, self.weight.shape)}
         values |= {"per sd": self.standardised, "share": self.share}
         parts = []
@@ -127,7 +127,7 @@ def _scale_of_rows(X: Any, weight: Floats) -> Floats:
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != weight.shape[1]:
         raise ShapeError.of_width(rows.shape[-1] if rows.ndim else 0, weight.shape[1], "importance")
-    return rows.std(axis=0)
+    return np.asarray(rows.std(axis=0))
 
 
 def _scale_of_fit(model: Any, d: int) -> Floats:

@@ -122,4 +122,4 @@ def _count_weights(model: Any, kinds: set[str]) -> int:
     columns = weights.shape[1] + bool(intercept)
     multiclass = hasattr(model, "classes_") and len(weights) > 1
     determined = kinds & {"Perceptron", "SVM", "LinearSVC", "SGDClassifier"}
-    return columns * (len(weights) - (multiclass and not determined))
+    return int(columns * (len(weights) - (multiclass and not determined)))

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from discriminant.assessment.importance import linear_coefficients
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
+from discriminant.table.cells import import_pandas
 
 Norm = Literal["l2", "l1", "linf"]
 NORMS: tuple[Norm, ...] = ("l2", "l1", "linf")
@@ -48,8 +49,7 @@ class SmallestChange:
 
     def frame(self) -> Any:
         """Return a data frame of the features that change: value before and after, and change."""
-        import pandas as pd
-
+        pd = import_pandas()
         columns = {"before": self.row - self.change, "after": self.row, "change": self.change}
         index = pd.Index(self.features, name="feature")
         return pd.DataFrame(columns, index=index)[self.change != 0]
@@ -191,8 +191,7 @@ def _like(row: Any, values: Floats) -> Any:
     """Return the values as one row: a data frame if the row is one."""
     if not hasattr(row, "columns"):
         return values[None, :]
-    import pandas as pd
-
+    pd = import_pandas()
     return pd.DataFrame(values[None, :], columns=list(row.columns))
 
 
@@ -225,8 +224,8 @@ def _limits(x: Floats, bounds: Any, fixed: Any, features: tuple[str, ...]) -> tu
     for name in fixed:
         j = _position(name, features, "fixed")
         lower[j] = upper[j] = 0.0
-    for j in np.flatnonzero((lower > 0) | (upper < 0)):
-        raise LinearModelError.outside(features[j])
+    for column in np.flatnonzero((lower > 0) | (upper < 0)):
+        raise LinearModelError.outside(features[column])
     return lower, upper
 
 

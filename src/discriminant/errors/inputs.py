@@ -372,8 +372,8 @@ class BasisError(InputError):
     )
 
     sparse = template()(
-        "Kernels and random features of sparse rows are nowhere zero, so the result would not be "
-        "sparse. Pass "
+        "Kernels of sparse rows, and random features, are nowhere zero, so the result would not "
+        "be sparse. Pass "
         "X.toarray(), or reduce the columns first (for instance with TruncatedSVD)."
     )
 

@@ -75,8 +75,9 @@ class Basis(TransformerMixin, RowEstimator):
         is the row, measured from its mean in units of `width`. None: no random features.
     activation : {'relu', 'fourier'}, default 'relu'
         Function of random features. 'relu': max(0, w'u + b), a layer of a network with random
-        weights; b is standard normal. 'fourier': cos(w'u + b), with b uniform on a circle; a ridge
-        model on many of these approximates one with the Gaussian kernel of this width.
+        weights, and b = -w'v / 2 with a random row v, so that no feature is constant. 'fourier':
+        cos(w'u + b), with b uniform on a circle; a ridge model on many of these approximates one
+        with the Gaussian kernel of this width.
     random_state : int or RandomState, default 0
         Seed of random features, of k-means, and of the sample of rows that k-means uses: 8,192
         rows, or 32 per centre if that is more.
@@ -149,7 +150,7 @@ class Basis(TransformerMixin, RowEstimator):
         mean, scale = _mean_and_scale(table)
         polynomial = self._polynomial(table, mean, scale)
         kernels = self._kernels(table, mean, scale)
-        random = self._random_features(mean, scale)
+        random = self._random_features(table, mean, scale)
         parts = tuple(part for part in (polynomial, kernels, random) if part is not None)
         basis = JoinedBasis(parts)
         _check_names(basis.names)
@@ -205,7 +206,7 @@ class Basis(TransformerMixin, RowEstimator):
             )
             raise OptionError.of("degree", self.degree, allowed)
         if self.degree is None and self.centres is None and self.random_features is None:
-            allowed = "1 or more where there are neither centres nor random features"
+            allowed = "1 or more where there are no centres and no random features"
             raise OptionError.of("degree", None, allowed)
         if not (self.random_features is None or _is_positive_int(self.random_features)):
             allowed = "None, or the number of random features, 1 or more"
@@ -283,18 +284,17 @@ class Basis(TransformerMixin, RowEstimator):
             return KernelBasis(centres, _typical_width(centres, mean, scale))
         return KernelBasis(centres, float(self.width))
 
-    def _random_features(self, mean: Floats, scale: Floats) -> RandomBasis | None:
+    def _random_features(self, table: Table, mean: Floats, scale: Floats) -> RandomBasis | None:
         if self.random_features is None:
             return None
-        unit = (
-            scale * np.sqrt(len(scale)) if self.width is None else np.full_like(scale, self.width)
-        )
-        varying = scale > 0
-        inverse_unit = np.divide(1.0, unit, out=np.zeros_like(scale), where=varying)
+        unit = scale * np.sqrt(len(scale))
+        if self.width is not None:
+            unit = np.full_like(scale, float(self.width))
+        inverse_unit = np.divide(1.0, unit, out=np.zeros_like(scale), where=scale > 0)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
-        return RandomBasis.draw(
-            mean, inverse_unit, int(self.random_features), activation=self.activation, rng=rng
-        )
+        sample = np.sort(rng.integers(len(table), size=int(self.random_features)))
+        rows = dense(table.features[sample]).astype(np.float64)
+        return RandomBasis.draw(rows, mean, inverse_unit, activation=self.activation, rng=rng)
 
     def _check_width_option(self) -> None:
         number = isinstance(self.width, Real) and not isinstance(self.width, bool)

@@ -241,8 +241,10 @@ class RandomBasis:
         relu     max(0, p)                   one layer of a network with random weights
         fourier  sqrt(2 / m) cos p           Rahimi & Recht (2007)
 
-    With standard normal weights and a bias that is uniform on a circle, the product of two rows of
-    Fourier features is, on average, the Gaussian kernel exp(-|u - v|^2 / 2) of the rows.
+    The weights are standard normal. For Fourier features the bias is uniform on a circle, so that
+    the product of two rows of features is, on average, the Gaussian kernel exp(-|u - v|^2 / 2) of
+    the rows. For ReLU features the bias is -v . w / 2 with a random row v. The kink then lies
+    halfway between the mean of the rows and one of the rows, so no feature is constant or linear.
     """
 
     origin: Floats  # (d,)
@@ -266,17 +268,20 @@ class RandomBasis:
     @classmethod
     def draw(
         cls,
+        rows: Floats,
         origin: Floats,
         inverse_unit: Floats,
-        count: int,
         *,
         activation: Activation,
         rng: np.random.Generator,
     ) -> RandomBasis:
-        """Return a basis of `count` features with random weights."""
-        weights = rng.standard_normal((len(origin), count))
-        fourier = activation == "fourier"
-        bias = rng.uniform(0, 2 * np.pi, count) if fourier else rng.standard_normal(count)
+        """Return a basis of m features with random weights, given m random rows (m, d)."""
+        weights = rng.standard_normal((len(origin), len(rows)))
+        if activation == "fourier":
+            bias = rng.uniform(0, 2 * np.pi, len(rows))
+        else:
+            u = (rows - origin) * inverse_unit
+            bias = -0.5 * np.einsum("jd,dj->j", u, weights)
         return cls(origin, inverse_unit, weights, bias, activation)
 
     @property
@@ -307,7 +312,7 @@ class RandomBasis:
             return np.asarray(np.maximum(columns, 0.0, out=target))
         np.cos(columns, out=target)
         target *= np.sqrt(2.0 / self.width)
-        return target
+        return np.asarray(target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -469,15 +469,15 @@ def single_gaussian(densities: QuadraticRule) -> QuadraticRule:
         covariance += weight * metric.covariance()
     varying = np.diagonal(covariance) > 0
     covariance = covariance[np.ix_(varying, varying)]
-    metric, deficiency = factorise(covariance)
-    if metric is None:  # collinear columns
-        assert deficiency is not None
-        metric = subspace_metric(covariance, deficiency, np.zeros(deficiency.null.shape[1]))
+    whole, deficiency = factorise(covariance)
+    if whole is None and deficiency is not None:  # collinear columns
+        whole = subspace_metric(covariance, deficiency, np.zeros(deficiency.null.shape[1]))
+    assert whole is not None
     return QuadraticRule(
         densities.labels[:1],
         densities.anchor,
         mean[None, :],
-        (embed_columns(metric, varying),),
+        (embed_columns(whole, varying),),
         np.zeros(1),
     )
 

@@ -114,8 +114,8 @@ class PredictionSets(ClassifierWrapper):
     folds : int, array of shape (n,) or splitter, default 10
         Folds for 'cross', as in `Calibrated`.
     calibration_size : float, default 0.25
-        Share of the rows that 'split' calibrates with, stratified by class. For a partitioned table
-        it is rounded to 1/2, 1/3, 1/4, ...
+        Share of the rows that 'split' calibrates with, a random sample. For a partitioned table it
+        is rounded to 1/2, 1/3, 1/4, ...
     seed : int, default 0
         Seed of the hash that assigns rows to folds and breaks the ties of 'aps'.
 

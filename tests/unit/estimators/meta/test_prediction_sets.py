@@ -505,7 +505,13 @@ def test_a_logistic_regression_of_scikit_learn_is_supported():
 
 
 def test_a_class_that_only_calibrates_is_rejected_with_the_way_out():
-    X, y = sample(92, 0)
-    y = np.where(np.arange(92) == 0, "larch", y)  # the last of 92, so that it calibrates
-    with pytest.raises(TooFewRowsError, match="'larch' has 1 row, and a fit without the calib"):
-        PredictionSets(LDA(), method="split").fit(X, y)
+    X, y = sample(90, 0)
+    y = np.where(np.arange(90) == 0, "larch", y)
+    messages = []
+    for seed in range(12):  # a quarter of the seeds choose the only row
+        try:
+            PredictionSets(LDA(), method="split", seed=seed).fit(X, y)
+        except TooFewRowsError as error:
+            messages.append(str(error))
+    assert 0 < len(messages) < 12
+    assert all("'larch' has 1 row, and a fit without the calib" in text for text in messages)

@@ -359,7 +359,7 @@ class LeftOutRules:
     @property
     def n_rules(self) -> int:
         """Number of rules."""
-        return self.slope.shape[1]
+        return len(self.slope[0])
 
     def log_posteriors(
         self, features: Features, *, numbers: int = 1 << 16

@@ -120,8 +120,8 @@ class CalibrationScores:
         for k, of_class in enumerate(values):
             own = np.flatnonzero(self.codes == k) if by_class else slice(None)
             below = lowered[own] <= of_class[:, own]
-            if self.weight is None:
-                counts[:, k] = np.count_nonzero(below, axis=1)
+            if self.weight is None:  # by row, which is faster than axis=1
+                counts[:, k] = [np.count_nonzero(row) for row in below]
             else:
                 counts[:, k] = below @ self.weight[own]
         return counts

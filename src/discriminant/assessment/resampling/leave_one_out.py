@@ -64,7 +64,7 @@ from discriminant.models.linear.least_squares import (
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
-from discriminant.table.blocks import Codes, Features, Floats, Labels, Places, dense
+from discriminant.table.blocks import Codes, Features, Floats, Labels, dense
 from discriminant.table.memory import Table
 
 # least share of a covariance that must remain in every direction; else the row is refitted
@@ -365,85 +365,63 @@ def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOutRules:
-    """N linear rules, each fitted to all rows but one, that score new rows in closed form.
+    """N linear rules, each fitted to all rows but one, in closed form.
 
-    With the terms of this module, u a new row in the basis, v = u - mean_k, and s = n_k / n_k' - 1
-    if the row left out is of class k, else 0, the distance of u from the mean of class k is
+    With the terms of this module, and the mean of class k without the row,
 
-        v' e^-1 v + a (drop a + 2 s (1 + drop L)) + s^2 L (1 + drop L)
-        a = v' e^-1 y      L = y' e^-1 y      drop = r / left
+        mean_k' = mean_k - (n_k / n_k' - 1) y   if the row is of class k, else mean_k
+        slope_k = S^-1 mean_k'   intercept_k = log prior_k - mean_k' . slope_k / 2
     """
 
     labels: Labels  # (K,)
     anchor: Anchor
     basis: Floats | None  # (d, q); None: the features themselves
-    mean: Floats  # (K, q) class means in the basis
-    codes: Places  # (N,) class of the row left out
-    inverse: Floats  # (N, 1) or (N, q) 1 / e
-    inner: Floats  # (N, q) y / e
-    length: Floats  # (N,) L
-    drop: Floats  # (N,)
-    shift: Floats  # (N,) n_k / n_k' - 1
-    log_prior: Floats  # (N, K)
+    origin: Floats  # (q,) point in the basis from which rows and means are measured
+    slope: Floats  # (K, N, q)
+    intercept: Floats  # (K, N)
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why these fields do not form rules, or None if they do."""
-        K, N = len(parts["labels"]), len(parts["codes"])
-        d, basis = len(parts["anchor"].origin), parts["basis"]
-        q = d if basis is None else basis.shape[1]
-        shapes = {
-            "mean": ((K, q),),
-            "codes": ((N,),),
-            "inverse": ((N, 1), (N, q)),
-            "inner": ((N, q),),
-            "length": ((N,),),
-            "drop": ((N,),),
-            "shift": ((N,),),
-            "log_prior": ((N, K),),
-        }
-        for name, allowed in shapes.items():
-            if parts[name].shape not in allowed:
-                return f"{name} has shape {parts[name].shape}, which is not one of {allowed}"
+        K, d, basis = len(parts["labels"]), len(parts["anchor"].origin), parts["basis"]
+        slope, q = parts["slope"], d if basis is None else basis.shape[1]
+        if slope.ndim != 3 or slope.shape[::2] != (K, q) or not slope.shape[1]:
+            return f"slope has shape {slope.shape} for {K} classes and {q} coordinates"
+        if parts["intercept"].shape != slope.shape[:2] or parts["origin"].shape != (q,):
+            return "intercept and origin do not fit slope"
         if basis is not None and basis.shape != (d, q):
             return f"basis has shape {basis.shape} for {d} features"
-        if N and not 0 <= parts["codes"].min() <= parts["codes"].max() < K:
-            return f"codes must be 0 to {K - 1}"
         return None
 
-    def blocks(self, rows: int, numbers: int) -> Iterator[slice]:
-        """Yield slices of rows, so that about `numbers` scores are computed at a time."""
-        size = max(numbers // (len(self.labels) * max(len(self.codes), 1)), 1)
-        for lo in range(0, rows, size):
-            yield slice(lo, min(lo + size, rows))
+    @property
+    def n_rules(self) -> int:
+        """Number of rules."""
+        return len(self.slope[0])
 
-    def log_posteriors(self, features: Features) -> Floats:
-        """Return the log posteriors of each row by each rule, (K, n, N)."""
+    def log_posteriors(
+        self, features: Features, *, numbers: int = 1 << 16
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Yield slices of rows with their log posteriors by each rule, (K, n, N).
+
+        About `numbers` of them are computed at a time; the array is used again for the next slice.
+        """
         rows = self.anchor.offsets(dense(features))
-        rows = rows if self.basis is None else rows @ self.basis
-        product = rows @ self.inner.T
-        logs, along = np.empty((len(self.labels), *product.shape)), np.empty_like(product)
-        for k, centre in enumerate(self.mean):
-            shift = np.where(self.codes == k, self.shift, 0.0)
-            grown = shift * (1.0 + self.drop * self.length)
-            np.subtract(product, self.inner @ centre, out=along)
-            # minus half the distance; the factor is applied to vectors, not to matrices
-            score = np.multiply(along, -0.5 * self.drop, out=logs[k])
-            score -= grown
-            score *= along
-            square = (rows - centre) ** 2
-            if self.inverse.shape[1] == 1:
-                half = -0.5 * square.sum(axis=1)[:, None]
-                score += np.multiply(half, self.inverse[:, 0], out=along)
-            else:
-                score += (-0.5 * square) @ self.inverse.T
-            score += self.log_prior[:, k] - 0.5 * shift * self.length * grown
-        logs -= logs.max(axis=0, out=along)
-        np.exp(logs[0], out=product)
-        for score in logs[1:]:
-            product += np.exp(score, out=along)
-        logs -= np.log(product, out=product)
-        return logs
+        rows = (rows if self.basis is None else rows @ self.basis) - self.origin
+        rows = np.column_stack([rows, np.ones(len(rows))])
+        coef = np.concatenate([self.slope, self.intercept[:, :, None]], axis=2)
+        coef = np.ascontiguousarray(coef.transpose(0, 2, 1))
+        size = max(numbers // (coef.shape[0] * coef.shape[2]), 1)
+        for lo in range(0, len(rows), size):
+            piece = slice(lo, min(lo + size, len(rows)))
+            logs = rows[piece] @ coef
+            largest = logs.max(axis=0)
+            logs -= largest
+            total = np.exp(logs[0], out=largest)
+            each = np.empty_like(total)
+            for score in logs[1:]:
+                total += np.exp(score, out=each)
+            logs -= np.log(total, out=total)
+            yield piece, logs
 
 
 def left_out_rules(
@@ -467,17 +445,22 @@ def left_out_rules(
             return None
         basis, scale, loss = metrics
         mean = moments.mean if basis is None else moments.mean @ basis
-        y = (without.offsets if basis is None else without.offsets @ basis) - mean[without.codes]
+        rows = without.offsets if basis is None else without.offsets @ basis
+        origin = moments.weight @ mean / moments.weight.sum()
+        y = rows - mean[without.codes]
         inner = y / scale
-        length = _dot(y, inner)
-        drop = loss / _nan_if_small(1.0 - loss * length)
-        log_prior = np.log(_priors(prior, moments, table))
-    terms = (mean, 1.0 / scale, inner, length, drop, without.stretch - 1.0, log_prior)
-    if not all(np.isfinite(term).all() for term in terms):
+        drop = loss / _nan_if_small(1.0 - loss * _dot(y, inner))
+        slopes, intercepts = [], []
+        for k, log_prior in enumerate(np.log(_priors(prior, moments, table)).T):
+            shift = np.where(without.codes == k, without.stretch - 1.0, 0.0)
+            left_out = mean[k] - origin - shift[:, None] * y
+            slope = left_out / scale + (drop * _dot(inner, left_out))[:, None] * inner
+            slopes.append(slope)
+            intercepts.append(log_prior - 0.5 * _dot(left_out, slope))
+    slope, intercept = np.array(slopes), np.array(intercepts)
+    if not (np.isfinite(slope).all() and np.isfinite(intercept).all()):
         return None
-    codes = np.asarray(without.codes, dtype=np.intp)
-    labels, anchor = moments.labels, moments.anchor
-    return LeftOutRules(labels, anchor, basis, mean, codes, *terms[1:])
+    return LeftOutRules(moments.labels, moments.anchor, basis, origin, slope, intercept)
 
 
 # --- a covariance for each class ----------------------------------------------------------------

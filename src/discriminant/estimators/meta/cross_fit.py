@@ -132,13 +132,17 @@ class LabelledRows:
         return LabelledRows(_safe_indexing(self.X, rows), self.labels, self.codes[rows], weight)
 
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
-        """Return True for a share `size` of the rows of each class, chosen by their content."""
-        features, folds = numeric_features(None, self.X), min(round(1.0 / size), len(self.codes))
-        place = None
+        """Return True for a share `size` of the rows (n,), a random sample by their hashes.
+
+        The sample is not stratified by class: the coverage of split conformal prediction is
+        guaranteed for random samples.
+        """
+        features, one_class = numeric_features(None, self.X), self.codes * 0
+        place, folds = None, max(round(1.0 / size), 2)
         if features is not None:
-            place = content_order(features, self.codes, self.weight, max(folds, 2), seed=seed)
+            place = content_order(features, one_class, self.weight, folds, seed=seed)
         if place is None:
-            place = stratified_folds(self.codes, len(self.codes), seed)
+            place = np.random.default_rng(seed).permutation(len(self.codes))
         return np.asarray(np.floor((place + 1) * size) > np.floor(place * size))
 
     def fit(self, estimator: Any) -> Any:

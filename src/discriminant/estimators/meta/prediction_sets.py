@@ -62,7 +62,6 @@ from discriminant.table.blocks import Floats, Labels, Places
 from discriminant.table.memory import as_table
 
 METHODS = ("split", "cross", "jackknife+")
-_NUMBERS = 1 << 15  # scores computed at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +114,8 @@ class PredictionSets(ClassifierWrapper):
     folds : int, array of shape (n,) or splitter, default 10
         Folds for 'cross', as in `Calibrated`.
     calibration_size : float, default 0.25
-        Share of the rows that 'split' calibrates with, stratified by class. For a partitioned table
-        it is rounded to 1/2, 1/3, 1/4, ...
+        Share of the rows that 'split' calibrates with, a random sample. For a partitioned table it
+        is rounded to 1/2, 1/3, 1/4, ...
     seed : int, default 0
         Seed of the hash that assigns rows to folds and breaks the ties of 'aps'.
 
@@ -179,7 +178,7 @@ class PredictionSets(ClassifierWrapper):
             return "its calibration rows have more classes than it"
         models = max(len(parts["estimators_"]), 1)
         if left_out is not None:
-            models = len(left_out.codes)
+            models = left_out.n_rules
             if models != len(scores.codes):
                 return f"it has {models} rules for {len(scores.codes)} calibration rows"
         if scores.fold.max() >= models:
@@ -477,8 +476,7 @@ class PredictionSets(ClassifierWrapper):
         """Return the number of calibration rows that conform no better, (n, K)."""
         features, scores = self.estimator_._rows_to_score(X), self.calibration_
         counts = np.empty((features.shape[0], len(self.classes_)))
-        for piece in left_out.blocks(len(counts), _NUMBERS):
-            logs = left_out.log_posteriors(features[piece])
+        for piece, logs in left_out.log_posteriors(features):
             if scores.score != "lac":
                 K, n, N = logs.shape
                 flat = logs.transpose(1, 2, 0).reshape(n * N, K)

@@ -173,6 +173,16 @@ def test_partitioned_rows_in_memory_give_the_same_model(model, tmp_path):
     np.testing.assert_allclose(partitioned.covariance_, wanted.covariance_, rtol=1e-9, atol=1e-12)
 
 
+@both
+def test_a_saved_model_has_the_same_attributes(model, tmp_path):
+    X, codes = rows_of_set("shifted_iris")
+    model = clone(model).fit(X, codes)
+    model.save(tmp_path / "robust.model")
+    loaded = dd.load(tmp_path / "robust.model")
+    assert np.array_equal(loaded.outlying_, model.outlying_)
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
 # --- invalid input --------------------------------------------------------------------------------
 
 

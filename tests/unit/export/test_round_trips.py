@@ -31,6 +31,8 @@ from discriminant import (
     Perceptron,
     Resampled,
     Reweighted,
+    RobustLDA,
+    RobustQDA,
 )
 from discriminant.export.plan import make_plan
 from tests.unit.export.targets import run
@@ -43,6 +45,8 @@ TWO = {
     "lda shrunk": LDA(shrinkage=0.3, prior=[0.1, 0.9]),
     "qda": QDA(),
     "rda": RDA(pooling=0.4, shrinkage=0.2),
+    "robust lda": RobustLDA(),
+    "qda of one factor": QDA(covariance="factor"),
     "nearest mean": NearestMean(),
     "fisher": Fisher(threshold="midpoint"),
     "laplace": LaplaceNB(),
@@ -83,6 +87,11 @@ MANY = {
     "lda": LDA(),
     "qda": QDA(shrinkage=0.1),
     "rda": RDA(),
+    "rda by empirical bayes": RDA(pooling="empirical_bayes"),
+    "robust qda": RobustQDA(),
+    "diagonal qda": QDA(covariance="diagonal"),
+    "spherical qda": QDA(covariance="spherical"),
+    "qda with a prior": QDA(map_prior="default"),
     "fisher": Fisher(1),
     "laplace": LaplaceNB(),
     "softmax": Logistic(),

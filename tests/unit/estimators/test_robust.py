@@ -194,6 +194,24 @@ def test_an_invalid_fraction_is_an_error(model, fraction):
         clone(model).set_params(support_fraction=fraction).fit(X, codes)
 
 
+@pytest.mark.parametrize("shrinkage", [0.3, 1.0])
+@both
+def test_robust_covariances_can_be_shrunk(model, shrinkage):
+    X, codes = rows_of_set("shifted_iris")
+    plain = clone(model).fit(X, codes).covariance_
+    diagonal = plain * np.eye(3)
+    shrunk = clone(model).set_params(shrinkage=shrinkage).fit(X, codes)
+    wanted = (1 - shrinkage) * plain + shrinkage * diagonal
+    np.testing.assert_allclose(shrunk.covariance_, wanted, rtol=1e-10, atol=1e-12)
+
+
+@both
+@pytest.mark.parametrize("shrinkage", ["auto", 2.0])
+def test_an_invalid_shrinkage_is_an_error(model, shrinkage):
+    with pytest.raises(OptionError, match=r"shrinkage=.* a number from 0 to 1"):
+        clone(model).set_params(shrinkage=shrinkage).fit(*rows_of_set("iris"))
+
+
 def few(rows=5):
     X, codes = rows_of_set("iris")
     keep = np.concatenate([np.arange(100), np.arange(100, 100 + rows)])

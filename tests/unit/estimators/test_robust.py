@@ -173,6 +173,16 @@ def test_partitioned_rows_in_memory_give_the_same_model(model, tmp_path):
     np.testing.assert_allclose(partitioned.covariance_, wanted.covariance_, rtol=1e-9, atol=1e-12)
 
 
+@both
+def test_a_saved_model_has_the_same_attributes(model, tmp_path):
+    X, codes = rows_of_set("shifted_iris")
+    model = clone(model).fit(X, codes)
+    model.save(tmp_path / "robust.model")
+    loaded = dd.load(tmp_path / "robust.model")
+    assert np.array_equal(loaded.outlying_, model.outlying_)
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
 # --- invalid input --------------------------------------------------------------------------------
 
 
@@ -182,6 +192,24 @@ def test_an_invalid_fraction_is_an_error(model, fraction):
     X, codes = rows_of_set("iris")
     with pytest.raises(OptionError, match=r"support_fraction=.* a number from 0\.5 to 1"):
         clone(model).set_params(support_fraction=fraction).fit(X, codes)
+
+
+@pytest.mark.parametrize("shrinkage", [0.3, 1.0])
+@both
+def test_robust_covariances_can_be_shrunk(model, shrinkage):
+    X, codes = rows_of_set("shifted_iris")
+    plain = clone(model).fit(X, codes).covariance_
+    diagonal = plain * np.eye(3)
+    shrunk = clone(model).set_params(shrinkage=shrinkage).fit(X, codes)
+    wanted = (1 - shrinkage) * plain + shrinkage * diagonal
+    np.testing.assert_allclose(shrunk.covariance_, wanted, rtol=1e-10, atol=1e-12)
+
+
+@both
+@pytest.mark.parametrize("shrinkage", ["auto", 2.0])
+def test_an_invalid_shrinkage_is_an_error(model, shrinkage):
+    with pytest.raises(OptionError, match=r"shrinkage=.* a number from 0 to 1"):
+        clone(model).set_params(shrinkage=shrinkage).fit(*rows_of_set("iris"))
 
 
 def few(rows=5):

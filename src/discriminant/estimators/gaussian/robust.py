@@ -28,11 +28,11 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import Prior, available_if
-from discriminant.estimators.gaussian.lda_qda import LDA, QDA, GaussianClassifier
-from discriminant.models.gaussian.covariance import class_degrees, pooled_degrees
+from discriminant.estimators.gaussian.lda_qda import LDA, QDA, GaussianClassifier, check_family
+from discriminant.models.gaussian.covariance import Target, class_degrees, pooled_degrees
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.mcd import MCD, constant_columns, cutoff, fit_mcd, least_rows
-from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Places, dense
 from discriminant.table.memory import Table
@@ -63,6 +63,8 @@ class RobustGaussianClassifier(GaussianClassifier):
     support_fraction : float, default 0.5
         Share of the rows whose covariance determinant is minimised, from 0.5 to 1. With 0.5, nearly
         half of the rows can be outlying. A larger share is more accurate if fewer rows are.
+    shrinkage : float, default 0.0
+        Shrinkage of the robust covariance toward `target`, from 0 (none) to 1.
 
     Attributes
     ----------
@@ -82,9 +84,18 @@ class RobustGaussianClassifier(GaussianClassifier):
     outlying_: npt.NDArray[np.bool_]
     distances_: Floats
 
-    def __init__(self, *, prior: Prior | None = None, support_fraction: float = 0.5) -> None:
+    def __init__(
+        self,
+        *,
+        prior: Prior | None = None,
+        support_fraction: float = 0.5,
+        shrinkage: float = 0.0,
+        target: Target = "diagonal",
+    ) -> None:
         self.prior = prior
         self.support_fraction = support_fraction
+        self.shrinkage = shrinkage
+        self.target = target
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the model. All rows must fit into memory.
@@ -107,6 +118,9 @@ class RobustGaussianClassifier(GaussianClassifier):
         fraction: Any = self.support_fraction
         if not (isinstance(fraction, Real) and 0.5 <= float(fraction) <= 1.0):
             raise OptionError.of("support_fraction", fraction, "a number from 0.5 to 1")
+        if isinstance(self.shrinkage, str):
+            allowed = "a number from 0 to 1: the best one is known for ordinary covariances only"
+            raise OptionError.of("shrinkage", self.shrinkage, allowed)
         return super().fit(X, y, sample_weight)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
@@ -200,7 +214,12 @@ class RobustLDA(RobustGaussianClassifier, LDA):
     @property
     def family(self) -> GaussianFamily:
         """Covariance family with one common covariance."""
-        return GaussianFamily()
+        return check_family(GaussianFamily(1.0, self.shrinkage, self.target))
+
+    @property
+    def detail(self) -> Detail:
+        """Level of detail of the moments that a fit needs: which sums they contain."""
+        return "pooled"
 
     def _robust_moments(self, search: _Search) -> ClassMoments:
         moments = search.moments
@@ -256,7 +275,8 @@ class RobustQDA(RobustGaussianClassifier, QDA):
     @property
     def family(self) -> GaussianFamily:
         """Covariance family with one covariance per class."""
-        return GaussianFamily(0.0, shrink="mixed")
+        family = GaussianFamily(0.0, self.shrinkage, self.target, shrink="mixed")
+        return check_family(family)
 
     def _robust_moments(self, search: _Search) -> ClassMoments:
         moments = search.moments

@@ -33,10 +33,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.linalg import eigh, lapack
 from scipy.special import chdtr, chdtri, ndtr, ndtri
 
-from discriminant.table.blocks import Floats, Places
+from discriminant.table.blocks import Floats
+
+Subset = npt.NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_STEPS = 200  # concentration steps from one start
@@ -129,23 +131,27 @@ def _reweighted(rows: Floats, n: int, support_fraction: float) -> tuple[Floats, 
 # --- search of the subset -------------------------------------------------------------------------
 
 
-def _univariate_subset(values: Floats, h: int) -> Places:
-    """Return the h consecutive values, of sorted ones, with the smallest variance."""
+def _univariate_subset(values: Floats, h: int) -> Subset:
+    """Return a boolean array (n,): True for the h consecutive values of smallest variance.
+
+    `values` (n,) is sorted.
+    """
     sums = np.concatenate([[0.0], np.cumsum(values)])
     squares = np.concatenate([[0.0], np.cumsum(values**2)])
     total = sums[h:] - sums[:-h]
     first = int(np.argmin(squares[h:] - squares[:-h] - total**2 / h))
-    return np.arange(first, first + h)
+    places = np.arange(len(values))
+    return np.asarray((places >= first) & (places < first + h))
 
 
-def _best_subset(rows: Floats, h: int) -> Places | None:
+def _best_subset(rows: Floats, h: int) -> Subset | None:
     """Return the h rows whose covariance has the smallest determinant; None if it is zero."""
     best, smallest, visited = None, np.inf, set[bytes]()
     for axes in _starting_axes(rows):
-        subset: Places = _nearest(_axis_distances(rows, axes), h)
+        subset = _nearest(_axis_distances(rows, axes), h)
         for _ in range(_MAX_STEPS):
             # Another start that has reached these rows continues in the same way.
-            key = subset.tobytes()
+            key = np.packbits(subset).tobytes()
             if key in visited:
                 break
             visited.add(key)
@@ -160,11 +166,11 @@ def _best_subset(rows: Floats, h: int) -> Places | None:
     return best
 
 
-def _nearest(distances: Floats, h: int) -> Places:
-    """Return the h rows of smallest distance, in ascending order of their numbers."""
-    if h == len(distances):
-        return np.arange(h)
-    return np.sort(np.argpartition(distances, h - 1)[:h])
+def _nearest(distances: Floats, h: int) -> Subset:
+    """Return a boolean array (n,): True for the h rows of smallest distance."""
+    subset = np.zeros(len(distances), dtype=np.bool_)
+    subset[np.argpartition(distances, h - 1)[:h]] = True
+    return subset
 
 
 def _mean_and_factor(rows: Floats) -> tuple[Floats, Floats] | None:
@@ -179,8 +185,9 @@ def _mean_and_factor(rows: Floats) -> tuple[Floats, Floats] | None:
 
 
 def _squared_distances(rows: Floats, mean: Floats, lower: Floats) -> Floats:
-    white = solve_triangular(lower, (rows - mean).T, lower=True, check_finite=False)
-    return np.asarray(np.einsum("jn,jn->n", white, white))
+    white = rows - mean
+    white = white @ lapack.dtrtri(lower, lower=True)[0].T
+    return np.asarray(np.vecdot(white, white))
 
 
 def _axis_distances(rows: Floats, axes: Floats) -> Floats:

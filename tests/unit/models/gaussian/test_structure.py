@@ -1,6 +1,7 @@
 """Structured covariances against R's factanal and mclust, scikit-learn, and direct maximisation."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
@@ -246,6 +247,23 @@ def test_forgotten_rows_leave_no_trace(model):
     rest = np.arange(150) % 10 != 0
     wanted = type(model)(**model.get_params()).fit(IRIS[rest], SPECIES[rest])
     np.testing.assert_allclose(model.predict_proba(IRIS), wanted.predict_proba(IRIS), atol=1e-5)
+
+
+@structured
+def test_partitioned_rows_give_the_model_of_memory(model, tmp_path):
+    names = list("abcd")
+    frame = pd.DataFrame(IRIS, columns=names).assign(y=SPECIES)
+    paths = [tmp_path / f"{part}.csv" for part in range(3)]
+    for part, path in enumerate(paths):
+        frame.iloc[part::3].to_csv(path, index=False)
+    options = model.get_params()
+    if options.get("groups"):
+        options["groups"] = [["0", "2"]]
+    partitioned = type(model)(**options).fit(dd.rows(paths, target="y", engine="files"))
+    wanted = type(model)(**options).fit(frame[names], frame["y"].astype(str))
+    np.testing.assert_allclose(
+        partitioned.predict_proba(frame[names]), wanted.predict_proba(frame[names]), atol=1e-6
+    )
 
 
 @structured

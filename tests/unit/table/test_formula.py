@@ -250,6 +250,7 @@ def test_an_expression_may_be_the_response():
         ("case ~ age + log(dose +)", r"cannot be parsed, at character \d+"),
         ("case ~ age dose", r"cannot be parsed, at character 8: Missing operator"),
         ("case ~ age | group", "cannot be parsed"),
+        ("case ~ (age]", "cannot be parsed"),
         ("case ~ 1", "no terms besides the intercept"),
         ("case ~ 2:age", r"write I\(2 \* x\)"),
         ("case + y ~ age", "must be one column"),

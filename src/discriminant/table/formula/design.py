@@ -88,7 +88,9 @@ class Factor:
             return np.vstack([np.eye(k - 1), -np.ones((1, k - 1))])
         if self.coding == "helmert":
             rows, columns = np.indices((k, k - 1))
-            return np.where(rows <= columns, -1.0, (rows == columns + 1) * (columns + 1.0))
+            return np.asarray(
+                np.where(rows <= columns, -1.0, (rows == columns + 1) * (columns + 1.0))
+            )
         places = np.arange(1.0, k + 1.0)
         return orthogonal_columns(places, *orthogonal_recurrence(places, k - 1))
 
@@ -119,7 +121,7 @@ class _FactorColumns:
         if contrast and self.matrix is not None:
             return np.asarray(self.matrix[self.codes, c])
         level = self.others[c] if contrast else c
-        return (self.codes == level).astype(np.float64)
+        return np.asarray(self.codes == level, dtype=np.float64)
 
 
 # factor, column, and whether the column is a contrast rather than an indicator

@@ -22,6 +22,10 @@ _MAX_POWER = 12
 _CONSTANTS = ("TRUE", "FALSE", "NULL")
 _ALIAS = "\1"  # prefix of column names that look like numbers
 _NUMBER = re.compile(r"[\d.]+")
+_PARSER_ERRORS = (
+    *(SyntaxError, RecursionError, MemoryError, NotImplementedError, ValueError),
+    *(AttributeError, TypeError, LookupError),
+)
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\^")
 
 
@@ -138,11 +142,11 @@ def _prepare(text: str) -> tuple[str, list[int]]:
 def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> Any:
     """Return formulaic's terms; raise an error with the position in the text for bad syntax."""
     try:
-        from formulaic.errors import FormulaicError  # type: ignore[import-untyped, unused-ignore]
-        from formulaic.parser import (  # type: ignore[import-untyped, unused-ignore]
+        from formulaic.errors import FormulaicError  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        from formulaic.parser import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
             DefaultFormulaParser,
         )
-        from formulaic.parser.algos.tokenize import (  # type: ignore[import-untyped, unused-ignore]
+        from formulaic.parser.algos.tokenize import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
             tokenize,
         )
     except ImportError:
@@ -161,10 +165,12 @@ def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> 
         mark = context.find("⧛")
         column = positions[min(mark, len(positions) - 1)] + 1 if mark >= 0 else None
         raise FormulaError.of_syntax(text, column, message.replace("**", "^")) from None
-    except (SyntaxError, RecursionError, MemoryError, NotImplementedError, ValueError) as error:
-        if isinstance(error, FormulaError):
-            raise
-        reason = str(error) or "it is too deeply nested"
+    except FormulaError:
+        raise
+    except _PARSER_ERRORS as error:  # formulaic itself fails on some texts, such as '(a]'
+        reason = (
+            str(error) if isinstance(error, SyntaxError) else "brackets or operators do not match"
+        )
         raise FormulaError.of_syntax(text, None, reason) from None
 
 

@@ -355,6 +355,7 @@ SHARED_VALUES = {
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
     "Coordinates": "models.linear.preconditioning",
+    "ScaledCoordinates": "models.linear.preconditioning",
     "Separation": "models.linear.separation",
     "Code": "models.multiclass.codes:OutputCode",
     "Members": "models.multiclass.binary_rules:BinaryRules",

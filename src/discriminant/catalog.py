@@ -488,6 +488,7 @@ SHARED_VALUES = {
     "StudentRule": "models.gaussian.student",
     "ClassParameters": "models.gaussian.parameters",
     "Coordinates": "models.linear.preconditioning",
+    "ScaledCoordinates": "models.linear.preconditioning",
     "Separation": "models.linear.separation",
     "Code": "models.multiclass.codes:OutputCode",
     "Members": "models.multiclass.binary_rules:BinaryRules",

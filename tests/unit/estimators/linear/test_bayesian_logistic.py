@@ -180,5 +180,8 @@ def test_export_of_the_mode_predicts_the_same():
     model = BayesianLogistic(predictive="mode").fit(rows, labels)
     module = {}
     exec(export(model, "python"), module)
-    predicted = [module["predict_proba"](row) for row in rows.tolist()]
-    np.testing.assert_allclose(predicted, model.predict_proba(rows), atol=1e-12)
+    names = [f"x{j}" for j in range(4)]
+    for row, p in zip(rows.tolist(), model.predict_proba(rows), strict=True):
+        label, chances = module["predict"](dict(zip(names, row, strict=True)))
+        assert label == p.argmax()
+        assert list(chances.values()) == pytest.approx(p, abs=1e-12)

@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 
 import discriminant as dd
 from discriminant import LDA, QDA, SVM, Calibrated, Decision, LeastSquares, Logistic, evaluate
+from discriminant.assessment.resampling.folds import content_folds
 from discriminant.errors import DiscriminantError, OptionError, PosteriorError
 from discriminant.models.calibration import FITS
 from discriminant.posterior import gives_posterior
@@ -145,6 +146,21 @@ def test_a_partitioned_table_gives_the_numbers_of_memory(method, tmp_path, monke
         theirs = Calibrated(estimator, method, folds=fold).fit(frame[list("pqrs")], y)
         new = frame[list("pqrs")][:50]
         np.testing.assert_allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=1e-8)
+
+
+def test_equal_rows_are_held_out_together_whatever_their_order_and_classes():
+    rng = np.random.default_rng(5)
+    X = np.repeat(rng.normal(size=(40, 2)), 3, axis=0)
+    codes = rng.integers(0, 3, 120)
+    fold = content_folds(X, codes, None, 5)
+    assert np.array_equal(fold[::3], fold[1::3]) and np.array_equal(fold[::3], fold[2::3])
+    assert np.bincount(fold).tolist() == [24] * 5
+    order = rng.permutation(120)
+    assert np.array_equal(content_folds(X[order], codes[order], None, 5), fold[order])
+    distinct, first, times = np.unique(X[:, 0] * 9 + codes, return_index=True, return_counts=True)
+    assert len(distinct) < 120, "no row has copies of its own class"
+    weighted = content_folds(X[first], codes[first], times.astype(float), 5)
+    assert np.array_equal(weighted, fold[first])
 
 
 def test_discrete_rows_are_divided_among_the_folds():

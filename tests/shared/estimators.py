@@ -166,7 +166,6 @@ WRAPPERS = [
     OutputCodes(LDA()),
     OutputCodes(LDA(), code="sparse"),
     OutputCodes(LDA(), code="optimal"),
-    OutputCodes(LDA(), code="reference"),
     OutputCodes(LDA(), code="exhaustive", decoding="hamming"),
     OutputCodes(LDA(), code="designed", decoding="euclidean"),
     OutputCodes(LogisticRegression(max_iter=1000)),

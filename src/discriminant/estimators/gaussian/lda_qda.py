@@ -657,13 +657,17 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
     @property
     def needs_rows(self) -> bool:
         """Whether the shrinkage is chosen on held-out rows."""
+        return self._chooses_shrinkage
+
+    @property
+    def _chooses_shrinkage(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "cv"
 
     @property
     def family(self) -> GaussianFamily:
         """Covariance family; its shrinkage may be chosen by cross-validation."""
         shrinkage = self.shrinkage
-        if self.needs_rows:
+        if self._chooses_shrinkage:
             if self.cv_ is None:
                 allowed = "a number where there are no rows to hold out"
                 raise OptionError.of("shrinkage", "cv", allowed)
@@ -687,7 +691,7 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         self
         """
         self.cv_ = None
-        if not self.needs_rows:
+        if not self._chooses_shrinkage:
             return super().fit(X, y, sample_weight)
         if self.predictive == "student":
             allowed = "'plug-in' with shrinkage='cv', which minimises the loss of plug-in densities"

@@ -362,7 +362,7 @@ def optimal_code(K: int, columns: int | None) -> Signs:
     in the order of the classes, so one of them is enough.
 
     >>> code_distance(optimal_code(4, 5)), code_distance(optimal_code(5, 6))
-    (3.0, 3.0)
+    (2.0, 3.0)
     """
     M = K if columns is None else int(columns)
     M = min(M, 2 ** (K - 1) - 1) if columns is None else M

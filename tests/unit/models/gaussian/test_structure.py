@@ -38,10 +38,12 @@ def test_factor_models_are_those_of_factanal(label, factors):
         return np.linalg.slogdet(matrix)[1] + np.trace(np.linalg.solve(matrix, correlation))
 
     theirs = np.array(wanted["correlation"])
-    assert criterion(fitted) <= criterion(theirs) + 1e-7
-    if abs(criterion(fitted) - criterion(theirs)) < 1e-7:  # otherwise factanal has stopped earlier
-        np.testing.assert_allclose(specific, wanted["uniquenesses"], atol=2e-3)
-        np.testing.assert_allclose(fitted, theirs, atol=2e-3)
+    if (label, factors) == (1, 3):  # factanal ends at another minimum, in spite of 20 starts
+        assert criterion(fitted) < criterion(theirs) - 0.05
+        return
+    assert criterion(fitted) == pytest.approx(criterion(theirs), abs=1e-10)
+    np.testing.assert_allclose(specific, wanted["uniquenesses"], atol=1e-6)
+    np.testing.assert_allclose(fitted, theirs, atol=1e-6)
 
 
 def test_likelihood_is_that_of_scikit_learn():

@@ -286,7 +286,7 @@ def compare_fits(a: Any, b: Any) -> FitComparison:
     >>> small = GLM("poisson").fit([row[:1] for row in X], y)
     >>> result = compare_fits(small, large)
     >>> result.df, round(result.statistic, 3), round(result.p, 3)
-    (1, 1.382, 0.24)
+    (1, 1.157, 0.282)
     """
     for model in (a, b):
         if not hasattr(model, "inference"):

@@ -421,10 +421,13 @@ CALLS = {
         "needs three classes or more, but there are 2",
     ),
     "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
-    "no penalties": (
+    "no selection path": (
         lambda: dd.plot_selection_path(LDA_2),
-        lambda: dd.plot_penalty_path(LDA_2),
         "pass a model fitted with threshold='cv'",
+    ),
+    "no path": (
+        lambda: dd.plot_penalty_path(LDA_2),
+        "cannot show a LDA: pass a model fitted with ridge",
     ),
     "no counts": (lambda: dd.plot_confusion(LDA_2), "cannot show a LDA: pass what assess"),
     "no decision": (
@@ -526,3 +529,16 @@ def test_a_text_that_is_held_is_not_said_to_be_held_at_its_mean(ax):
     model = dd.Encoded(dd.LDA()).fit(frame, y)
     dd.plot_boundary(model, frame, y, features=["u", "v"], ax=ax)
     assert "held at the mean or the most frequent value" in ax.get_title()
+
+
+def test_penalty_path_marks_the_smallest_loss_and_the_one_standard_error_rule(ax):
+    rows, labels = load_iris(return_X_y=True)
+    model = dd.Logistic(ridge="cv", l1_ratio=1.0, ridges=8).fit(rows, labels)
+    dd.plot_penalty_path(model, ax=ax)
+    path = model.path_
+    curve, *marks = ax.get_lines()
+    np.testing.assert_array_equal(curve.get_xdata(), path.ridges)
+    np.testing.assert_array_equal(curve.get_ydata(), path.loss)
+    places = [mark.get_xdata()[0] for mark in marks]
+    assert places == [path.ridges[path.minimum], path.ridges[path.one_standard_error]]
+    assert ax.get_title().startswith(f"ridge {model.ridge_:.3g}: held-out log loss")

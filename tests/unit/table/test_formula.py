@@ -74,7 +74,7 @@ def test_columns_of_an_expression_are_no_functions_or_contrasts():
 
 # each would do something if it were evaluated as Python
 HOSTILE = [
-    "__import__('os').system('touch /tmp/was_run')",
+    "__import__('os').system('touch was_run')",
     "().__class__.__bases__[0].__subclasses__()",
     "age.__class__.mro()",
     "(lambda: age)()",

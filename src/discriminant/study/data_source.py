@@ -107,8 +107,8 @@ def open_study_source(
             )
         source = replace(source, pushdown=True)
     name = source_name(source)
-    opened = isinstance(source, PartitionedTable)
-    if (source.plan.encoding.missing if opened else reading.get("missing")) == "em":
+    is_open = isinstance(source, PartitionedTable)
+    if (source.plan.encoding.missing if is_open else reading.get("missing")) == "em":
         allowed = "one of " + ", ".join(map(repr, MISSING_IN_TABLES))
         raise OptionError.of("missing", "em", f"{allowed}: a study does not fit EM in every fold")
     if isinstance(source, PartitionedTable):

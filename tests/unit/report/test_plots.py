@@ -408,7 +408,7 @@ CALLS = {
         "needs three classes or more, but there are 2",
     ),
     "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
-    "no path": (
+    "no penalties": (
         lambda: dd.plot_penalty_path(LDA_2),
         "cannot show a LDA: pass a model fitted with ridge",
     ),

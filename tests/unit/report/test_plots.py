@@ -425,7 +425,7 @@ CALLS = {
         lambda: dd.plot_selection_path(LDA_2),
         "pass a model fitted with threshold='cv'",
     ),
-    "no penalty path": (
+    "no path of penalties": (
         lambda: dd.plot_penalty_path(LDA_2),
         "cannot show a LDA: pass a model fitted with ridge",
     ),

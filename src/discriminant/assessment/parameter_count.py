@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from discriminant.errors import LinearModelError
+from discriminant.models.gaussian.family import GaussianFamily
 
 
 class ParameterCount(NamedTuple):
@@ -69,6 +70,8 @@ def count_parameters(model: Any) -> ParameterCount:
     if "LaplaceNB" in kinds:
         K, d = model.medians_.shape
         return ParameterCount(K * d, K * d, _free_priors(model, K))
+    if "MomentClassifier" in kinds and "LeastSquares" not in kinds:
+        raise LinearModelError.no_parameters(type(model).__name__)
     if hasattr(model, "coef_"):
         return ParameterCount(weights=_count_weights(model, kinds))
     members = _members(model)
@@ -95,6 +98,11 @@ def _free_priors(model: Any, K: int) -> int:
 def _count_gaussian(model: Any) -> ParameterCount:
     K, d = model.means_.shape
     family = model.family
+    if family.structured:
+        covariances = K - sum(len(group) - 1 for group in family.groups)
+        return ParameterCount(
+            K * d, covariances * _structured_entries(d, family), _free_priors(model, K)
+        )
     shrinkage = getattr(model, "shrinkage_", family.shrinkage)
     diagonal = not isinstance(shrinkage, str) and bool(np.all(np.asarray(shrinkage) == 1.0))
     entries = _entries(d, family.target if diagonal else "")
@@ -114,6 +122,14 @@ def _count_mixture(model: Any) -> ParameterCount:
 def _entries(d: int, target: str) -> int:
     """Return the number of free entries of a covariance, or of its target if it is shrunk to it."""
     return {"diagonal": d, "scaled_identity": 1, "identity": 0}.get(target, d * (d + 1) // 2)
+
+
+def _structured_entries(d: int, family: GaussianFamily) -> int:
+    """Return the number of free parameters of a structured covariance."""
+    m = family.factors
+    # loadings up to a rotation, and specific variances
+    factor = d * m - m * (m - 1) // 2 + d
+    return {"diagonal": d, "spherical": 1, "factor": factor}.get(family.structure, _entries(d, ""))
 
 
 def _count_weights(model: Any, kinds: set[str]) -> int:

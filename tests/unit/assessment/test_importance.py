@@ -104,6 +104,10 @@ FULL = D * (D + 1) // 2
         (dd.LDA(shrinkage=0.5), (K * D, FULL, K - 1, 0)),
         (dd.QDA(), (K * D, K * FULL, K - 1, 0)),
         (dd.QDA(shrinkage=1.0), (K * D, K * D, K - 1, 0)),
+        (dd.QDA(covariance="diagonal"), (K * D, K * D, K - 1, 0)),
+        (dd.QDA(covariance="spherical"), (K * D, K, K - 1, 0)),
+        (dd.QDA(covariance="factor"), (K * D, K * 2 * D, K - 1, 0)),
+        (dd.QDA(groups=[[0, 1]]), (K * D, 2 * FULL, K - 1, 0)),
         (dd.RDA(pooling=0.5), (K * D, K * FULL, K - 1, 0)),
         (dd.RDA(pooling=1.0), (K * D, FULL, K - 1, 0)),
         (dd.NearestMean(), (K * D, 1, 0, 0)),
@@ -124,6 +128,13 @@ FULL = D * (D + 1) // 2
 def test_parameters_are_counted_by_kind(model, expected):
     count = dd.count_parameters(model.fit(X, Y))
     assert tuple(count) == expected and count.total == sum(expected)
+
+
+def test_options_set_after_the_fit_do_not_change_the_count():
+    model = dd.LDA().fit(X, Y)
+    assert dd.count_parameters(model.set_params(shrinkage=1.0, prior=[0.2, 0.3, 0.5])).total == (
+        K * D + FULL + K - 1
+    )
 
 
 def test_two_classes_have_one_score():

@@ -89,9 +89,9 @@ def _members(model: Any) -> list[Any]:
 
 def _free_priors(model: Any, K: int) -> int:
     """Return the number of estimated priors; NearestMean has equal priors unless they are given."""
-    asked = getattr(model, "_asked", model)  # options of the fit
-    equal = type(model).__name__ == "NearestMean" or getattr(asked, "threshold", 0) == "midpoint"
-    return 0 if equal or getattr(asked, "prior", None) is not None else K - 1
+    options = getattr(model, "_asked", model)  # a copy with the options of the fit
+    equal = type(model).__name__ == "NearestMean" or getattr(options, "threshold", 0) == "midpoint"
+    return 0 if equal or getattr(options, "prior", None) is not None else K - 1
 
 
 def _count_gaussian(model: Any) -> ParameterCount:

@@ -83,7 +83,7 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
-from discriminant.models.gaussian.structure import STRUCTURES, VARIANCES_ALONE, Structure
+from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES, STRUCTURES, Structure
 from discriminant.models.gaussian.student import (
     PREDICTIVE,
     StudentRule,
@@ -1008,7 +1008,7 @@ class QDA(GaussianClassifier):
     @property
     def detail(self) -> Detail:
         """Level of detail of the moments that a fit needs: which sums they contain."""
-        return "diagonal" if self.family.structure in VARIANCES_ALONE else super().detail
+        return "diagonal" if self.family.structure in DIAGONAL_STRUCTURES else super().detail
 
     def detail_for(self, rows: int, width: int) -> Detail:
         """Return the level of detail to read from a table of this shape."""

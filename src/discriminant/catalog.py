@@ -12,6 +12,7 @@ configurations that a study can compare, each with a rank from simple to complex
     1  one mean per class                 2  linear boundaries
     3  one scale per feature and class    4  between linear and quadratic boundaries
     5  quadratic boundaries: one covariance per class
+    6  curved boundaries: several components per class
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SIMPLICITY = {
     3: "one scale per feature and class",
     4: "boundaries between linear and quadratic",
     5: "quadratic boundaries",
+    6: "curved boundaries",
 }
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import LinearModelError, OptionError, ShapeError
-from discriminant.table.blocks import Floats, numbered_names
+from discriminant.table.blocks import Floats, Schema, numbered_names
 from discriminant.table.cells import import_pandas
+from discriminant.table.memory import as_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +103,7 @@ def importance(model: Any, X: Any = None) -> Importance:
     ([[1.0, 0.005]], [[0.666667, 0.333333]])
     """
     weight = np.atleast_2d(linear_coefficients(model, "importance"))
-    scale = _scale_of_fit(model, weight.shape[1]) if X is None else _scale_of_rows(X, weight)
+    scale = _scale_of_fit(model, weight.shape[1]) if X is None else _scale_of_rows(model, X, weight)
     names = getattr(model, "feature_names_in_", None)
     features = numbered_names(weight.shape[1]) if names is None else tuple(map(str, names))
     labels = getattr(model, "classes_", None)
@@ -123,7 +124,10 @@ def linear_coefficients(model: Any, who: str) -> Floats:
     return weight
 
 
-def _scale_of_rows(X: Any, weight: Floats) -> Floats:
+def _scale_of_rows(model: Any, X: Any, weight: Floats) -> Floats:
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and hasattr(X, "columns"):
+        X = as_features(X, match=Schema(tuple(map(str, names)), np.zeros(0), True))[0]
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != weight.shape[1]:
         raise ShapeError.of_width(rows.shape[-1] if rows.ndim else 0, weight.shape[1], "importance")

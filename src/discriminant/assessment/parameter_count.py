@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from discriminant.errors import LinearModelError
-from discriminant.models.gaussian.family import GaussianFamily
+from discriminant.models.gaussian.structure import group_numbers
 
 
 class ParameterCount(NamedTuple):
@@ -91,20 +91,20 @@ def _members(model: Any) -> list[Any]:
 
 def _free_priors(model: Any, K: int) -> int:
     """Return the number of estimated priors; NearestMean has equal priors unless they are given."""
-    equal = type(model).__name__ == "NearestMean" or getattr(model, "threshold", 0) == "midpoint"
-    return 0 if equal or getattr(model, "prior", None) is not None else K - 1
+    options = getattr(model, "_asked", model)  # a copy with the options of the fit
+    equal = type(model).__name__ == "NearestMean" or getattr(options, "threshold", 0) == "midpoint"
+    return 0 if equal or getattr(options, "prior", None) is not None else K - 1
 
 
 def _count_gaussian(model: Any) -> ParameterCount:
     K, d = model.means_.shape
-    family = model.family
-    if family.structured:
-        covariances = K - sum(len(group) - 1 for group in family.groups)
-        return ParameterCount(
-            K * d, covariances * _structured_entries(d, family), _free_priors(model, K)
-        )
+    family = model._asked.family  # options of the fit
     shrinkage = getattr(model, "shrinkage_", family.shrinkage)
     diagonal = not isinstance(shrinkage, str) and bool(np.all(np.asarray(shrinkage) == 1.0))
+    if family.structured and not diagonal:
+        groups = len(np.unique(group_numbers(model.classes_, family.groups)))
+        entries = _entries(d, family.structure, family.factors)
+        return ParameterCount(K * d, groups * entries, _free_priors(model, K))
     entries = _entries(d, family.target if diagonal else "")
     covariances = 1 if family.pooling == 1.0 or (diagonal and family.pooling > 0.0) else K
     if not family.linear and diagonal and not family.shrinks_mixture:
@@ -119,17 +119,15 @@ def _count_mixture(model: Any) -> ParameterCount:
     return ParameterCount(C * d, covariances * entries, C - K + _free_priors(model, K))
 
 
-def _entries(d: int, target: str) -> int:
-    """Return the number of free entries of a covariance, or of its target if it is shrunk to it."""
-    return {"diagonal": d, "scaled_identity": 1, "identity": 0}.get(target, d * (d + 1) // 2)
+def _entries(d: int, structure: str, factors: int = 0) -> int:
+    """Return the number of free entries of a covariance with a structure, or of a target.
 
-
-def _structured_entries(d: int, family: GaussianFamily) -> int:
-    """Return the number of free parameters of a structured covariance."""
-    m = family.factors
-    # loadings up to a rotation, and specific variances
-    factor = d * m - m * (m - 1) // 2 + d
-    return {"diagonal": d, "spherical": 1, "factor": factor}.get(family.structure, _entries(d, ""))
+    The loadings of m factors are determined up to a rotation, which has m (m - 1) / 2 angles.
+    """
+    full = d * (d + 1) // 2
+    factorial = min(d * factors - factors * (factors - 1) // 2 + d, full)
+    known = {"diagonal": d, "scaled_identity": 1, "spherical": 1, "identity": 0}
+    return {**known, "factor": factorial}.get(structure, full)
 
 
 def _count_weights(model: Any, kinds: set[str]) -> int:

@@ -77,8 +77,8 @@ def smallest_change(
     ----------
     model : fitted classifier with `coef_`, `decision_function` and `classes_`
         Linear classifier of this package or another one.
-    row : array of shape (d,), or array or data frame with one row
-        Row to change.
+    row : array or series of shape (d,), or array or data frame with one row
+        Row to change. Named features are matched by name; `scale` and `bounds` have their order.
     norm : {'l2', 'l1', 'linf'}, default 'l2'
         Size to minimise: the Euclidean norm, the sum of absolute changes (which changes as few
         features as possible), or the largest absolute change.
@@ -104,7 +104,10 @@ def smallest_change(
     3.667
     """
     weights = np.atleast_2d(linear_coefficients(model, "smallest_change"))
+    if hasattr(row, "to_frame") and not hasattr(row, "columns"):
+        row = row.to_frame().T  # a pandas series, whose index names the features
     features = _feature_names(model, row, weights.shape[1])
+    weights = weights[:, _fitted_positions(model, features)]
     x = np.asarray(row, dtype=np.float64).ravel()
     if len(x) != len(features):
         raise ShapeError.of_width(len(x), len(features), type(model).__name__)
@@ -131,6 +134,8 @@ def smallest_change(
     changed = np.clip(x + best * unit, x + lower, x + upper)
     after = _predict(model, row, changed)
     before = labels.tolist()[code]
+    if after == before:
+        raise LinearModelError.not_by_weights(type(model).__name__, "smallest_change")
     return SmallestChange(changed, changed - x, _size(best, norm), before, after, features)
 
 
@@ -176,6 +181,8 @@ def _leads(model: Any, row: Any, weights: Floats) -> tuple[int, Floats, Floats]:
     if len(scores) == 1:
         code = int(scores[0] > 0)
         return code, np.abs(scores), (-weights if code else weights)
+    if len(scores) != len(weights):
+        raise LinearModelError.not_by_weights(type(model).__name__, "smallest_change")
     code = int(scores.argmax())
     others = np.arange(len(scores)) != code
     return code, scores[code] - scores[others], weights[others] - weights[code]
@@ -200,6 +207,14 @@ def _size(steps: Floats, norm: Norm) -> float:
 def _feature_names(model: Any, row: Any, d: int) -> tuple[str, ...]:
     names = getattr(row, "columns", getattr(model, "feature_names_in_", None))
     return numbered_names(d) if names is None else tuple(str(name) for name in names)
+
+
+def _fitted_positions(model: Any, features: tuple[str, ...]) -> list[int]:
+    """Return the position in the model of each feature of the row, which are matched by name."""
+    names = [str(name) for name in getattr(model, "feature_names_in_", features)]
+    if sorted(names) != sorted(features):
+        return list(range(len(names)))  # the model raises an error for these columns
+    return [names.index(name) for name in features]
 
 
 def _check_scale(scale: Any, d: int) -> Floats:

@@ -483,6 +483,11 @@ class LinearModelError(InputError):
         "last step and transformed rows."
     )
 
+    not_by_weights = template("name, function")(
+        "The classes that {name} predicts do not follow from one linear score for each class, so "
+        "{function} does not apply to it. Pass a model such as LDA, Logistic or SVM."
+    )
+
     no_parameters = template("name")(
         "The parameters of {name} are not known. Pass a fitted generative or linear model, or a "
         "pipeline or wrapper of such models."

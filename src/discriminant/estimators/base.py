@@ -409,6 +409,7 @@ _NOT_LISTED = frozenset(
         "directions",
         "family",
         "family_for",
+        "fixed_family",
         "gaussian_classes",
         "intensities",
         "invalid_reason",

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import discriminant as dd
-from discriminant.errors import LinearModelError, OptionError, ShapeError
+from discriminant.errors import InputError, LinearModelError, OptionError, ShapeError
 
 X, Y = load_iris(return_X_y=True)
 RESPONSE = X @ [0.5, -1.0, 2.0, 0.0] + 3.0
@@ -42,6 +42,15 @@ def test_regression_stores_the_scale_of_the_features_only():
     table = dd.importance(model)
     np.testing.assert_allclose(table.scale, X.std(axis=0), rtol=1e-9)
     assert table.frame().index[0] == "x2" and table.scores == (None,)
+
+
+def test_columns_of_a_frame_are_matched_by_name():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = dd.Logistic(ridge=0.01).fit(frame, Y)
+    scale = dd.importance(model, frame[list("dbca")]).scale
+    np.testing.assert_allclose(scale, X.std(axis=0), rtol=1e-12)
+    with pytest.raises(InputError, match="'d'"):
+        dd.importance(model, frame[list("abc")].assign(e=1.0))
 
 
 def test_a_model_without_moments_or_weights_is_named():
@@ -104,6 +113,10 @@ FULL = D * (D + 1) // 2
         (dd.LDA(shrinkage=0.5), (K * D, FULL, K - 1, 0)),
         (dd.QDA(), (K * D, K * FULL, K - 1, 0)),
         (dd.QDA(shrinkage=1.0), (K * D, K * D, K - 1, 0)),
+        (dd.QDA(covariance="diagonal"), (K * D, K * D, K - 1, 0)),
+        (dd.QDA(covariance="spherical"), (K * D, K, K - 1, 0)),
+        (dd.QDA(covariance="factor"), (K * D, K * 2 * D, K - 1, 0)),
+        (dd.QDA(groups=[[0, 1]]), (K * D, 2 * FULL, K - 1, 0)),
         (dd.RDA(pooling=0.5), (K * D, K * FULL, K - 1, 0)),
         (dd.RDA(pooling=1.0), (K * D, FULL, K - 1, 0)),
         (dd.NearestMean(), (K * D, 1, 0, 0)),
@@ -124,6 +137,13 @@ FULL = D * (D + 1) // 2
 def test_parameters_are_counted_by_kind(model, expected):
     count = dd.count_parameters(model.fit(X, Y))
     assert tuple(count) == expected and count.total == sum(expected)
+
+
+def test_options_set_after_the_fit_do_not_change_the_count():
+    model = dd.LDA().fit(X, Y)
+    assert dd.count_parameters(model.set_params(shrinkage=1.0, prior=[0.2, 0.3, 0.5])).total == (
+        K * D + FULL + K - 1
+    )
 
 
 def test_two_classes_have_one_score():

@@ -7,8 +7,17 @@ from hypothesis import given, strategies as st
 from scipy.optimize import linprog, minimize
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
 
-from discriminant import LDA, QDA, Logistic, Perceptron, smallest_change
+from discriminant import (
+    LDA,
+    QDA,
+    BayesianLogistic,
+    Logistic,
+    OrderedLogistic,
+    Perceptron,
+    smallest_change,
+)
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 
 X, Y = load_iris(return_X_y=True)
@@ -41,6 +50,26 @@ def test_the_changed_row_has_another_class_and_a_smaller_change_has_not(model, n
         less = row + 0.999 * change.change
         assert model.predict(less[None])[0] == change.before
         np.testing.assert_allclose(change.row, row + change.change)
+
+
+def test_features_of_a_row_are_matched_by_name():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = LDA().fit(frame, Y)
+    wanted = smallest_change(model, frame.iloc[[60]], scale=[1.0, 2.0, 3.0, 4.0])
+    other = frame[list("dbca")]
+    for row in (other.iloc[[60]], other.iloc[60]):
+        change = smallest_change(model, row, scale=[4.0, 2.0, 3.0, 1.0])
+        assert change.features == tuple("dbca") and change.after == wanted.after
+        np.testing.assert_allclose(change.row, wanted.row[[3, 1, 2, 0]], rtol=1e-12)
+
+
+def test_models_without_a_linear_score_for_each_class_are_refused():
+    three = OrderedLogistic(ridge=0.1).fit(X, Y)
+    pairs = SVC(kernel="linear").fit(X, Y)  # its weights are those of pairs of classes
+    curved = BayesianLogistic().fit(X[TWO], Y[TWO])
+    for model, row in ((three, X[0]), (pairs, X[0]), (curved, X[60])):
+        with pytest.raises(LinearModelError, match="one linear score for each class"):
+            smallest_change(model, row)
 
 
 def smallest_by_search(slope, goal, lower, upper, norm):

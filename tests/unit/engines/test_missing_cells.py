@@ -163,7 +163,14 @@ def test_column_without_a_cell_in_a_class_is_named():
 
 @pytest.mark.parametrize(
     "model",
-    [dd.Logistic(), dd.MDA(), dd.RDA(pooling="cv"), dd.LDA(shrinkage="auto"), dd.LaplaceNB()],
+    [
+        dd.Logistic(),
+        dd.MDA(),
+        dd.RDA(pooling="cv"),
+        dd.LDA(shrinkage="auto"),
+        dd.QDA(covariance="diagonal"),
+        dd.LaplaceNB(),
+    ],
     ids=repr,
 )
 def test_models_that_cannot_use_em_are_refused(model):

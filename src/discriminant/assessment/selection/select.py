@@ -318,10 +318,7 @@ def _fastest_criterion(
     moments = read_moments(table, detail="diagonal")
     variance = moments.pooled / moments.weight.sum()
     constant = floor_variances(moments, variance) == 0.0
-    family = None
-    plug_in = getattr(estimator, "predictive", "plug-in") == "plug-in"
-    if hasattr(estimator, "log_density") and is_moment_based(estimator) and plug_in:
-        family = getattr(estimator, "family", None)
+    family = getattr(estimator, "fixed_family", None) if is_moment_based(estimator) else None
     if family is None or not is_block_wise(family):
         return RefitCriterion(estimator, table, fold, constant)
     if int(fold.max()) + 1 < len(table):

@@ -207,7 +207,7 @@ _TILE = 1 << 15  # numbers processed at a time, so that they stay in the cache
 
 def is_block_wise(family: GaussianFamily) -> bool:
     """Return whether the covariance of a subset of features is a block of the full covariance."""
-    if isinstance(family.shrinkage, str):
+    if isinstance(family.shrinkage, str) or family.structure != "full":
         return False
     return family.shrinkage == 0.0 or family.target != "scaled_identity"
 

@@ -83,7 +83,7 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
-from discriminant.models.gaussian.structure import STRUCTURES, Structure
+from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES, STRUCTURES, Structure
 from discriminant.models.gaussian.student import (
     PREDICTIVE,
     StudentRule,
@@ -240,6 +240,15 @@ class GaussianClassifier(MomentClassifier):
         """Covariance family, with its options validated; defined by subclasses."""
         raise AttributeError("family")
 
+    def family_for(self, moments: Any) -> GaussianFamily:
+        """Return the covariance family of a fit to these moments."""
+        return self.family
+
+    @property
+    def fixed_family(self) -> GaussianFamily | None:
+        """Covariance family of plug-in densities for any moments; None if there is none."""
+        return self.family if self.predictive == "plug-in" else None
+
     @property
     def detail(self) -> Detail:
         """Level of detail of the moments that a fit needs: which sums they contain."""
@@ -263,7 +272,7 @@ class GaussianClassifier(MomentClassifier):
     def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
         """Return the rule fitted to moments, without changing the model."""
         check_choice("predictive", self.predictive, PREDICTIVE)
-        family, prior = self.family, self.prior_from(moments)
+        family, prior = self.family_for(moments), self.prior_from(moments)
         if self.predictive == "student":
             return fit_student(moments, family=family, prior=prior)
         return fit_gaussian_family(moments, family=family, prior=prior)
@@ -406,7 +415,7 @@ class GaussianClassifier(MomentClassifier):
         if isinstance(moments, ClassParameters):
             classes = MixtureRule(moments.labels, self._density(), np.arange(len(moments.labels)))
             return mixture_scores_with_missing(np.asarray(X), classes, self._density())
-        family, prior = self._asked.family, self.prior_
+        family, prior = self._asked.family_for(moments), self.prior_
         if isinstance(rule, StudentRule):
             return student_scores_with_missing(X, rule, moments=moments, family=family, prior=prior)
         return scores_with_missing(X, moments=moments, family=family, prior=prior)
@@ -992,10 +1001,14 @@ class QDA(GaussianClassifier):
         return check_family(family)
 
     @property
+    def fixed_family(self) -> GaussianFamily | None:
+        """Covariance family of plug-in densities for any moments; None with `map_prior`."""
+        return super().fixed_family if self.map_prior is None else None
+
+    @property
     def detail(self) -> Detail:
         """Level of detail of the moments that a fit needs: which sums they contain."""
-        only_variances = self.family.structure in ("diagonal", "spherical")
-        return "diagonal" if only_variances else super().detail
+        return "diagonal" if self.family.structure in DIAGONAL_STRUCTURES else super().detail
 
     def detail_for(self, rows: int, width: int) -> Detail:
         """Return the level of detail to read from a table of this shape."""

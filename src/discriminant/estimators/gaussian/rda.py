@@ -21,9 +21,7 @@ from discriminant.estimators.gaussian.lda_qda import (
 )
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.empirical_bayes import friedman_pooling
-from discriminant.models.gaussian.family import GaussianFamily, scores_with_missing
-from discriminant.models.gaussian.wide import fit_gaussian_family
-from discriminant.models.rules import Rule
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats
@@ -154,20 +152,20 @@ class RDA(GaussianClassifier):
         return isinstance(self.pooling, str) and self.pooling == "empirical_bayes"
 
     def family_for(self, moments: Any) -> GaussianFamily:
-        """Return the covariance family of a fit to these moments."""
+        """Return the covariance family of a fit to these moments, with its estimated pooling."""
         family = self.family
         if not self._pools_by_bayes:
             return family
         return replace(family, pooling=friedman_pooling(moments, family.denominator))
 
+    @property
+    def fixed_family(self) -> GaussianFamily | None:
+        """Covariance family of plug-in densities for any moments; None if pooling is estimated."""
+        return None if self._pools_by_bayes else super().fixed_family
+
     def detail_for(self, rows: int, width: int) -> Detail:
         """Return the level of detail to read from a table of this shape."""
         return self.detail if self._pools_by_bayes else super().detail_for(rows, width)
-
-    def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
-        """Return the rule fitted to moments, without changing the model."""
-        family, prior = self.family_for(moments), self.prior_from(moments)
-        return fit_gaussian_family(moments, family=family, prior=prior)
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """Return scores (N, K): row i is scored by the rule fitted to all rows but i.
@@ -177,12 +175,6 @@ class RDA(GaussianClassifier):
         if self._pools_by_bayes:
             return None
         return super().leave_one_out_scores(moments, table)
-
-    def marginal_scores(self, X: Floats) -> Floats:
-        """Return scores (n, K) of rows with missing features (NaN), which are integrated out."""
-        moments = self._present_moments
-        family = self._asked.family_for(moments)
-        return scores_with_missing(X, moments=moments, family=family, prior=self.prior_)
 
     @property
     def pooling_(self) -> float:

@@ -146,11 +146,12 @@ class LikelihoodInference:
         """Return the likelihood of the rows of the fit; raise `InferenceError` for other rows."""
         if X is None or (y is None and not isinstance(X, PartitionedTable)):
             raise InferenceError.needs_rows(what)
+        inference = self.inference()  # raises an error for a penalised fit
         peak = self._likelihood_peak(X, y, weight, offset)
-        deviance, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
+        deviance, fitted = 2.0 * peak.point.slope.loss, inference.likelihood.deviance
         if not abs(deviance - fitted) <= _DEVIANCE_TOLERANCE * max(abs(fitted), 1e-6):
             raise InferenceError.other_deviance(deviance, fitted)
-        if peak.point.max_gradient > _MAX_GRADIENT and self.inference().converged:
+        if peak.point.max_gradient > _MAX_GRADIENT and inference.converged:
             raise InferenceError.other_gradient(peak.point.max_gradient)
         if peak.point.max_gradient > _MAX_GRADIENT:
             raise InferenceError.not_converged(what, peak.point.max_gradient)

@@ -39,6 +39,7 @@ from discriminant.estimators.base import (
     partitioned_or_none,
     second_minus_first,
 )
+from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
 from discriminant.table.cells import Cells, Frame
@@ -316,6 +317,9 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             allowed = (
                 "'mean', 'indicator' or 'marginal' with a model that reads the rows repeatedly"
             )
+            raise OptionError.of("missing", "em", allowed)
+        if options.missing == "em" and getattr(model, "covariance", "") in DIAGONAL_STRUCTURES:
+            allowed = f"'mean', 'indicator' or 'marginal' with covariance={model.covariance!r}"
             raise OptionError.of("missing", "em", allowed)
         if regression:
             check_unseen_option(options.unseen)

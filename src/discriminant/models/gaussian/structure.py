@@ -27,6 +27,7 @@ from discriminant.table.blocks import Floats, Labels, Places
 
 Structure = Literal["full", "diagonal", "spherical", "factor"]
 STRUCTURES: tuple[Structure, ...] = ("full", "diagonal", "spherical", "factor")
+DIAGONAL_STRUCTURES: tuple[Structure, ...] = ("diagonal", "spherical")  # need no covariances
 LEAST_SPECIFIC = 0.005  # smallest psi of a standardised feature, as in R's factanal
 _MAX_STEPS = 2000
 _SHORT_STEPS = 15  # steps from every start
@@ -70,7 +71,7 @@ def structured_covariances(
     """
     number = group_numbers(moments.labels, groups)
     scatter = moments.scatter
-    if structure in ("diagonal", "spherical"):
+    if structure in DIAGONAL_STRUCTURES:
         scatter = moments.diagonal(scatter)
     shared = np.zeros((number.max() + 1, *scatter.shape[1:]))
     np.add.at(shared, number, scatter)

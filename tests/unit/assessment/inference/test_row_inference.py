@@ -115,6 +115,14 @@ def test_robust_errors_with_bias_reduction_are_refused():
         model.summary(cov="HC0", X=X, y=y)
 
 
+def test_tests_of_penalised_fits_are_refused():
+    X, y = class_rows()
+    model = Logistic(ridge=0.1).fit(X, y)
+    for ask in (lambda: model.goodness_of_fit(X, y), lambda: model.influence(X, y)):
+        with pytest.raises(InferenceError, match=r"ridge=0\.1"):
+            ask()
+
+
 def test_hc3_and_influence_of_several_classes_are_refused():
     X, y = class_rows(K=3)
     model = Logistic().fit(X, y)

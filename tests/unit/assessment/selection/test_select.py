@@ -44,9 +44,14 @@ SWEPT = {
     "qda shrunk": QDA(shrinkage=0.2, denominator="ml"),
     "rda": RDA(pooling=0.4, shrinkage=0.1),
     "rda friedman": RDA(pooling=0.4, weighting="friedman"),
+    "qda with a shared covariance": QDA(groups=[[0, 1]]),
 }
 FITTED = {
     "lda shrunk by oas": LDA(shrinkage="oas"),
+    "qda of uncorrelated features": QDA(covariance="diagonal"),
+    "qda with a prior": QDA(map_prior={"strength": 20.0, "degrees": 50}),
+    "qda with Student-t densities": QDA(predictive="student"),
+    "rda with estimated pooling": RDA(pooling="empirical_bayes"),
     "lda shrunk to one variance": LDA(shrinkage=0.3, target="scaled_identity"),
     "nearest mean": NearestMean(),
     "fisher": Fisher(n_components=1),

@@ -108,9 +108,11 @@ def test_intervals_of_means_are_those_of_predict_glm(name, plan):
     golden, model = MEANS["fits"][name][plan], fit_of(name, plan)
     new = problem_of(name, plan)[0][MEANS["rows"]] + MEANS["shift"]
     offset = MEANS["offset"] if plan == "offset" else None
-    found = model.predict(new, offset, interval=MEANS["level"])
+    intervals = model.predict(new, offset, interval=MEANS["level"])
     for ours, theirs in (("estimate", "mean"), ("low", "low"), ("high", "high")):
-        np.testing.assert_allclose(getattr(found, ours), golden[theirs], rtol=1e-8, err_msg=ours)
+        np.testing.assert_allclose(
+            getattr(intervals, ours), golden[theirs], rtol=1e-8, err_msg=ours
+        )
 
 
 # --- real data ------------------------------------------------------------------------------------

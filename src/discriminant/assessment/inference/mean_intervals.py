@@ -72,7 +72,7 @@ class ScoreErrors:
         if self.root is None:
             return np.full((features.shape[0], 1), np.inf)
         roots = self._rows(features) @ self.root.T
-        return self._norms(roots)[:, None]
+        return self._norms(roots[:, None])
 
     def of_log_odds(self, features: Features, scores: Floats) -> Floats:
         """Return the (n, K) standard errors of the log odds of each class.
@@ -84,21 +84,14 @@ class ScoreErrors:
             return errors
         contrast = self.coordinates.contrast
         assert contrast is not None
-        K, m = contrast.shape
-        P = len(self.root)
+        (K, m), P = contrast.shape, len(self.root)
         blocks = self.root.T.reshape(m, P // m, P)
         z = self._rows(features)
-        shares = np.zeros((K, *scores.shape))  # p_j / (1 - p_k), zero for j = k
-        for k in range(K):
-            others = np.delete(np.arange(K), k)
-            shares[k][:, others] = posterior(scores[:, others]) if K > 2 else 1.0
-        step = max(1, _CHUNK // (m * P))
+        step = max(1, _CHUNK // (K * P))
         for start in range(0, len(z), step):
             rows = slice(start, start + step)
             roots = np.einsum("nq,aqp->nap", z[rows], blocks, optimize=True)
-            for k in range(K):
-                slope = contrast[k] - shares[k, rows] @ contrast
-                errors[rows, k] = self._norms(np.einsum("na,nap->np", slope, roots))
+            errors[rows] = self._norms(_log_odds_slopes(scores[rows], contrast) @ roots)
         return errors
 
     def _rows(self, features: Features) -> Floats:
@@ -107,7 +100,18 @@ class ScoreErrors:
         return np.asarray(self.anchor.offsets(features) @ frame[:-1] + frame[-1])
 
     def _norms(self, roots: Floats) -> Floats:
-        return np.asarray(np.sqrt(self.dispersion * np.einsum("np,np->n", roots, roots)))
+        """Return the (n, K) standard errors of quantities with roots (n, K, P)."""
+        return np.asarray(np.sqrt(self.dispersion * np.einsum("nkp,nkp->nk", roots, roots)))
+
+
+def _log_odds_slopes(scores: Floats, contrast: Floats) -> Floats:
+    """Return the (n, K, m) derivatives of the log odds of each class by the m contrasts."""
+    n, K = scores.shape
+    slopes = np.empty((n, K, contrast.shape[1]))
+    for k in range(K):
+        shares = posterior(np.delete(scores, k, axis=1))  # p_j / (1 - p_k)
+        slopes[:, k] = contrast[k] - shares @ np.delete(contrast, k, axis=0)
+    return slopes
 
 
 def normal_quantile(level: float) -> float:

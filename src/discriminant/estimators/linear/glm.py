@@ -759,7 +759,7 @@ class GLM(GeneralisedLinearModel):
         offset : float or array of shape (n,), default None
             Offset of each row; required if the model was fitted with an offset.
         interval : float or None, default None
-            Confidence level of intervals of the means, such as 0.95. None: means alone.
+            Confidence level of intervals of the means, such as 0.95. None: only the means.
 
         Returns
         -------

@@ -410,8 +410,8 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         prior : array of shape (K,) or dict by label, default None
             Class priors to use in place of the fitted ones.
         interval : float or None, default None
-            Confidence level of intervals of the probabilities, such as 0.95. None: probabilities
-            alone.
+            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            probabilities.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_wine
@@ -78,14 +79,14 @@ def test_several_classes_agree_with_a_numerical_jacobian(prior):
     model = Logistic().fit(X, y)
     shift = 0.0 if prior is None else np.log(prior) - np.log(model.prior_)
     middle, errors = numerical_log_odds_errors(model, X[::5], shift)
-    found = model.predict_proba(X[::5], prior, interval=0.8)
+    intervals = model.predict_proba(X[::5], prior, interval=0.8)
     reach = norm.ppf(0.9) * errors
-    np.testing.assert_allclose(found.estimate, expit(middle), rtol=1e-9)
-    np.testing.assert_allclose(logit(found.low), middle - reach, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(logit(found.high), middle + reach, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(intervals.estimate, expit(middle), rtol=1e-9)
+    np.testing.assert_allclose(logit(intervals.low), middle - reach, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(logit(intervals.high), middle + reach, rtol=1e-6, atol=1e-8)
 
 
-def test_rows_are_independent_of_one_another_with_several_classes(monkeypatch):
+def test_chunks_of_rows_have_no_effect_with_several_classes(monkeypatch):
     X, y = three_classes()
     model = Logistic().fit(X, y)
     whole = model.predict_proba(X, interval=0.95)
@@ -93,6 +94,24 @@ def test_rows_are_independent_of_one_another_with_several_classes(monkeypatch):
     chunks = model.predict_proba(X, interval=0.95)
     np.testing.assert_allclose(chunks.low, whole.low, rtol=1e-12)
     np.testing.assert_allclose(model.predict_proba(X[7:8], interval=0.95).high[0], whole.high[7])
+
+
+@pytest.mark.parametrize("rows", [two_classes, three_classes])
+def test_sparse_and_partitioned_rows_have_the_intervals_of_dense_rows(rows, tmp_path):
+    X, y = rows()
+    X = np.where(np.median(X, axis=0) < X, X, 0.0)
+    dense, sparse = Logistic().fit(X, y), scipy.sparse.csr_matrix(X)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    partitioned = Logistic().fit(dd.rows(tmp_path / "rows.csv", target="y"))
+    expected = dense.predict_proba(X, interval=0.95)
+    for intervals in (
+        dense.predict_proba(sparse, interval=0.95),
+        Logistic().fit(sparse, y).predict_proba(sparse, interval=0.95),
+        partitioned.predict_proba(frame, interval=0.95),
+    ):
+        for ours, theirs in zip(intervals, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [two_classes, three_classes])

@@ -18,6 +18,7 @@ from tests.parity.golden import frozen
 
 ROWS = frozen("glm_sets")["glm"]
 R = frozen("glm")
+MEANS = frozen("mean_intervals")
 CASES = [(name, plan) for name, plans in R["fits"].items() for plan in plans]
 
 every_fit = pytest.mark.parametrize(
@@ -98,6 +99,20 @@ def test_leaving_out_a_feature_is_tested_as_by_drop1(name, plan):
     dropped = fit_of(name, plan).drop_each(*problem_of(name, plan))
     np.testing.assert_allclose([test.chi2 for test in dropped], golden["drop1"], rtol=1e-8)
     np.testing.assert_allclose([test.p for test in dropped], golden["drop1_p"], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"), [(name, plan) for name, plans in MEANS["fits"].items() for plan in plans]
+)
+def test_intervals_of_means_are_those_of_predict_glm(name, plan):
+    golden, model = MEANS["fits"][name][plan], fit_of(name, plan)
+    new = problem_of(name, plan)[0][MEANS["rows"]] + MEANS["shift"]
+    offset = MEANS["offset"] if plan == "offset" else None
+    intervals = model.predict(new, offset, interval=MEANS["level"])
+    for ours, theirs in (("estimate", "mean"), ("low", "low"), ("high", "high")):
+        np.testing.assert_allclose(
+            getattr(intervals, ours), golden[theirs], rtol=1e-8, err_msg=ours
+        )
 
 
 # --- real data ------------------------------------------------------------------------------------

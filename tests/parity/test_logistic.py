@@ -113,6 +113,7 @@ def test_jeffreys_is_that_of_exact_arithmetic(name):
 # --- R --------------------------------------------------------------------------------------------
 
 GLM = frozen("glm")["fits"]
+MEANS = frozen("mean_intervals")
 
 
 @pytest.mark.parametrize("link", ["logit", "probit", "cloglog", "cauchit"])
@@ -137,6 +138,22 @@ def test_wald_intervals_in_the_summary_are_those_of_glm(link):
     model = Logistic(link).fit(np.array(rows["features"]), codes)
     found = np.column_stack([column(model, "low")[0], column(model, "high")[0]])
     np.testing.assert_allclose(found, golden["wald"], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog", "cauchit"])
+@pytest.mark.parametrize("plan", ["plain", "weight"])
+def test_intervals_of_probabilities_are_those_of_predict_glm(link, plan):
+    rows, golden = SETS["glm"], MEANS["fits"][f"binomial-{link}"][plan]
+    features, codes = np.array(rows["features"]), np.array(rows["responses"][f"binomial-{link}"])
+    weight = np.array(rows["times"], float) if plan == "weight" else None
+    model = Logistic(link).fit(features, codes, sample_weight=weight)
+    new = features[MEANS["rows"]] + MEANS["shift"]
+    estimate, low, high = model.predict_proba(new, interval=MEANS["level"])
+    mean, below, above = (np.array(golden[key]) for key in ("mean", "low", "high"))
+    for ours, theirs in ((estimate[:, 1], mean), (low[:, 1], below), (high[:, 1], above)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+    np.testing.assert_allclose(low[:, 0], 1 - above, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(high[:, 0], 1 - below, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("plan", ["plain", "weight"])

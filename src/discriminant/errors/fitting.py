@@ -506,6 +506,12 @@ class InferenceError(InputError):
         "depend on one another. Drop the columns that the warning of the fit names."
     )
 
+    no_mean_error = template("names")(
+        "Intervals of predictions are not available: the coefficients of {names:names} are not "
+        "identified, since columns are constant or depend on one another. Drop the columns that "
+        "the warning of the fit names."
+    )
+
     dependent_contrasts = template("contrasts, rank")(
         "The {contrasts} contrasts are linearly dependent (rank {rank}). Leave out "
         "{contrasts - rank} of them."

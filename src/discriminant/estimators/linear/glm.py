@@ -14,12 +14,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from discriminant.assessment.inference.mean_intervals import (
+    MeanIntervals,
+    mean_ends,
+    normal_quantile,
+)
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
 from discriminant.assessment.resampling.penalty_search import (
@@ -50,6 +55,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import IterativeEstimator, check_choice
 from discriminant.estimators.linear.iterative import RowSpaceTable
+from discriminant.estimators.linear.likelihood import check_interval
 from discriminant.estimators.linear.linear_regression import (
     check_ridge,
     table_anchor,
@@ -478,10 +484,10 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
             raise NoEstimateError.of_infinite(type(self).__name__)
         if fit.at_edge:
             raise NoEstimateError.of_edge(type(self).__name__)
-        assert fit.slope.curvature is not None and isinstance(fit.coordinates, Coordinates)
+        assert isinstance(fit.coordinates, Coordinates)
         return infer(
             fit.theta,
-            curvature=fit.coordinates.curvature(fit.slope.curvature),
+            curvature=self._summed_curvature(),
             coordinates=fit.coordinates,
             anchor=state.anchor,
             features=self._schema.features,
@@ -518,6 +524,11 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         state = self._kept
         assert isinstance(state.fit.coordinates, Coordinates)
         return state.anchor, state.fit.coordinates, state.deviance
+
+    def _summed_curvature(self) -> Floats:
+        fit = self._kept.fit
+        assert fit.slope.curvature is not None and isinstance(fit.coordinates, Coordinates)
+        return fit.coordinates.curvature(fit.slope.curvature)
 
 
 _EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}
@@ -730,10 +741,41 @@ class GLM(GeneralisedLinearModel):
         self._fit(X, responses.response, responses.weight, offset, deviance)
         return self
 
-    def predict(self, X: Any, offset: Any = None) -> Floats:
-        """Return predicted means (n,); arguments are as in `predict_linear`."""
+    @overload
+    def predict(self, X: Any, offset: Any = None, *, interval: None = None) -> Floats: ...
+
+    @overload
+    def predict(self, X: Any, offset: Any = None, *, interval: float) -> MeanIntervals: ...
+
+    def predict(
+        self, X: Any, offset: Any = None, *, interval: float | None = None
+    ) -> Floats | MeanIntervals:
+        """Predict the mean of the response of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        offset : float or array of shape (n,), default None
+            Offset of each row; required if the model was fitted with an offset.
+        interval : float or None, default None
+            Confidence level of intervals of the means, such as 0.95. None: only the means.
+
+        Returns
+        -------
+        array of shape (n,), or MeanIntervals
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). Ends are those
+            of a Wald interval of the linear predictor, transformed by the inverse link.
+        """
         self._check_is_fitted()
-        return self._kept.deviance.mean(self.predict_linear(X, offset))
+        deviance = self._kept.deviance
+        scores = self.predict_linear(X, offset)
+        means = deviance.mean(scores)
+        if interval is None:
+            return means
+        quantile = normal_quantile(check_interval(interval))
+        reach = quantile * self._score_rows(self._score_errors().of_score, X)[:, 0]
+        return MeanIntervals(means, *mean_ends(deviance, scores, reach))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return D2, the explained share of deviance: 1 for a perfect fit, 0 for a constant mean.

@@ -164,3 +164,10 @@ def check_level(level: Any) -> float:
         allowed = "between 0 and 1, say 0.95; the method and the rows come after it"
         raise OptionError.of("level", level, allowed)
     return float(level)
+
+
+def check_interval(interval: Any) -> float:
+    """Return the confidence level of intervals of predictions, or raise `OptionError`."""
+    if not (isinstance(interval, Real) and 0.0 < float(interval) < 1.0):
+        raise OptionError.of("interval", interval, "None, or a level between 0 and 1, say 0.95")
+    return float(interval)

@@ -18,11 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.mean_intervals import (
+    MeanIntervals,
+    log_odds_ends,
+    normal_quantile,
+)
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
@@ -63,7 +68,7 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.estimators.linear.likelihood import check_level
+from discriminant.estimators.linear.likelihood import check_interval, check_level
 from discriminant.estimators.linear.linear_regression import table_anchor
 from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
 from discriminant.models.gaussian.family import validate_prior
@@ -91,7 +96,7 @@ from discriminant.moments.loss import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
 from discriminant.posterior import log_posterior, posterior
-from discriminant.table.blocks import Block, Floats, Labels, is_sparse
+from discriminant.table.blocks import Block, Features, Floats, Labels, is_sparse
 from discriminant.table.memory import Table, as_table
 
 _MAX_PRODUCTS = 1500  # features of sparse rows beyond which their products are not formed
@@ -383,11 +388,40 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         """
         return log_posterior(self._log_scores(X, prior))
 
-    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return posterior probabilities (n, K).
+    @overload
+    def predict_proba(
+        self, X: Any, prior: Prior | None = None, *, interval: None = None
+    ) -> Floats: ...
 
-        Arguments are as in `predict`.
+    @overload
+    def predict_proba(
+        self, X: Any, prior: Prior | None = None, *, interval: float
+    ) -> MeanIntervals: ...
+
+    def predict_proba(
+        self, X: Any, prior: Prior | None = None, *, interval: float | None = None
+    ) -> Floats | MeanIntervals:
+        """Compute the posterior probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows; columns of a data frame are matched by name.
+        prior : array of shape (K,) or dict by label, default None
+            Class priors to use in place of the fitted ones.
+        interval : float or None, default None
+            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            probabilities.
+
+        Returns
+        -------
+        array of shape (n, K), or MeanIntervals
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). Ends are those
+            of a Wald interval of the score, transformed by the inverse link; with more than two
+            classes, of the log odds of each class against all others. Priors are regarded as known.
         """
+        if interval is not None:
+            return self._probability_intervals(X, prior, check_interval(interval))
         if prior is None and self._fast:
             return self._map_scores(self.rule_.scores, posterior, X)
         return posterior(self._log_scores(X, prior))
@@ -406,9 +440,35 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         self._check_is_fitted()
         return self.link_ == "logit"
 
+    def _probability_intervals(self, X: Any, prior: Prior | None, level: float) -> MeanIntervals:
+        """Return the probabilities with their intervals, by the delta method."""
+        self._check_is_fitted()
+        errors, quantile = self._score_errors(), normal_quantile(level)
+        probabilities = self.predict_proba(X, prior)
+        if len(self.classes_) > 2:
+
+            def log_odds_errors(features: Features) -> Floats:
+                return errors.of_log_odds(features, shifted(features))
+
+            def shifted(features: Features) -> Floats:
+                return self._class_scores(self.rule_.scores(features), prior)
+
+            reach = quantile * self._score_rows(log_odds_errors, X)
+            ends = log_odds_ends(self._log_scores(X, prior), reach)
+            return MeanIntervals(probabilities, *ends)
+        scores, reach = self._rule_scores(X), quantile * self._score_rows(errors.of_score, X)
+        below = posterior(self._class_scores(scores - reach, prior))
+        above = posterior(self._class_scores(scores + reach, prior))
+        low = np.column_stack([above[:, 0], below[:, 1]])
+        high = np.column_stack([below[:, 0], above[:, 1]])
+        return MeanIntervals(probabilities, low, high)
+
     def _log_scores(self, X: Any, prior: Prior | None) -> Floats:
         """Return log posteriors (n, K) up to a constant for each row."""
-        scores = self._rule_scores(X)
+        return self._class_scores(self._rule_scores(X), prior)
+
+    def _class_scores(self, scores: Floats, prior: Prior | None) -> Floats:
+        """Return log posteriors (n, K), up to a constant for each row, from scores of the rule."""
         if self.link_ != "logit":
             # logs of tail probabilities that underflow are -inf
             with np.errstate(over="ignore", invalid="ignore"):
@@ -514,6 +574,10 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         assert self._kept is not None
         loss = None if len(self.classes_) > 2 else Deviance("binomial", self.link_)
         return self._kept.anchor, self._kept.coordinates, loss
+
+    def _summed_curvature(self) -> Floats:
+        assert self._kept is not None and self._kept.slope.curvature is not None
+        return self._kept.coordinates.curvature(self._kept.slope.curvature)
 
     # --- options --------------------------------------------------------------------------------
 

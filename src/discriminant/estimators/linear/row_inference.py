@@ -26,6 +26,7 @@ from discriminant.assessment.inference.marginal_effects import (
     class_marginal_effects,
     marginal_effects,
 )
+from discriminant.assessment.inference.mean_intervals import ScoreErrors
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.row_terms import (
     COVARIANCES,
@@ -42,6 +43,7 @@ from discriminant.estimators.linear.likelihood import LikelihoodInference, check
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.glm_families import Deviance
+from discriminant.table.blocks import Floats
 
 Covariance = Literal["HC0", "HC1", "HC2", "HC3", "cluster"]
 
@@ -49,11 +51,15 @@ Covariance = Literal["HC0", "HC1", "HC2", "HC3", "cluster"]
 class RowInference(LikelihoodInference):
     """Base class: robust standard errors, influence, marginal effects and goodness of fit.
 
-    A subclass defines `_likelihood_peak` and `_row_coordinates`.
+    A subclass defines `_likelihood_peak`, `_row_coordinates` and `_summed_curvature`.
     """
 
     def _row_coordinates(self) -> tuple[Anchor, Coordinates, Deviance | None]:
         """Return anchor and coordinates of the fit, and the loss; None is the softmax loss."""
+        raise NotImplementedError
+
+    def _summed_curvature(self) -> Floats:
+        """Return the curvature of the loss by theta, summed over the rows of the fit."""
         raise NotImplementedError
 
     def summary(
@@ -195,6 +201,21 @@ class RowInference(LikelihoodInference):
         if deviance is None:
             raise InferenceError.not_single("Leverages")
         return influence(inference, terms, decreasing=deviance.link == "inverse")
+
+    def _score_errors(self) -> ScoreErrors:
+        """Return the standard errors of scores; raise `InferenceError` if there are none."""
+        inference = self.inference()
+        unidentified = np.isnan(inference.std_error)
+        if unidentified.any():
+            names = dict.fromkeys(np.array(inference.names, dtype=object)[unidentified])
+            raise InferenceError.no_mean_error(list(names))
+        anchor, coordinates, _ = self._row_coordinates()
+        return ScoreErrors.from_curvature(
+            self._summed_curvature(),
+            anchor=anchor,
+            coordinates=coordinates,
+            dispersion=inference.likelihood.dispersion,
+        )
 
     def _robust_inference(
         self, cov: Any, X: Any, y: Any, weight: Any, offset: Any, groups: Any

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -396,8 +397,13 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         self._check_is_fitted()
         return self._encode_rows(X).matrix()
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class of each row, or with a regressor the response."""
+    def predict(self, X: Any, *, interval: float | None = None) -> Any:
+        """Predict the class of each row, or with a regressor the response.
+
+        With `interval`, a `GLM` returns a tuple (estimate, low, high).
+        """
+        if interval is not None:
+            return self._predict_intervals(X, "predict", interval)
         return self._predict_by(X, "predict", lambda s: self.classes_[s.argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -418,9 +424,11 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             return np.asarray(np.log(self.predict_proba(X)))
 
     @available_if(_inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Floats:
-        """Return posteriors (n, K)."""
+    def predict_proba(self, X: Any, *, interval: float | None = None) -> Any:
+        """Return posteriors (n, K); with `interval`, `Logistic` returns (estimate, low, high)."""
         self._check_is_fitted()
+        if interval is not None:
+            return self._predict_intervals(X, "predict_proba", interval)
         if hasattr(self.estimator_, "predict_proba"):
             return self._predict_by(X, "predict_proba", lambda s: np.exp(log_posterior(s)))
         return np.asarray(np.exp(self.predict_log_proba(X)))
@@ -609,6 +617,15 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             scores = np.asarray(self.estimator_.marginal_scores(rows.matrix()))
             return np.asarray(from_scores(scores))
         return np.asarray(answer(features_for(self.estimator_, rows, self.encoding_)))
+
+    def _predict_intervals(self, X: Any, method: str, interval: float) -> Any:
+        """Call a method of the estimator that computes confidence intervals."""
+        self._check_is_fitted()
+        predict = getattr(self.estimator_, method)
+        if "interval" not in signature(predict).parameters:
+            allowed = "None, unless the estimator is Logistic (probabilities) or GLM (means)"
+            raise OptionError.of("interval", interval, allowed)
+        return predict(self._inner_rows(X), interval=interval)
 
     def _inner_rows(self, X: Any) -> Any:
         """Return rows in the form that the wrapped estimator needs."""

@@ -128,6 +128,7 @@ def test_the_signature_is_that_of_the_options():
         "shrinkage",
         "target",
         "denominator",
+        "predictive",
         "folds",
     ]
 

@@ -5,11 +5,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from discriminant.assessment.resampling.penalty_path import PenaltyPath
 from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 
 import discriminant as dd
+from discriminant.assessment.resampling.selection_path import SelectionPath
 from discriminant.errors import (
     ConstantColumnWarning,
     LabelError,
@@ -188,7 +188,7 @@ def test_the_largest_threshold_with_the_smallest_error_is_used():
 
 def test_ties_go_to_the_largest_penalty():
     penalty, number = np.arange(4.0), np.array([9, 5, 3, 0])
-    path = PenaltyPath(penalty, number, np.array([0.2, 0.1, 0.1, 0.5]), np.zeros(4), np.zeros(0))
+    path = SelectionPath(penalty, number, np.array([0.2, 0.1, 0.1, 0.5]), np.zeros(4), np.zeros(0))
     assert path.best() == 2
 
 

@@ -72,7 +72,7 @@ class SDA(FeatureSelectingClassifier):
         Without shrinkage and correlations, the score is K - 1 times the F statistic.
     p_values_ : array of shape (d,)
         p-values of the scores.
-    ranking_ : array of shape (n_selected_,)
+    ranking_ : array of shape (number of selected features,)
         Columns of the selected features, by decreasing score.
 
     See Also

@@ -203,8 +203,9 @@ class EngineError(InputError):
     )
 
     of_source = template("kind, known")(
-        "No engine ({known:list}) reads a {kind}. Pass a path, a glob, a folder, a data frame, a "
-        "Dask or Spark frame, or discriminant.sql(connection, table)."
+        "No engine ({known:list}) reads a {kind}. Pass a path, a glob, a folder, a Dask or Spark "
+        "frame, or discriminant.sql(connection, table). Rows in memory need no engine: pass them "
+        "to fit(X, y)."
     )
 
     not_installed = template("library, extra")(

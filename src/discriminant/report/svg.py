@@ -134,7 +134,7 @@ def shape(code: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Linear scale that maps values from low to high to positions from start to stop."""
+    """Linear scale: maps the values [low, high] to the positions [start, stop]."""
 
     low: float
     high: float

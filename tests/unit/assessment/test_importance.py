@@ -113,10 +113,6 @@ FULL = D * (D + 1) // 2
         (dd.LDA(shrinkage=0.5), (K * D, FULL, K - 1, 0)),
         (dd.QDA(), (K * D, K * FULL, K - 1, 0)),
         (dd.QDA(shrinkage=1.0), (K * D, K * D, K - 1, 0)),
-        (dd.QDA(covariance="diagonal"), (K * D, K * D, K - 1, 0)),
-        (dd.QDA(covariance="spherical"), (K * D, K, K - 1, 0)),
-        (dd.QDA(covariance="factor"), (K * D, K * 2 * D, K - 1, 0)),
-        (dd.QDA(groups=[[0, 1]]), (K * D, 2 * FULL, K - 1, 0)),
         (dd.RDA(pooling=0.5), (K * D, K * FULL, K - 1, 0)),
         (dd.RDA(pooling=1.0), (K * D, FULL, K - 1, 0)),
         (dd.NearestMean(), (K * D, 1, 0, 0)),
@@ -163,3 +159,25 @@ def test_the_bic_of_a_mixture_uses_the_same_count():
 def test_an_unknown_model_is_named():
     with pytest.raises(LinearModelError, match="parameters of StandardScaler"):
         dd.count_parameters(StandardScaler().fit(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "covariances"),
+    [
+        (dd.QDA(covariance="diagonal"), 3 * 4),
+        (dd.QDA(covariance="spherical"), 3),
+        (dd.QDA(covariance="factor", factors=1), 3 * (4 + 4)),
+        (dd.QDA(groups=[[0, 1]]), 2 * 10),
+        (dd.RobustLDA(), 10),
+        (dd.RobustQDA(), 3 * 10),
+    ],
+)
+def test_parameters_of_structured_and_robust_covariances(model, covariances):
+    X, y = load_iris(return_X_y=True)
+    assert dd.count_parameters(model.fit(X, y)) == (12, covariances, 2, 0)
+
+
+def test_parameters_of_a_model_that_is_not_known_are_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(LinearModelError, match="parameters of SDA are not known"):
+        dd.count_parameters(dd.SDA().fit(X, y))

@@ -539,7 +539,7 @@ def class_counts(
 
 
 def least_detail(details: Iterable[Detail]) -> Detail:
-    """Return the least detail of moments that suffices for all of these details."""
+    """Return the lowest detail of moments that is enough for all of these."""
     details = set(details)
     if details == {"diagonal"} or not details:
         return "diagonal" if details else "pooled"

@@ -35,10 +35,10 @@ from discriminant.models.linear.least_squares import Coding, class_codes
 from discriminant.models.linear.logistic import LogisticOptions
 from discriminant.models.linear.penalty_path import (
     ClassLoss,
+    HalfDeviance,
     NetPath,
     PathProblem,
     PathSolver,
-    ResponseLoss,
     RowLoss,
     SquaredHingeLoss,
     TwoClassLoss,
@@ -239,7 +239,7 @@ def logistic_penalty_path(
     loss = class_loss(table, l1=bool(options.l1_ratio))
     if options.link != "logit":
         second = (table.codes == 1).astype(np.float64)
-        loss = ResponseLoss(Deviance("binomial", options.link), second)
+        loss = HalfDeviance(Deviance("binomial", options.link), second)
     model = PenalisedModel(options.l1_ratio, options.standardize, options.intercept)
     return penalty_path(table, loss, model, search)
 

@@ -79,7 +79,7 @@ from discriminant.models.linear.optimise import (
     PenalisedLoss,
     Progress,
 )
-from discriminant.models.linear.penalty_path import ResponseLoss
+from discriminant.models.linear.penalty_path import HalfDeviance
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -375,11 +375,11 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
     def _penalty_search(self) -> PenaltySearch:
         raise NotImplementedError
 
-    def _row_loss(self, table: Table, deviance: Deviance) -> ResponseLoss:
+    def _row_loss(self, table: Table, deviance: Deviance) -> HalfDeviance:
         """Return the loss of the rows, for fits along a path of penalties."""
         assert table.responses is not None
         offset = table.responses[:, 1] if table.responses.shape[1] > 1 else None
-        loss = ResponseLoss(deviance, table.responses[:, 0], offset)
+        loss = HalfDeviance(deviance, table.responses[:, 0], offset)
         if loss.guarded:
             what = f"0, and ridge a number, for link '{deviance.link}' of '{deviance.family}'"
             raise OptionError.of("l1_ratio", self.l1_ratio, what)

@@ -168,7 +168,7 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: accuracy may be poor for classes without an order."""
+        """Return the tags, with `poor_score`: accuracy may be poor if the classes have no order."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags

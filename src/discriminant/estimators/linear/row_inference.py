@@ -199,7 +199,7 @@ class RowInference(LikelihoodInference):
     def _robust_inference(
         self, cov: Any, X: Any, y: Any, weight: Any, offset: Any, groups: Any
     ) -> Inference:
-        """Return the estimates with a robust covariance; with `cov=None`, with the usual one."""
+        """Return the estimates with a robust covariance, or with the usual one if `cov` is None."""
         if cov is None:
             if X is not None or groups is not None:
                 allowed = f"one of {', '.join(COVARIANCES)}, if rows or groups are passed"

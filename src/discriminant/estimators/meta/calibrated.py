@@ -21,9 +21,9 @@ from discriminant.estimators.base import (
     require_classifier,
 )
 from discriminant.estimators.meta.cross_fit import (
+    CrossFitRows,
     Hashes,
     HeldOutValues,
-    LabelledRows,
     check_seed,
     cross_fit_partitions,
     fit_folds,
@@ -184,7 +184,7 @@ class Calibrated(ClassifierWrapper):
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, seed: int) -> HeldOutValues:
         frozen = isinstance(self.estimator, FrozenEstimator)
-        rows = LabelledRows.of(X, y, sample_weight, frozen=frozen)
+        rows = CrossFitRows.of(X, y, sample_weight, frozen=frozen)
         if frozen:
             return self._score_frozen(rows)
         self.estimator_ = rows.fit(self._unfitted_classifier())
@@ -206,7 +206,7 @@ class Calibrated(ClassifierWrapper):
             self.estimator, table, folds=folds, seed=seed, score=score, values=values
         )[1]
 
-    def _score_frozen(self, rows: LabelledRows) -> HeldOutValues:
+    def _score_frozen(self, rows: CrossFitRows) -> HeldOutValues:
         model = self.estimator.estimator
         self._check_scores(model)
         self.estimator_, self.classes_ = model, np.asarray(model.classes_)
@@ -247,7 +247,7 @@ def scores_as_values(scores: Floats, codes: Places, hashes: Hashes) -> Floats:
     return scores
 
 
-def known_codes(rows: LabelledRows, classes: Labels) -> Places:
+def known_codes(rows: CrossFitRows, classes: Labels) -> Places:
     """Return codes of rows among the classes of a fitted model; raise for an unknown class."""
     unknown = np.setdiff1d(rows.labels, classes)
     if len(unknown):

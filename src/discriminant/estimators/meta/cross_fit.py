@@ -46,6 +46,7 @@ from discriminant.errors import (
     LabelError,
     OptionError,
     ShapeError,
+    WeightError,
     capture_warnings,
     merge_warnings,
 )
@@ -97,7 +98,7 @@ class HeldOutValues(Summable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledRows:
+class CrossFitRows:
     """Rows in memory, of positive weight, with the codes of their classes."""
 
     X: Any
@@ -107,7 +108,7 @@ class LabelledRows:
     numbers: Places | None = None  # (n,) row numbers before rows of weight 0 were dropped
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, *, frozen: bool = False) -> LabelledRows:
+    def of(cls, X: Any, y: Any, sample_weight: Any, *, frozen: bool = False) -> CrossFitRows:
         """Check labels and weights, and drop rows of weight 0.
 
         Rows for a frozen classifier may be of one class.
@@ -122,14 +123,17 @@ class LabelledRows:
         weight = check_weight(sample_weight, len(codes))
         if weight is None or weight.all():
             return cls(X, labels, codes, weight)
+        if not frozen:
+            for k in np.flatnonzero(np.bincount(codes, weight, len(labels)) <= 0):
+                raise WeightError.zero_class(labels[k])
         rows = np.flatnonzero(weight)
         X = _safe_indexing(X, rows)
         return replace(cls.of(X, labels[codes[rows]], weight[rows], frozen=frozen), numbers=rows)
 
-    def take(self, rows: Places) -> LabelledRows:
+    def take(self, rows: Places) -> CrossFitRows:
         """Return some of the rows, with the same classes."""
         weight = None if self.weight is None else self.weight[rows]
-        return LabelledRows(_safe_indexing(self.X, rows), self.labels, self.codes[rows], weight)
+        return CrossFitRows(_safe_indexing(self.X, rows), self.labels, self.codes[rows], weight)
 
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
         """Return True for a share `size` of the rows (n,), a random sample by their hashes.
@@ -213,7 +217,7 @@ def scores_among(model: Any, X: Any, labels: Labels, score: Score) -> Floats:
 # --- rows in memory -------------------------------------------------------------------------------
 
 
-def fit_folds(estimator: Any, rows: LabelledRows, fold: FoldNumbers, *, adds: bool) -> list[Any]:
+def fit_folds(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, *, adds: bool) -> list[Any]:
     """Fit a classifier without each fold.
 
     With `adds`, a model fitted from moments is fitted to the added moments of the other folds, if
@@ -246,7 +250,7 @@ def _fit_moments(estimator: Any, train: Any, labels: Labels, schema: Schema) -> 
     return model
 
 
-def _fit_rows(estimator: Any, rows: LabelledRows, fold: FoldNumbers, f: int) -> Any:
+def _fit_rows(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, f: int) -> Any:
     train = rows.take(np.flatnonzero(fold != f))
     present = present_classes(train.codes, train.weight, rows.labels)
     _check_two_classes(present, rows.labels)
@@ -260,7 +264,7 @@ def _check_two_classes(present: npt.NDArray[np.bool_], labels: Labels) -> None:
 
 def held_out_values(
     models: list[Any],
-    rows: LabelledRows,
+    rows: CrossFitRows,
     fold: FoldNumbers,
     *,
     score: Score,

@@ -47,9 +47,9 @@ from discriminant.estimators.base import (
 from discriminant.estimators.meta.calibrated import known_codes
 from discriminant.estimators.meta.cross_fit import (
     LEAVE_ONE_OUT,
+    CrossFitRows,
     Hashes,
     HeldOutValues,
-    LabelledRows,
     check_seed,
     cross_fit_partitions,
     fit_folds,
@@ -235,7 +235,7 @@ class PredictionSets(ClassifierWrapper):
                 held = self._fit_partitions(table, seed)
             else:
                 frozen = isinstance(self.estimator, FrozenEstimator)
-                rows = LabelledRows.of(X, y, sample_weight, frozen=frozen)
+                rows = CrossFitRows.of(X, y, sample_weight, frozen=frozen)
                 held = (self._fit_split if self.method == "split" else self._fit_cross)(rows, seed)
         self._copy_input_names(self.estimator_)
         scores = CalibrationScores(
@@ -363,7 +363,7 @@ class PredictionSets(ClassifierWrapper):
                 raise CoverageError.of_class(self.classes_[least], *facts)
             raise CoverageError.of_rows(*facts, split=self.method == "split")
 
-    def _fit_split(self, rows: LabelledRows, seed: int) -> HeldOutValues:
+    def _fit_split(self, rows: CrossFitRows, seed: int) -> HeldOutValues:
         if isinstance(self.estimator, FrozenEstimator):
             model = self.estimator.estimator
             classes, held_out = np.asarray(model.classes_), rows
@@ -381,7 +381,7 @@ class PredictionSets(ClassifierWrapper):
         )
         return HeldOutValues(values, codes, np.zeros(len(codes), dtype=np.intp), held_out.weight)
 
-    def _fit_cross(self, rows: LabelledRows, seed: int) -> HeldOutValues:
+    def _fit_cross(self, rows: CrossFitRows, seed: int) -> HeldOutValues:
         self.estimator_ = rows.fit(clone(self.estimator))
         self.classes_ = np.asarray(self.estimator_.classes_)
         folds = self._option("folds")
@@ -403,7 +403,7 @@ class PredictionSets(ClassifierWrapper):
             what = "a fit without the calibration rows"
             raise TooFewRowsError.of_class(classes[k], int(count[k]), 2, what)
 
-    def _fit_closed_form(self, rows: LabelledRows, seed: int) -> HeldOutValues | None:
+    def _fit_closed_form(self, rows: CrossFitRows, seed: int) -> HeldOutValues | None:
         """Return the conformity of all rows, and set the rules without each row; None if there is
         no closed form.
         """

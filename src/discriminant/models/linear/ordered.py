@@ -70,7 +70,7 @@ _MAX_EXPONENT = 700.0
 _UNDERFLOW = 1e-300
 
 
-class Interval(NamedTuple):
+class ThresholdInterval(NamedTuple):
     """Probability of an interval (b, a) under a link, with its derivatives, for each row."""
 
     log_p: Floats  # log(F(a) - F(b))
@@ -134,7 +134,7 @@ _LINKS: dict[str, _Link] = {
 ORDERED_LINKS = tuple(_LINKS)
 
 
-def interval(link: str, a: Floats, b: Floats) -> Interval:
+def interval(link: str, a: Floats, b: Floats) -> ThresholdInterval:
     """Return log probability and derivatives of the intervals (b, a); ends may be infinite.
 
     >>> half = interval("logit", np.array([0.0]), np.array([-np.inf]))
@@ -144,7 +144,7 @@ def interval(link: str, a: Floats, b: Floats) -> Interval:
     functions = _LINKS[link]
     with np.errstate(all="ignore"):
         log_p = functions.log_interval(a, b)
-        return Interval(
+        return ThresholdInterval(
             log_p,
             np.exp(functions.log_density(a) - log_p),
             np.exp(functions.log_density(b) - log_p),
@@ -206,7 +206,7 @@ class OrderedLossReading:
         weight = np.ones(len(tile))
         if tile.weight is not None:
             weight = tile.weight
-            row = Interval(*(np.where(weight > 0, values, 0.0) for values in row))
+            row = ThresholdInterval(*(np.where(weight > 0, values, 0.0) for values in row))
         loss = -float(np.dot(row.log_p, weight))
         if not np.isfinite(loss):
             tile.raise_bad_cell(self.features)
@@ -218,7 +218,9 @@ class OrderedLossReading:
         curvature = None if self.want == "gradient" else self._curvature(rows, level, weight, row)
         return LossSums(len(tile), float(weight.sum()), loss, gradient, curvature, np.inf)
 
-    def _curvature(self, rows: Floats, level: Places, weight: Floats, row: Interval) -> Floats:
+    def _curvature(
+        self, rows: Floats, level: Places, weight: Floats, row: ThresholdInterval
+    ) -> Floats:
         """Return the observed curvature: thresholds first, then coefficients and the constant."""
         K, d = len(self.positions), rows.shape[1]
         both = -weight * row.upper * row.lower

@@ -206,7 +206,7 @@ class ClassLoss:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ResponseLoss:
+class HalfDeviance:
     """Half the deviance of responses, with a single score and an optional offset."""
 
     deviance: Deviance
@@ -250,10 +250,10 @@ class ResponseLoss:
         offset = 0.0 if self.offset is None else float(weight @ self.offset / weight.sum())
         return np.array([score - offset if np.isfinite(score) else 0.0])
 
-    def take(self, rows: npt.NDArray[np.intp]) -> ResponseLoss:
+    def take(self, rows: npt.NDArray[np.intp]) -> HalfDeviance:
         """Return the loss of some of the rows."""
         offset = None if self.offset is None else self.offset[rows]
-        return ResponseLoss(self.deviance, self.response[rows], offset)
+        return HalfDeviance(self.deviance, self.response[rows], offset)
 
     def _derivatives(self, scores: Floats, rows: slice) -> RowDerivatives:
         if self.offset is not None:

@@ -233,7 +233,7 @@ def plot_perceptron_path(
         return _draw_updates(Canvas.of(ax), model, title)
     plane = plane_of(model, X, (0, 1), "plot_perceptron_path")
     if plane.n_fixed:
-        instead = "Without X and y the updates in each pass are shown."
+        instead = "If X and y are not given, the plot shows the number of updates in each pass."
         raise PlotError.of_width("plot_perceptron_path", len(plane.names), "just two", instead)
     labels, codes = known_labels(model, y, len(plane.points))
     passes = shown_passes(model.n_passes_, int(borders))[:-1]

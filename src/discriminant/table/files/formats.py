@@ -62,7 +62,7 @@ class FileFormat:
 
     @property
     def csv_dialect(self) -> CsvDialect:
-        """Dialect of a file that is a CSV."""
+        """Dialect of a CSV file."""
         assert self.dialect is not None
         return self.dialect
 

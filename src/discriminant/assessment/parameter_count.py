@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from discriminant.errors import LinearModelError
-from discriminant.models.gaussian.structure import group_numbers
+from discriminant.models.gaussian.family import GaussianFamily
 
 
 class ParameterCount(NamedTuple):
@@ -99,12 +99,13 @@ def _free_priors(model: Any, K: int) -> int:
 def _count_gaussian(model: Any) -> ParameterCount:
     K, d = model.means_.shape
     family = model._asked.family  # options of the fit
+    if family.structured:
+        covariances = K - sum(max(len(group) - 1, 0) for group in family.groups)
+        return ParameterCount(
+            K * d, covariances * _structured_entries(d, family), _free_priors(model, K)
+        )
     shrinkage = getattr(model, "shrinkage_", family.shrinkage)
     diagonal = not isinstance(shrinkage, str) and bool(np.all(np.asarray(shrinkage) == 1.0))
-    if family.structured and not diagonal:
-        groups = len(np.unique(group_numbers(model.classes_, family.groups)))
-        entries = _entries(d, family.structure, family.factors)
-        return ParameterCount(K * d, groups * entries, _free_priors(model, K))
     entries = _entries(d, family.target if diagonal else "")
     covariances = 1 if family.pooling == 1.0 or (diagonal and family.pooling > 0.0) else K
     if not family.linear and diagonal and not family.shrinks_mixture:
@@ -119,15 +120,17 @@ def _count_mixture(model: Any) -> ParameterCount:
     return ParameterCount(C * d, covariances * entries, C - K + _free_priors(model, K))
 
 
-def _entries(d: int, structure: str, factors: int = 0) -> int:
-    """Return the number of free entries of a covariance with a structure, or of a target.
+def _entries(d: int, target: str) -> int:
+    """Return the number of free entries of a covariance, or of its target if it is shrunk to it."""
+    return {"diagonal": d, "scaled_identity": 1, "identity": 0}.get(target, d * (d + 1) // 2)
 
-    The loadings of m factors are determined up to a rotation, which has m (m - 1) / 2 angles.
-    """
-    full = d * (d + 1) // 2
-    factorial = min(d * factors - factors * (factors - 1) // 2 + d, full)
-    known = {"diagonal": d, "scaled_identity": 1, "spherical": 1, "identity": 0}
-    return {**known, "factor": factorial}.get(structure, full)
+
+def _structured_entries(d: int, family: GaussianFamily) -> int:
+    """Return the number of free parameters of a structured covariance."""
+    m = family.factors
+    # loadings up to a rotation, and specific variances
+    factor = d * m - m * (m - 1) // 2 + d
+    return {"diagonal": d, "spherical": 1, "factor": factor}.get(family.structure, _entries(d, ""))
 
 
 def _count_weights(model: Any, kinds: set[str]) -> int:

@@ -46,6 +46,7 @@ from discriminant.errors import (
     LabelError,
     OptionError,
     ShapeError,
+    WeightError,
     capture_warnings,
     merge_warnings,
 )
@@ -122,6 +123,9 @@ class CrossFitRows:
         weight = check_weight(sample_weight, len(codes))
         if weight is None or weight.all():
             return cls(X, labels, codes, weight)
+        if not frozen:
+            for k in np.flatnonzero(np.bincount(codes, weight, len(labels)) <= 0):
+                raise WeightError.zero_class(labels[k])
         rows = np.flatnonzero(weight)
         X = _safe_indexing(X, rows)
         return replace(cls.of(X, labels[codes[rows]], weight[rows], frozen=frozen), numbers=rows)

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 import discriminant as dd
 from discriminant import LDA, QDA, SVM, Calibrated, Decision, LeastSquares, Logistic, evaluate
 from discriminant.assessment.resampling.folds import content_folds
-from discriminant.errors import DiscriminantError, OptionError, PosteriorError
+from discriminant.errors import DiscriminantError, OptionError, PosteriorError, WeightError
 from discriminant.models.calibration import FITS
 from discriminant.posterior import gives_posterior
 from discriminant.table.hash_folds import row_hash_folds
@@ -52,6 +52,13 @@ def test_temperature_of_three_classes_is_that_of_scikit_learn():
     split = PredefinedSplit(fold)
     other = CalibratedClassifierCV(model, method="temperature", cv=split, ensemble=False).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), other.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [Calibrated(LDA()), dd.PredictionSets(LDA(), 0.8)], ids=repr)
+def test_a_class_of_weight_zero_is_named(model):
+    X, y = sample(300, 0)
+    with pytest.raises(WeightError, match="total weight 0"):
+        model.fit(X, y, sample_weight=(y != y[0]).astype(float))
 
 
 # --- what calibration is for ----------------------------------------------------------------------

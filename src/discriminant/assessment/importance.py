@@ -119,7 +119,9 @@ def linear_coefficients(model: Any, who: str) -> Floats:
         weight = np.asarray(model.coef_, dtype=np.float64)
     except AttributeError:
         raise LinearModelError.not_linear(type(model).__name__, who) from None
-    if weight.shape[-1] != getattr(model, "n_features_in_", weight.shape[-1]):
+    inner = getattr(getattr(model, "estimator_", model), "feature_names_in_", None)
+    computed = inner is not None and list(inner) != list(getattr(model, "feature_names_in_", inner))
+    if computed or weight.shape[-1] != getattr(model, "n_features_in_", weight.shape[-1]):
         raise LinearModelError.not_linear(type(model).__name__, who)
     return weight
 

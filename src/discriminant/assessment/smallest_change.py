@@ -109,8 +109,8 @@ def smallest_change(
     features = _feature_names(model, row, weights.shape[1])
     weights = weights[:, _fitted_positions(model, features)]
     x = np.asarray(row, dtype=np.float64).ravel()
-    if len(x) != len(features):
-        raise ShapeError.of_width(len(x), len(features), type(model).__name__)
+    if not len(x) == len(features) == weights.shape[1]:
+        raise ShapeError.of_width(len(x), weights.shape[1], type(model).__name__)
     if norm not in NORMS:
         raise OptionError.of("norm", norm, f"one of {', '.join(NORMS)}")
     unit = _check_scale(scale, len(x))

@@ -62,6 +62,16 @@ def test_a_model_without_moments_or_weights_is_named():
         dd.importance(dd.LDA().fit(X, Y), X[:, :2])
 
 
+def test_weights_of_computed_features_are_not_those_of_the_columns():
+    pytest.importorskip("formulaic", reason="formulas need formulaic")
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    model = dd.Encoded(dd.LDA(), formula="log(a) + b").fit(frame, Y)
+    with pytest.raises(LinearModelError, match="Encoded has no weights of its features"):
+        dd.importance(model, frame)
+    plain = dd.Encoded(dd.LDA()).fit(frame, Y)
+    np.testing.assert_allclose(dd.importance(plain, frame).weight, plain.coef_)
+
+
 # --- given weights --------------------------------------------------------------------------------
 
 

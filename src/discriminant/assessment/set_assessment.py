@@ -39,7 +39,7 @@ class SetAssessment(PrintedResult):
     rows : int
         Number of rows.
     goal : float or None
-        Coverage that the sets are made for.
+        Requested coverage of the sets.
     """
 
     labels: Labels  # (K,)

@@ -8,7 +8,7 @@ the shares equal (Hardt, Price and Srebro 2016):
     equalised rates     equal recall and equal false positive rate
 
 On n rows the recall of a group takes as many values as the group has positive rows, so it is equal
-up to steps of one row. Both rates can be made equal only approximately without random decisions:
+up to steps of one row. Both rates can be equal only approximately without random decisions:
 the threshold of each group minimises the larger of the two differences.
 """
 

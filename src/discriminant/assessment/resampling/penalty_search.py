@@ -7,7 +7,7 @@ with W_f the weight of the rows of fold f and loss_f their mean loss, as in glmn
 The rule 'min' chooses the penalty with the smallest loss, and 'one_se' the largest penalty whose
 loss exceeds the smallest by at most one standard error.
 
-All fits are made by `models.linear.penalty_path`, which reads the rows in memory. Columns are
+`models.linear.penalty_path` computes all fits and reads the rows in memory. Columns are
 standardised within each training set. If there are more features than rows, every training set is
 fitted in the directions that its rows span.
 

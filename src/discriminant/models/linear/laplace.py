@@ -12,7 +12,7 @@ and the evidence for the precision, the integral of likelihood times prior, by
     log evidence = -L(mode) - precision / 2 |mode|^2  +  n/2 log precision  -  log det A / 2
                    + f/2 log 2 pi
 
-Its maximum over the precision is found by a search over log precision; every evaluation is a fit
+A search over log precision gives its maximum over the precision; every evaluation is a fit
 that starts from the last one. The density of a flat prior is 1, so evidences are comparable between
 models with the same intercepts.
 

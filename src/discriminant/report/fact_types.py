@@ -1,6 +1,6 @@
 """Types of the facts of a report: one dictionary of plain values.
 
-    facts = {title, made, read, comparison, space, decision, matters, use}
+    facts = {title, made, verdict, checks, read, comparison, space, decision, matters, use}
 
 The dictionary holds only numbers, texts, lists and dictionaries, so that it can be written as JSON
 without conversion; numbers that are not finite are None. All sections except `read` and
@@ -90,6 +90,73 @@ class SurfaceFacts(TypedDict):
     best: list[int]  # indices of the best candidate: pooling, shrinkage
 
 
+class HeadlineFacts(TypedDict):
+    """Measures of the selected model on held-out rows, corrected for the selection."""
+
+    error: float
+    error_low: float
+    error_high: float
+    error_raw: float  # without the correction
+    log_loss: float | None
+    log_loss_low: float | None
+    log_loss_high: float | None
+    log_loss_raw: float | None
+    method: str  # how the correction was computed: one sentence
+
+
+class PoolMemberFacts(TypedDict):
+    """A model of the pool, and its weight."""
+
+    name: str
+    label: str
+    weight: float
+
+
+class BestSingleFacts(TypedDict):
+    """The best single model, and the loss of selecting it instead of the pool."""
+
+    name: str
+    label: str
+    error: float | None
+    log_loss: float | None
+    ratio: float | None  # its corrected log loss divided by that of the selected model
+    text: str  # one sentence
+
+
+class YardstickFacts(TypedDict):
+    """Boosted trees on the same folds, for comparison; never selected."""
+
+    label: str
+    error: float | None
+    log_loss: float | None
+    rows: int  # number of rows used
+    folds: int
+    seconds: float
+    better: bool  # whether the trees are clearly better than the selected model
+    text: str  # one sentence
+
+
+class LearningCurveFacts(TypedDict):
+    """Held-out measures of a model fitted to growing shares of the training rows."""
+
+    label: str  # the model
+    share: list[float]
+    rows: list[int]
+    error: list[float | None]
+    log_loss: list[float | None]
+    text: str  # one sentence: whether more rows would help
+
+
+class WithoutColumnsFacts(TypedDict):
+    """The comparison repeated without suspicious columns."""
+
+    columns: list[str]
+    label: str  # the model selected without them
+    error: float | None
+    log_loss: float | None
+    text: str  # one sentence
+
+
 class ComparisonFacts(TypedDict):
     """Section 2: the comparison of models."""
 
@@ -98,8 +165,15 @@ class ComparisonFacts(TypedDict):
     folds: str  # "10 folds"
     level: float  # confidence level of the intervals
     baseline: float | None  # error of always predicting the most frequent class
+    baseline_log_loss: NotRequired[float | None]  # log loss of predicting the class shares
     note: NotRequired[str]  # note that applies to all models
     surface: NotRequired[SurfaceFacts]
+    headline: NotRequired[HeadlineFacts]
+    pool: NotRequired[list[PoolMemberFacts]]  # largest weight first
+    best_single: NotRequired[BestSingleFacts]  # if the pool was selected
+    yardstick: NotRequired[YardstickFacts]
+    learning_curve: NotRequired[LearningCurveFacts]
+    without: NotRequired[list[WithoutColumnsFacts]]
 
 
 class EllipseFacts(TypedDict):
@@ -263,11 +337,34 @@ class UseFacts(TypedDict, total=False):
     command: str
 
 
+class CheckFacts(TypedDict):
+    """A result of the data checks, made before models are fitted."""
+
+    kind: str  # leak, sentinel, identifier, groups, duplicates, time_drift, rare_class, ...
+    # "stop": results are misleading until it is resolved; "warning": read before using the model
+    severity: str  # "stop", "warning" or "note"
+    title: str  # a few words, for the first screen
+    text: str  # what was seen, with numbers, and what to do
+    columns: list[str]
+    rows: int | None  # number of rows concerned
+
+
+class VerdictFacts(TypedDict):
+    """Whether to use the model, in one line, and why."""
+
+    level: str  # "use", "care" or "no"
+    text: str
+    rule: str  # the rule that led to the level
+    reasons: list[str]  # reasons for care
+
+
 class Facts(TypedDict):
     """All facts of a report."""
 
     title: str
     made: Provenance
+    verdict: NotRequired[VerdictFacts]
+    checks: NotRequired[list[CheckFacts]]
     read: ReadFacts
     comparison: ComparisonFacts
     space: NotRequired[SpaceFacts]
@@ -286,9 +383,18 @@ def facts(
     decision: DecisionFacts | None = None,
     matters: MattersFacts | None = None,
     use: UseFacts | None = None,
+    checks: list[CheckFacts] | None = None,
+    verdict: VerdictFacts | None = None,
 ) -> Facts:
     """Assemble the sections and convert all values to plain Python types."""
-    sections = {"space": space, "decision": decision, "matters": matters, "use": use}
+    sections = {
+        "verdict": verdict,
+        "checks": checks,
+        "space": space,
+        "decision": decision,
+        "matters": matters,
+        "use": use,
+    }
     present = {name: section for name, section in sections.items() if section is not None}
     collected: Facts = plain(
         {"title": title, "made": made, "read": read, "comparison": comparison} | present

@@ -138,6 +138,17 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     return _sort(y)
 
 
+def declared_order(y: Any) -> list[Any] | None:
+    """Return the categories of an ordered categorical (pandas) or an enum (Polars), in their order.
+
+    Return None for labels without a declared order.
+    """
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) is True or type(dtype).__name__ == "Enum":
+        return list(dtype.categories)  # type: ignore[union-attr]
+    return None
+
+
 def drop_empty_classes(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
     """Return the labels of the classes that have rows, and codes that refer to these labels."""
     present: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0

@@ -27,6 +27,7 @@ from discriminant.assessment.resampling.folds import (
     fold_numbers,
     prior_option,
     warn_classes_in_one_fold,
+    with_class_order,
 )
 from discriminant.assessment.resampling.held_out import (
     FoldModel,
@@ -53,7 +54,7 @@ from discriminant.models.gaussian.covariance import Shrinkage
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
-from discriminant.table.labels import encode_labels
+from discriminant.table.labels import declared_order, encode_labels
 from discriminant.table.memory import as_table, check_weight
 
 
@@ -148,6 +149,7 @@ def cross_validate(
     if y is None:
         raise LabelError.absent("cross_validate")
     labels, codes = _classes(X, y)
+    estimator = with_class_order(estimator, declared_order(y))
     weight = check_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     with merge_warnings():
@@ -203,6 +205,7 @@ def leave_one_out(
         raise OptionError.of("prior", prior, "'refit' or 'fixed'")
     check_classifier(estimator)
     labels, codes = _classes(X, y)
+    estimator = with_class_order(estimator, declared_order(y))
     weight = check_weight(sample_weight, len(codes))
     counted = codes if weight is None else codes[weight > 0]
     count = np.bincount(counted, minlength=len(labels))

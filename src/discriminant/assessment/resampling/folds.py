@@ -668,6 +668,23 @@ def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.
     return np.bincount(counted, minlength=len(labels)) > 0
 
 
+def with_class_order(estimator: Any, order: Sequence[Any] | None) -> Any:
+    """Return the estimator with the declared order of the labels (`declared_order`), if any.
+
+    The option `order` is set in each OrderedLogistic, also inside wrappers and pipelines, for which
+    it is None.
+    """
+    if order is None or not hasattr(estimator, "get_params"):
+        return estimator
+    models = {"": estimator, **estimator.get_params()}
+    options = [
+        f"{name}__order" if name else "order"
+        for name, model in models.items()
+        if getattr(model, "_orders_classes", False) and model.order is None
+    ]
+    return clone(estimator).set_params(**dict.fromkeys(options, order)) if options else estimator
+
+
 def restrict_prior(estimator: Any, present: npt.NDArray[np.bool_], labels: Labels) -> Any:
     """Return the estimator with its priors, if it has any, restricted to the present classes."""
     if present.all():

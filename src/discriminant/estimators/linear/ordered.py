@@ -63,6 +63,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Labels, Places
+from discriminant.table.labels import declared_order
 from discriminant.table.memory import as_table
 
 _SAMPLED = 8192  # with more rows, a sample is fitted first, for a starting point
@@ -147,6 +148,7 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
     link_: OrderedLink
     _ordered_fit: OrderedFit | None  # state for `inference`; None if there is no valid inference
     _partitions = True
+    _orders_classes = True
 
     def __init__(
         self,
@@ -191,7 +193,7 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         """
         self._check_options()
         table = self._open_table(X, y, sample_weight)
-        self._fit_levels(table, self._levels(table.schema.labels, _categories(y)))
+        self._fit_levels(table, self._levels(table.schema.labels, declared_order(y)))
         return self
 
     def _fit_table(self, table: AnyTable) -> None:
@@ -417,14 +419,6 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         labels = np.asarray(self.order).tolist()
         if len(set(labels)) < len(labels):
             raise OptionError.of("order", self.order, allowed)
-
-
-def _categories(y: Any) -> list[Any] | None:
-    """Return the categories of an ordered categorical or an enum, in their order, else None."""
-    dtype = getattr(y, "dtype", None)
-    if getattr(dtype, "ordered", False) is True or type(dtype).__name__ == "Enum":
-        return list(dtype.categories)  # type: ignore[union-attr]
-    return None
 
 
 def _fit(

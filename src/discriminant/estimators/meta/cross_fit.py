@@ -34,6 +34,7 @@ from discriminant.assessment.resampling.folds import (
     rows_by_fold,
     stratified_folds,
     warn_classes_in_one_fold,
+    with_class_order,
 )
 from discriminant.assessment.resampling.held_out import (
     can_add_moments,
@@ -65,7 +66,7 @@ from discriminant.table.blocks import (
     dense,
 )
 from discriminant.table.hash_folds import row_hashes
-from discriminant.table.labels import encode_labels
+from discriminant.table.labels import declared_order, encode_labels
 from discriminant.table.memory import as_features, as_table
 
 Hashes = npt.NDArray[np.uint64]
@@ -106,6 +107,7 @@ class CrossFitRows:
     codes: Codes  # (n,)
     weight: Floats | None  # (n,)
     numbers: Places | None = None  # (n,) row numbers before rows of weight 0 were dropped
+    order: list[Any] | None = None  # declared order of the labels
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, *, frozen: bool = False) -> CrossFitRows:
@@ -120,20 +122,22 @@ class CrossFitRows:
                 raise ShapeError.of_lengths("y", len(codes), X.shape[0])
         else:
             labels, codes = encode_classes(X, y)
-        weight = check_weight(sample_weight, len(codes))
+        weight, order = check_weight(sample_weight, len(codes)), declared_order(y)
         if weight is None or weight.all():
-            return cls(X, labels, codes, weight)
+            return cls(X, labels, codes, weight, order=order)
         if not frozen:
             for k in np.flatnonzero(np.bincount(codes, weight, len(labels)) <= 0):
                 raise WeightError.zero_class(labels[k])
         rows = np.flatnonzero(weight)
         X = _safe_indexing(X, rows)
-        return replace(cls.of(X, labels[codes[rows]], weight[rows], frozen=frozen), numbers=rows)
+        used = cls.of(X, labels[codes[rows]], weight[rows], frozen=frozen)
+        return replace(used, numbers=rows, order=order)
 
     def take(self, rows: Places) -> CrossFitRows:
         """Return some of the rows, with the same classes."""
         weight = None if self.weight is None else self.weight[rows]
-        return CrossFitRows(_safe_indexing(self.X, rows), self.labels, self.codes[rows], weight)
+        X, codes = _safe_indexing(self.X, rows), self.codes[rows]
+        return CrossFitRows(X, self.labels, codes, weight, order=self.order)
 
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
         """Return True for a share `size` of the rows (n,), a random sample by their hashes.
@@ -151,6 +155,7 @@ class CrossFitRows:
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator to the rows and return it."""
+        estimator = with_class_order(estimator, self.order)
         return fit_with_weight(estimator, self.X, self.labels[self.codes], self.weight)
 
     def folds(self, fitted: Any, folds: Any, seed: int) -> FoldNumbers:

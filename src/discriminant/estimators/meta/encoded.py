@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 
-from discriminant.assessment.resampling.folds import is_moment_based
+from discriminant.assessment.resampling.folds import is_moment_based, with_class_order
 from discriminant.decision.actions import REJECT
 from discriminant.engines.dispatch import read_incomplete_moments
 from discriminant.errors import (
@@ -52,7 +52,7 @@ from discriminant.table.formula.fit import (
     formula_frame,
     response_values,
 )
-from discriminant.table.labels import is_missing_label
+from discriminant.table.labels import declared_order, is_missing_label
 from discriminant.table.load import (
     dropped_rows_note,
     is_path,
@@ -297,7 +297,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         encoding: the options given to `rows` replace the options of this estimator. The target of a
         partitioned table is always a class, so a regressor must be fitted to X and y instead.
         """
-        model, options = clone(self.estimator), self._read_options()
+        model = clone(with_class_order(self.estimator, declared_order(y)))
+        options = self._read_options()
         regression = is_regressor(model)
         table = partitioned_or_none(X, y, sample_weight)
         if table is not None and self.formula is not None:
@@ -383,6 +384,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
             frame, weight = frame.take(rows), None if weight is None else weight[rows]
         if y is None:
             y = response_values(frame, parsed)
+            if parsed.target is not None and not isinstance(X, Frame) and not is_path(X):
+                model = with_class_order(model, declared_order(X[parsed.target]))
         reading = replace(options, target=parsed.target)
         encoding, column_notes = formula_encoding(frame, parsed, reading)
         features = features_for(model, encoding.encode_rows(frame, fitting=True), encoding)

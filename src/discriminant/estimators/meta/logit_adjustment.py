@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from discriminant.assessment.resampling.folds import fold_numbers
+from discriminant.assessment.resampling.folds import fold_numbers, with_class_order
 from discriminant.errors import LabelError, OptionError, PosteriorError, TooFewRowsError
 from discriminant.estimators.base import (
     available_if,
@@ -38,6 +38,7 @@ from discriminant.estimators.meta.resampling import (
 )
 from discriminant.posterior import log_posterior, not_probabilistic
 from discriminant.table.blocks import Floats
+from discriminant.table.labels import declared_order
 from discriminant.table.memory import check_weight
 
 _FOLDS = 5
@@ -183,9 +184,10 @@ class LogitAdjusted(RebalancingClassifier):
             raise TooFewRowsError.of_one_row("LogitAdjusted(tau='auto')", 2 * len(labels))
         fold = fold_numbers(min(_FOLDS, fewest), codes, seed=self.random_state)
         errors = np.zeros((len(CANDIDATES), len(labels)))
+        estimator = with_class_order(self.estimator, declared_order(y))
         for f in range(int(fold.max()) + 1):
             train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-            model = clone(self.estimator)
+            model = clone(estimator)
             given = None if sample_weight is None else weight[train]
             fit_with_weight(model, _safe_indexing(X, train), labels[codes[train]], given)
             shares = assumed_prior(model, labels[codes[train]], given, np.asarray(model.classes_))

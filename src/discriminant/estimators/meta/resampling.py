@@ -38,6 +38,7 @@ from discriminant.assessment.resampling.folds import (
     drop_empty_classes,
     is_moment_based,
     prior_option,
+    with_class_order,
 )
 from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
@@ -113,7 +114,7 @@ from discriminant.table.blocks import (
     is_sparse,
     numbered_names,
 )
-from discriminant.table.labels import encode_labels
+from discriminant.table.labels import declared_order, encode_labels
 from discriminant.table.memory import Table, as_features, as_table, check_weight
 
 # (numbers of all rows, codes, code of a class, its label, number of rows) -> synthetic rows
@@ -637,9 +638,10 @@ class EasyEnsemble(RebalancingClassifier):
             subsets = split_under_samples(codes, target, random)
         else:
             subsets = under_samples(codes, target, random, int(self.subsets))
+        estimator = with_class_order(self.estimator, declared_order(y))
         with merge_warnings():
             models = self._fit_moments(X, y, subsets, target.resampled) or [
-                clone(self.estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
+                clone(estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
                 for rows in subsets
             ]
         self.estimators_, self.subset_rows_ = models, subsets
@@ -951,8 +953,12 @@ class Resampled(RebalancingClassifier):
         self
         """
         X, y = self._rows_without_weight(X, y, others)
+        order = declared_order(y)
         X, labels, codes, target = self._open_rows(X, y)
-        model, fitted = clone(self.estimator), target.wanted.astype(np.float64)
+        model, fitted = (
+            clone(with_class_order(self.estimator, order)),
+            target.wanted.astype(np.float64),
+        )
         self.expected_ = self._uses_expected_moments(model, X) and self._fit_expected(
             model, X, y, target
         )

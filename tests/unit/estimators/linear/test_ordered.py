@@ -197,6 +197,53 @@ def test_the_order_of_a_categorical_is_used(kind):
     np.testing.assert_array_equal(model.coef_, wanted.coef_)
 
 
+WRAPPERS = {
+    "encoded": dd.Encoded,
+    "calibrated": lambda model: dd.Calibrated(model, folds=3),
+    "calibrated-encoded": lambda model: dd.Calibrated(dd.Encoded(model), folds=3),
+    "decision-calibrated": lambda model: dd.Decision(model, calibrate="platt"),
+    "cross": lambda model: dd.PredictionSets(model, folds=3),
+    "split": lambda model: dd.PredictionSets(model, method="split"),
+    "pool": lambda model: dd.Pool([("ordered", model), ("lda", dd.LDA())], folds=3),
+    "resampled": dd.Resampled,
+    "ensemble": lambda model: dd.EasyEnsemble(model, 2),
+    "adjusted": lambda model: dd.LogitAdjusted(model, "auto"),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("names", [NAMES, np.array([3, 1, 2])], ids=["texts", "numbers"])
+def test_wrappers_use_the_order_of_a_categorical(wrap, names):
+    X, y = ordered_rows(n=120, d=2, K=3)
+    given = pd.Series(pd.Categorical(names[y], categories=names, ordered=True))
+    model = wrap(dd.OrderedLogistic()).fit(X, given)
+    wanted = wrap(dd.OrderedLogistic(order=names)).fit(X, names[y])
+    np.testing.assert_array_equal(model.predict_proba(X), wanted.predict_proba(X))
+
+
+@pytest.mark.parametrize("names", [NAMES, np.array([3, 1, 2])], ids=["texts", "numbers"])
+def test_cross_validation_uses_the_order_of_a_categorical(names):
+    X, y = ordered_rows(n=60, d=2, K=3)
+    given = pd.Categorical(names[y], categories=names, ordered=True)
+    ordered = dd.OrderedLogistic(order=names)
+    for evaluate in (dd.leave_one_out, lambda *args: dd.cross_validate(*args, 3)):
+        held, wanted = evaluate(dd.OrderedLogistic(), X, given), evaluate(ordered, X, names[y])
+        np.testing.assert_array_equal(held.log_posterior, wanted.log_posterior)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_formula_uses_the_order_of_its_response(frame):
+    X, y = named_rows()
+    response = (
+        pd.Categorical(y, categories=NAMES, ordered=True)
+        if frame is pd.DataFrame
+        else pl.Series(y, dtype=pl.Enum(NAMES.tolist()))
+    )
+    rows = frame({"a": X[:, 0], "b": X[:, 1], "level": response})
+    model = dd.OrderedLogistic.from_formula("level ~ a + b", rows)
+    assert model.estimator_.order_.tolist() == NAMES.tolist()
+
+
 def test_columns_of_probabilities_are_in_the_order_of_the_sorted_classes():
     X, y = named_rows()
     model = dd.OrderedLogistic(order=NAMES).fit(X, y)

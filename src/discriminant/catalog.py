@@ -497,7 +497,7 @@ SHARED_VALUES = {
     "FittedMembers": "estimators.meta.multiclass:FittedBinaryEstimators",
     "ClassFit": "assessment.inference.wald",
     "Grid": "assessment.resampling.rda_grid",
-    "SelectionPath": "assessment.resampling.selection_path",
+    "SelectionPath": "assessment.resampling.held_out_penalty_path",
     "PenaltyPath": "assessment.resampling.penalty_search",
 }
 HOMES = {each.name: each.home for each in ESTIMATORS}

@@ -38,7 +38,7 @@ from discriminant.moments.glm_families import (
     SaturatedLikelihood,
     SaturatedLikelihoodReading,
 )
-from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums
+from discriminant.moments.held_out_performance import HeldOutReading, HeldOutSums, ModelSums
 from discriminant.moments.loss import (
     LossReading,
     LossSums,

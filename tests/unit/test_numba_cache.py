@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 
 ASK = """
 import numpy as np
-from discriminant.extreme.model.kernels_train import check_csr
+from discriminant.extreme.model.compiled_train import check_csr
 starts, places = np.array([0, 1], np.int32), np.array([0], np.int32)
 check_csr(starts, places, np.ones(1, np.float32), 1, 1, 2)
 print(sum(check_csr.stats.cache_hits.values()))
@@ -36,7 +36,7 @@ def hits(folder: Path) -> int:
 @pytest.mark.parametrize(
     "changed",
     [
-        "extreme/model/kernels_search.py",
+        "extreme/model/compiled_search.py",
         pytest.param("numba_cache.py", marks=pytest.mark.slow),
     ],
 )

@@ -136,7 +136,7 @@ def _shown_argument(arg: str) -> str:
 
 def run_supervised(args: list[str], limit: int) -> int:
     """Run a command line in a child process, because the address space is limited."""
-    from discriminant.cli.supervision import supervise
+    from discriminant.cli.memory_limited_process import supervise
     from discriminant.engines.memory_limit import REQUIRED
     from discriminant.errors import OutOfMemoryError
 

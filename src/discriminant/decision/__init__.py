@@ -15,15 +15,15 @@ from discriminant.decision.costs import (
     cost_threshold as cost_threshold,
     rescaled_odds as rescaled_odds,
 )
-from discriminant.decision.curves import (
+from discriminant.decision.group_thresholds import (
+    GroupThresholds as GroupThresholds,
+    group_thresholds as group_thresholds,
+)
+from discriminant.decision.risk_and_cost_curves import (
     CostCurve as CostCurve,
     RiskCoverage as RiskCoverage,
     cost_curve as cost_curve,
     risk_coverage as risk_coverage,
-)
-from discriminant.decision.group_thresholds import (
-    GroupThresholds as GroupThresholds,
-    group_thresholds as group_thresholds,
 )
 from discriminant.decision.thresholds import (
     TunedReject as TunedReject,

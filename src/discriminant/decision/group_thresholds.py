@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.decision.costs import check_probability
-from discriminant.decision.curves import HeldOutPosteriors
+from discriminant.decision.risk_and_cost_curves import HeldOutPosteriors
 from discriminant.errors import LabelError, OptionError, ShapeError, ThresholdError
 from discriminant.errors.foreign_options import named_options
 from discriminant.table.blocks import Floats

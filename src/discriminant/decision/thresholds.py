@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discriminant.decision.actions import exceeds, least_cost, reject_cost
 from discriminant.decision.costs import check_probability
-from discriminant.decision.curves import HeldOutPosteriors, actual_costs, last_of_ties
+from discriminant.decision.risk_and_cost_curves import HeldOutPosteriors, actual_costs, last_of_ties
 from discriminant.errors import ThresholdError
 from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE

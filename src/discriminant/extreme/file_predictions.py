@@ -289,7 +289,7 @@ def assess_file(
     for block, n_rows in read_blocks(model, single_file(source)):
         truth, n_unknown = _encode_truth(model, block.labels, unknown)
         if total is None:
-            # compile or load the kernels before the time is taken
+            # compile or load the loops before the time is taken
             model.predict_topk(block.features[:1], k=k)
         start = time.perf_counter()
         codes, _ = model.predict_topk(block.features, k=k)

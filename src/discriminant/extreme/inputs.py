@@ -187,20 +187,20 @@ def _check_structure(rows: Any) -> bool:
 
     Values that are neither float32 nor float64 are checked later, when they are converted.
     """
-    from discriminant.extreme.model import kernels_train as kernels
+    from discriminant.extreme.model import compiled_train as loops
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
     starts, places = native_numbers(rows.indptr), native_numbers(rows.indices)
-    result = kernels.check_csr(starts, places, native_numbers(values), len(rows.data), n, width)
+    result = loops.check_csr(starts, places, native_numbers(values), len(rows.data), n, width)
     reasons = {
-        kernels.BAD_POINTERS: "its row pointers do not rise from 0",
-        kernels.TOO_SHORT: "its row pointers lead beyond its entries",
-        kernels.BAD_COLUMNS: f"it has columns outside of 0 to {width - 1}",
+        loops.BAD_POINTERS: "its row pointers do not rise from 0",
+        loops.TOO_SHORT: "its row pointers lead beyond its entries",
+        loops.BAD_COLUMNS: f"it has columns outside of 0 to {width - 1}",
     }
     if result in reasons:
         raise LabelTreeError.invalid_sparse_rows(reasons[result])
-    return result != kernels.NOT_FINITE
+    return result != loops.NOT_FINITE
 
 
 def _raise_for_cell(features: Any, names: tuple[str, ...] | None) -> None:

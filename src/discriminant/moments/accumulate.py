@@ -19,8 +19,8 @@ There are three ways to sum a block, with the same algebra:
                        gathered in pieces that stay in the cache; a class whose guess was bad is
                        gathered again alone, and third and fourth moments are summed about the mean
     very many rows     in columns that are separate arrays, as when a file is read: a compiled loop
-                       reads the rows of a tile directly from the columns (`moments.kernels`). The
-                       loop takes half a second to load, so it is used only for very many rows
+                       reads the rows of a tile directly from the columns
+                       (`moments.compiled_products`); the loop takes half a second to load
 
 `np.dot` releases the interpreter lock for a result of any size; `@` holds the lock if the result
 has fewer than 500 numbers. The product of a matrix with its own transpose takes half the work,
@@ -327,7 +327,7 @@ def _guess(block: Block, classes: int, origin: Floats) -> Floats:
 
 def _about(block: Block, reference: Floats) -> tuple[Floats, Floats]:
     """Return sums (K, d) and products (K, d, d) of the rows of each class about a reference."""
-    from discriminant.moments.kernels import class_products
+    from discriminant.moments.compiled_products import class_products
 
     K, d = reference.shape
     width = 4 * (d // 4 + 1)

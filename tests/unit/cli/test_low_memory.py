@@ -110,8 +110,8 @@ def test_help_needs_no_memory_for_the_libraries() -> None:
 
 _SCRIPT = """
     import os, signal, sys, time
-    from discriminant.cli import run as command_line, supervision
-    supervision._GRACE = 0.5
+    from discriminant.cli import run as command_line, memory_limited_process
+    memory_limited_process._GRACE = 0.5
     def run(args, *, limited):
         {body}
     command_line.run = run

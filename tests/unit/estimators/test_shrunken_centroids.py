@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 
 import discriminant as dd
-from discriminant.assessment.resampling.selection_path import SelectionPath
+from discriminant.assessment.resampling.held_out_penalty_path import SelectionPath
 from discriminant.errors import (
     ConstantColumnWarning,
     LabelError,

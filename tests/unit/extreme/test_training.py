@@ -131,7 +131,7 @@ def test_a_label_against_the_rest_is_liblinear_with_its_bias(
 @pytest.mark.parametrize("sweeps", [3, 40])
 def test_sweeps_are_counted_in_rows_that_are_seen(sweeps):
     """Rows at rest are not: a sweep over few is a small part of one over all."""
-    from discriminant.extreme.model.kernels_train import BLOCK, coordinate_descent
+    from discriminant.extreme.model.compiled_train import BLOCK, coordinate_descent
 
     X, Y = rows_of(n_labels=8, n_features=2000)
     n, sign = X.shape[0], (2 * Y.toarray() - 1).astype(np.int8)

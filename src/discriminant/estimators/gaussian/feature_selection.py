@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.resampling.folds import restrict_prior
-from discriminant.assessment.resampling.selection_path import SelectionPath, score_path
+from discriminant.assessment.resampling.held_out_penalty_path import SelectionPath, score_path
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import LinearMomentClassifier
 from discriminant.models.rules import LinearRule

@@ -1,7 +1,7 @@
 """Nearest shrunken centroids (PAM): a diagonal Gaussian classifier that selects features.
 
 The formulas are in `models.gaussian.shrunken_centroids`. The threshold is a number, or it is chosen
-by cross-validation (`assessment.resampling.selection_path`).
+by cross-validation (`assessment.resampling.held_out_penalty_path`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sparse LDA: discriminant directions that use few features, by an L1 penalty.
 
 The formulas are in `models.gaussian.sparse_directions`. The penalty is a number, or it is chosen by
-cross-validation (`assessment.resampling.selection_path`).
+cross-validation (`assessment.resampling.held_out_penalty_path`).
 """
 
 from __future__ import annotations

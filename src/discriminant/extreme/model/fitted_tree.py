@@ -31,7 +31,7 @@ of a layer and of a tree are read-only. They are packed as follows:
 Arrays are used in packed form, so that a model can stay in its file (memory-mapped). Arrays may be
 larger than memory, so they are processed a few million numbers at a time.
 
-The search kernels do not check bounds. Therefore the functions `invalid_*` verify, for arrays read
+The search loops do not check bounds. Therefore the functions `invalid_*` verify, for arrays read
 from a file, that every index (children, rows of chunks, features, entries, labels) is in range.
 These functions return the reason why the arrays are invalid, or None if they are valid.
 

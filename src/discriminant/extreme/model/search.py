@@ -57,7 +57,7 @@ def search_top_k(
     threads
         Number of blocks of rows searched in parallel.
     """
-    from discriminant.extreme.model import kernels_search
+    from discriminant.extreme.model import compiled_search
 
     N = rows.shape[0]
     forest_arrays = forest_addresses(forest)
@@ -69,16 +69,16 @@ def search_top_k(
     per_tree, is_hinge = min(forest_arrays.labels, per_tree), forest.path == "hinge"
 
     def search_block(first: int, last: int) -> None:
-        kernels_search.search(
+        compiled_search.search(
             forest_arrays.table, forest_arrays.trees, forest_arrays.kinds,
             starts[first : last + 1], places, values,
             is_hinge, forest.n_features, beam, per_tree, forest_arrays.labels,
             codes[first:last], scores[first:last],
         )  # fmt: skip
 
-    if not kernels_search.search.overloads:  # type: ignore[attr-defined]
+    if not compiled_search.search.overloads:  # type: ignore[attr-defined]
         with log_slow_compilation("search"):
-            search_block(0, min(N, 1))  # compile the kernels before the threads start
+            search_block(0, min(N, 1))  # compile the loops before the threads start
     size = min(_BLOCK, max(-(-N // threads), _MIN_BLOCK))
     if size >= N:
         search_block(0, N)

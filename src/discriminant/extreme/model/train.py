@@ -211,15 +211,15 @@ class LevelProblem:
 
     def solve(self, task: Task, scratch: Scratch, stop: Ints) -> ChunkPart:
         """Train the children of one task."""
-        from discriminant.extreme.model import kernels_train as kernels
+        from discriminant.extreme.model import compiled_train as loops
 
         members = self.above.rows[self.above.starts[task.node] : self.above.starts[task.node + 1]]
         kind, X = self.settings.dtype.type, self.rows
         if len(members) == 0:
             return _reject_all(task, kind)
         square = np.empty(len(members), kind)
-        local = kernels.gather_rows(X.indptr, X.indices, X.data, members, *scratch.arrays, square)
-        solution = kernels.solve_children(
+        local = loops.gather_rows(X.indptr, X.indices, X.data, members, *scratch.arrays, square)
+        solution = loops.solve_children(
             *local[:3],
             square,
             len(local[3]),
@@ -234,11 +234,11 @@ class LevelProblem:
             stop,
         )
         return ChunkPart(
-            *kernels.scatter_weights(*solution[:4], members, *scratch.arrays), solution[4]
+            *loops.scatter_weights(*solution[:4], members, *scratch.arrays), solution[4]
         )
 
     def warm_up_problem(self) -> LevelProblem:
-        """Return a tiny problem with arrays of the same types, for compiling the kernels."""
+        """Return a tiny problem with arrays of the same types, for compiling the loops."""
         starts, kind = np.array([0, 1]), self.above.rows.dtype
         weight = None if self.below.weight is None else np.ones(1, self.below.weight.dtype)
         above = NodeRows(starts, np.zeros(1, kind), weight)
@@ -297,7 +297,7 @@ class Scratch:
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints]:
-        """The arrays, in the order in which the kernels expect them."""
+        """The arrays, in the order in which the loops expect them."""
         return self.local_of, self.place_of, self.seen
 
 

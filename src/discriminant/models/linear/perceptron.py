@@ -262,9 +262,9 @@ class _OnlineTraining:
         start: LinearWeights | None,
         record: bool,
     ) -> None:
-        from discriminant.models.linear import kernels
+        from discriminant.models.linear import compiled_loops as loops
 
-        self._loops, self._features, self._codes, self._scaling = kernels, features, codes, scaling
+        self._loops, self._features, self._codes, self._scaling = loops, features, codes, scaling
         width = features.shape[1]
         self._weights = LinearWeights.zero(classes, width)  # for sparse rows: weights times scale
         self._average_correction = (

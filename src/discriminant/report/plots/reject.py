@@ -5,7 +5,7 @@ rejected. If every error costs 1 and rejecting costs c, rows are rejected where 
 1 - c.
 
 The second plot shows the error of the decided held-out rows against their share, the coverage
-(`decision.curves`). The error falls as more of the uncertain rows are rejected.
+(`decision.risk_and_cost_curves`). The error falls as more of the uncertain rows are rejected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discriminant.assessment.classifier_outputs import check_classifier
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.decision.actions import REJECT, Reject, exceeds
-from discriminant.decision.curves import RiskCoverage, risk_coverage
+from discriminant.decision.risk_and_cost_curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, PosteriorError, merge_warnings
 from discriminant.report.plots.boundary import (
     bisect_edges,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discriminant.assessment.resampling.selection_path import SelectionPath
+from discriminant.assessment.resampling.held_out_penalty_path import SelectionPath
 from discriminant.errors import PlotError
 from discriminant.report.format import count_with_noun
 from discriminant.report.plots.matplotlib_axes import Canvas, check_matplotlib

@@ -27,7 +27,7 @@ from discriminant.assessment.ranking.auc import auc
 from discriminant.assessment.ranking.roc import roc
 from discriminant.decision.actions import Reject, least_cost, rejected
 from discriminant.decision.costs import Costs
-from discriminant.decision.curves import risk_coverage
+from discriminant.decision.risk_and_cost_curves import risk_coverage
 from discriminant.errors import DiscriminantError
 from discriminant.moments.probability_scores import TIE
 from discriminant.report.fact_types import DecisionFacts, HeldOutFacts, RocFacts

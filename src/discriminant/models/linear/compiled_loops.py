@@ -1,4 +1,4 @@
-"""Compiled kernels (Numba loops over rows) of the perceptron and of the SVM's dual solver.
+"""Compiled loops (Numba) over the rows of the perceptron and of the SVM's dual solver.
 
 These loops are compiled because each row is processed with the result of the row before, so NumPy
 cannot process all rows at once. The module is imported only when a loop is about to run. A loop is

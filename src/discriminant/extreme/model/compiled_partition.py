@@ -1,6 +1,6 @@
-"""Compiled kernels that build a label tree: balanced bisection and spherical k-means.
+"""Compiled loops that build a label tree: balanced bisection and spherical k-means.
 
-Numba compiles the kernels on first use and caches them on disk.
+Numba compiles the loops on first use and caches them on disk.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.extreme.model.kernels_train import xorshift
+from discriminant.extreme.model.compiled_train import xorshift
 from discriminant.numba_cache import fastmath_njit
 
 

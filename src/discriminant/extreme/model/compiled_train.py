@@ -1,8 +1,8 @@
-"""Compiled kernels that train the classifiers of a label tree node, eight children at a time.
+"""Compiled loops that train the classifiers of a label tree node, eight children at a time.
 
 All children of a node are trained on the same rows. Children are solved in blocks of eight, so that
 each row is read once for eight children: W[feature] contains the weights of all eight side by side,
-and one step of coordinate descent updates eight dual variables (`kernels_simd`). For child k of a
+and one step of coordinate descent updates eight dual variables (`compiled_simd`). For child k of a
 block, with t = +-1 and cost c, the squared hinge
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
@@ -26,8 +26,8 @@ D = c sigma(m) sigma(-m), by conjugate gradients. The smaller the gradient, the 
 solution. The step is halved until the objective falls enough, which needs only the margins of the
 rows. All eight children share each pass over the rows, but each has its own step length.
 
-`check_csr` validates a CSR matrix once, since the other kernels do not check their arguments. Numba
-compiles the kernels on first use and caches them on disk.
+`check_csr` validates a CSR matrix once, since the other loops do not check their arguments. Numba
+compiles the loops on first use and caches them on disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.extreme.model.kernels_simd import (
+from discriminant.extreme.model.compiled_simd import (
     ACTIVE,
     MOVED,
     add_scaled_row,

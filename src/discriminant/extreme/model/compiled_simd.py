@@ -1,4 +1,4 @@
-"""SIMD kernels on eight numbers at a time, and kernels that unpack chunks of weights.
+"""SIMD loops on eight numbers at a time, and loops that unpack chunks of weights.
 
 Numba does not keep vectors of eight numbers in registers, so a few functions are written in LLVM
 IR. Each of the eight lanes of a vector belongs to one child of a block. The numbers of a lane are
@@ -6,7 +6,7 @@ added in the order of the code, and the lanes are independent. The functions wor
 float64 and do not check their arguments: arrays must be contiguous and of one type, as
 `gather_rows` and `solve_children` create them. The search uses `prefetch` too.
 
-The unpacking kernels expand the bitmaps of children and fill chunks with zeros where there is no
+The unpacking loops expand the bitmaps of children and fill chunks with zeros where there is no
 weight; the packed format is described in `extreme.model.fitted_tree`.
 """
 

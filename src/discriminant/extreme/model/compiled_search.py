@@ -1,4 +1,4 @@
-"""Compiled kernels of the beam search in a label tree.
+"""Compiled loops of the beam search in a label tree.
 
 A pair is a row and a node that it has reached. The margins of its children are
 
@@ -22,7 +22,7 @@ a table of the addresses of all arrays of a forest (`search.forest_addresses`).
 The best candidates of a row form a heap whose root is the worst of them. Ties of scores are broken
 by the smaller number of the child, so that the result does not depend on the order of pairs.
 
-Numba compiles the kernels on first use, for each type of weights, and caches them on disk.
+Numba compiles the loops on first use, for each type of weights, and caches them on disk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
-from discriminant.extreme.model.kernels_simd import (
+from discriminant.extreme.model.compiled_simd import (
     add_bits,
     as_real,
     densify,
@@ -335,7 +335,7 @@ _MAX_LOCATED = 1 << 18  # limit on features times nodes that are looked up toget
 
 
 class LayerArrays(NamedTuple):
-    """Arrays of a layer as the kernels use them, with children as a list or as bitmaps."""
+    """Arrays of a layer as the loops use them, with children as a list or as bitmaps."""
 
     children: Any
     chunks: Any

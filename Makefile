@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-xmc peers soak coverage fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-xmc contest peers soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -68,6 +68,11 @@ bench-full: .venv/.installed-bench .venv-xmc/.installed
 # This tree against another commit on common tasks, in 3 minutes: make bench-base BASE=main
 bench-base: .venv/.installed-test
 	$(BIN)/python benchmarks/compare.py $(BASE)
+
+# What report selects, against scikit-learn and glmnet on public tables; writes docs/contest.md. Some 40
+# minutes on two cores. cv.glmnet takes part where R has it (Debian: r-base-core r-cran-glmnet).
+contest: .venv/.installed-contest
+	$(BIN)/python benchmarks/accuracy.py
 
 # Label trees against omikuji, napkinXC and libpecos, which have an environment of their own. Goes on
 # where it stopped; make bench-xmc XMC="--sets bibtex,10k --seeds 1" is a short one.
@@ -130,6 +135,10 @@ clean:
 
 .venv/.installed-bench: .venv/.installed-test
 	$(BIN)/pip install --quiet --editable ".[bench]"
+	@touch $@
+
+.venv/.installed-contest: .venv/.installed-test
+	$(BIN)/pip install --quiet --editable ".[contest]"
 	@touch $@
 
 # libpecos without what it asks for, 6 GB of which XR-Linear needs nothing.

@@ -3,6 +3,8 @@
     EstimatorMixin       options, saving, the check that a model is fitted
     ClassifierWrapper    a classifier that wraps another classifier
     RowEstimator         matches the columns of new rows with the fitted ones, by name or position
+    PosteriorMixin       predictions with the fitted or other class priors
+    LogPosteriorMixin    classes and probabilities from `predict_log_proba`
     MomentClassifier     a classifier computed from class moments, in one pass over the rows
     IterativeEstimator   reads the rows repeatedly until the fit converges
     IterativeClassifier  an `IterativeEstimator` that predicts classes
@@ -79,7 +81,7 @@ from discriminant.errors import (
 )
 from discriminant.errors.base import format_count
 from discriminant.errors.foreign_options import check_names
-from discriminant.models.gaussian.family import class_prior
+from discriminant.models.gaussian.family import class_prior, validate_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
@@ -816,7 +818,91 @@ def predicted_codes(scores: Floats) -> npt.NDArray[np.intp]:
     return max_and_argmax(scores.T)[1]
 
 
-class MomentClassifier(ClassifierMixin, RowEstimator):
+class PosteriorMixin(IgnoresUnderflow):
+    """Mixin: predictions from the class scores of a rule, with the fitted or other class priors.
+
+    The class has `_rule_scores`, `classes_` and `prior_`.
+    """
+
+    classes_: Any
+    prior_: Any
+    _rule_scores: Callable[[Any], Floats]
+
+    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
+        """Predict the most probable class of each row; ties go to the first class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows; columns of a data frame are matched by name.
+        prior : array of shape (K,) or dict by label, default None
+            Class priors to use in place of the fitted ones.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        if prior is None:
+            return self._most_probable_labels(X)
+        codes = map_rows(predicted_codes, self._scores(X, prior))
+        return np.asarray(self.classes_[codes])
+
+    def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
+        """Return log posteriors (n, K), accurate for very small probabilities too.
+
+        Arguments are as in `predict`.
+        """
+        return map_rows(log_posterior, self._scores(X, prior))
+
+    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
+        """Return posterior probabilities (n, K), in the order of `classes_`.
+
+        Arguments are as in `predict`.
+        """
+        if prior is None:
+            return self._posteriors(X)
+        return map_rows(posterior, self._scores(X, prior))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return class scores (n, K); with two classes, the log odds of the second class (n,)."""
+        return second_minus_first(self._scores(X, None))
+
+    def _most_probable_labels(self, X: Any) -> npt.NDArray[Any]:
+        codes = map_rows(predicted_codes, self._rule_scores(X))
+        return np.asarray(self.classes_[codes])
+
+    def _posteriors(self, X: Any) -> Floats:
+        return map_rows(posterior, self._rule_scores(X))
+
+    def _scores(self, X: Any, prior: Prior | None) -> Floats:
+        scores = self._rule_scores(X)
+        if prior is None:
+            return scores
+        new = validate_prior(prior, self.classes_)
+        return np.asarray(scores + np.log(new) - np.log(self.prior_))
+
+
+class LogPosteriorMixin(IgnoresUnderflow):
+    """Mixin: the most probable class and posterior probabilities, from `predict_log_proba`."""
+
+    classes_: Any
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return log posteriors (n, K)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Predict the most probable class of each row; ties go to the first class."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return posterior probabilities (n, K), in the order of `classes_`."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+
+class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
     """Base class of classifiers that are computed from class moments.
 
     A subclass defines `detail` and `rule_from`. The methods listed after these two may be
@@ -1013,48 +1099,6 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         self._check_is_fitted()
         return np.asarray(self._present_moments.means)
 
-    # --- prediction -----------------------------------------------------------------------------
-
-    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            Rows; columns of a data frame are matched by name.
-        prior : array of shape (K,) or dict by label, default None
-            Class priors to use in place of the fitted ones.
-
-        Returns
-        -------
-        array of shape (n,)
-            Labels.
-        """
-        if prior is None:
-            return self._most_probable_labels(X)
-        codes = map_rows(predicted_codes, self._scores(X, prior))
-        return np.asarray(self.rule_.labels[codes])
-
-    def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return log posteriors (n, K), accurate for very small probabilities too.
-
-        Arguments are as in `predict`.
-        """
-        return map_rows(log_posterior, self._scores(X, prior))
-
-    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return posterior probabilities (n, K).
-
-        Arguments are as in `predict`.
-        """
-        if prior is None:
-            return self._posteriors(X)
-        return map_rows(posterior, self._scores(X, prior))
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return class scores (n, K); with two classes, the log odds of the second class (n,)."""
-        return second_minus_first(self._scores(X, None))
-
     # --- private ----------------------------------------------------------------------------------
 
     def _fit_table(self, table: AnyTable) -> Self:
@@ -1148,12 +1192,6 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
             contrast: LinearRule = self._cached("contrast", rule.contrast)
             return contrast
         return rule
-
-    def _scores(self, X: Any, prior: Prior | None) -> Floats:
-        scores = self._rule_scores(X)
-        if prior is None:
-            return scores
-        return scores + np.log(class_prior(self._present_moments, prior)) - np.log(self.prior_)
 
 
 def check_moments(moments: Any) -> None:

@@ -18,7 +18,7 @@ directions.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
@@ -49,6 +49,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import (
+    IgnoresUnderflow,
     LinearMomentClassifier,
     MomentClassifier,
     Prior,
@@ -101,36 +102,18 @@ from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import posterior
-from discriminant.table.blocks import Codes, Floats, Labels, numbered_names
+from discriminant.table.blocks import Codes, Features, Floats, Labels, numbered_names
 from discriminant.table.labels import encode_known_labels
 from discriminant.table.memory import Table, as_table
 
 
-class DiscriminantProjection(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearMomentClassifier
-):
-    """Base class of linear classifiers that can project rows on discriminant directions.
+class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IgnoresUnderflow):
+    """Mixin of classifiers that can project rows on discriminant directions."""
 
-    Attributes
-    ----------
-    scalings_, centre_ : arrays of shape (d, r) and (d,)
-        `transform(X)` is `(X - centre_) @ scalings_`; its within-class covariance is the identity.
-    eigenvalues_, canonical_correlations_, explained_variance_ratio_ : arrays of shape (r,)
-        Three values for each direction: the ratio of between-class to within-class scatter, the
-        correlation with the classes, and that ratio as a share of the sum of all ratios.
-    """
-
-    shrinkage: Shrinkage
-    target: Target
-    denominator: Denominator
-
-    @property
-    def family(self) -> GaussianFamily:
-        """Covariance family with one common covariance, with its options validated."""
-        return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
+    _score_rows: Callable[[Callable[[Features], Floats], Any], Floats]
 
     def directions(self) -> FisherRule:
-        """Return the rule in the space of the discriminant directions; defined by subclasses."""
+        """Return the rule in the space of the discriminant directions; defined by the class."""
         raise AttributeError("directions")
 
     def transform(self, X: Any) -> Floats:
@@ -144,7 +127,7 @@ class DiscriminantProjection(
         Returns
         -------
         array of shape (n, r)
-            `(X - centre_) @ scalings_`; its within-class covariance is the identity.
+            `(X - centre_) @ scalings_`.
         """
         return self._score_rows(self.directions().project, X)
 
@@ -165,6 +148,32 @@ class DiscriminantProjection(
         return self.directions().eigenvalues
 
     @property
+    def _n_features_out(self) -> int:
+        return int(self.directions().scalings.shape[1])
+
+
+class DiscriminantProjection(ProjectionMixin, LinearMomentClassifier):
+    """Base class of linear classifiers that can project rows on discriminant directions.
+
+    Attributes
+    ----------
+    scalings_, centre_ : arrays of shape (d, r) and (d,)
+        `transform(X)` is `(X - centre_) @ scalings_`; its within-class covariance is the identity.
+    eigenvalues_, canonical_correlations_, explained_variance_ratio_ : arrays of shape (r,)
+        Three values for each direction: the ratio of between-class to within-class scatter, the
+        correlation with the classes, and that ratio as a share of the sum of all ratios.
+    """
+
+    shrinkage: Shrinkage
+    target: Target
+    denominator: Denominator
+
+    @property
+    def family(self) -> GaussianFamily:
+        """Covariance family with one common covariance, with its options validated."""
+        return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
+
+    @property
     def canonical_correlations_(self) -> Floats:
         """Correlation of each direction with the classes (r,).
 
@@ -177,10 +186,6 @@ class DiscriminantProjection(
     def explained_variance_ratio_(self) -> Floats:
         """Eigenvalue of each direction as a share of the sum of all eigenvalues (r,)."""
         return self.directions().share
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.directions().scalings.shape[1])
 
 
 Predictive = Literal["plug-in", "student"]

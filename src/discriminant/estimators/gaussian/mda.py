@@ -31,11 +31,10 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     IterativeClassifier,
+    PosteriorMixin,
     Prior,
     check_choice,
     class_totals,
-    predicted_codes,
-    second_minus_first,
 )
 from discriminant.estimators.gaussian.lda_qda import OUTLIER_KINDS, OutlierKind
 from discriminant.models.gaussian.bayes_error import BayesError, estimate_bayes_error
@@ -54,7 +53,7 @@ from discriminant.models.gaussian.mixture import (
 )
 from discriminant.models.gaussian.parameters import component_parameters
 from discriminant.moments.anchor import Anchor
-from discriminant.posterior import log_posterior, posterior
+from discriminant.posterior import posterior
 from discriminant.table.blocks import Block, Floats, Places, numbered_names
 from discriminant.table.memory import Table
 
@@ -64,7 +63,7 @@ _SHORT_STEPS = 10  # steps of EM from every start; only the best is continued
 _WORSE = 2  # number of larger numbers of components that must be worse before the search ends
 
 
-class MDA(IterativeClassifier):
+class MDA(PosteriorMixin, IterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
     Boundaries can be curved, and a class can consist of several separate groups. The parameters
@@ -325,52 +324,9 @@ class MDA(IterativeClassifier):
 
     # --- prediction -----------------------------------------------------------------------------
 
-    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row; ties go to the first class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            Rows; columns of a data frame are matched by name.
-        prior : array of shape (K,) or dict by label, default None
-            Class priors to use in place of the fitted ones.
-
-        Returns
-        -------
-        array of shape (n,)
-            Labels.
-        """
-        codes = predicted_codes(self._scores(X, prior))
-        return np.asarray(self.classes_[codes])
-
-    def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return log posteriors (n, K), accurate for very small probabilities too.
-
-        Arguments are as in `predict`.
-        """
-        return log_posterior(self._scores(X, prior))
-
-    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return posterior probabilities (n, K).
-
-        Arguments are as in `predict`.
-        """
-        return posterior(self._scores(X, prior))
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return class scores (n, K); with two classes (n,), second minus first."""
-        return second_minus_first(self._scores(X, None))
-
     def marginal_scores(self, X: Floats) -> Floats:
         """Return scores (n, K) of rows with missing features (NaN), which are integrated out."""
         return scores_with_missing(np.asarray(X), self.rule_, self._densities)
-
-    def _scores(self, X: Any, prior: Prior | None) -> Floats:
-        scores = self._rule_scores(X)
-        if prior is None:
-            return scores
-        change = np.log(validate_prior(prior, self.classes_)) - np.log(self.prior_)
-        return np.asarray(scores + change)
 
     def log_density(self, X: Any, by_class: bool = False) -> Floats:
         """Compute the log density of rows under the fitted model.

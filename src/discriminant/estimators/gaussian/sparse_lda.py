@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discriminant.errors import OptionError
 from discriminant.estimators.base import Prior
@@ -21,6 +20,7 @@ from discriminant.estimators.gaussian.feature_selection import (
     is_number,
     is_whole,
 )
+from discriminant.estimators.gaussian.lda_qda import ProjectionMixin
 from discriminant.models.gaussian.fisher import FisherRule
 from discriminant.models.gaussian.sparse_directions import (
     StandardisedMeans,
@@ -34,7 +34,7 @@ _LARGEST = 1.999  # largest penalty of the default grid; 2 removes every feature
 _PATH_TOLERANCE = 1e-8  # of directions whose held-out errors are compared
 
 
-class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClassifier):
+class SparseLDA(ProjectionMixin, PenalisedClassifier):
     """Sparse discriminant directions: Fisher's criterion with an L1 penalty.
 
     Features are treated as uncorrelated within classes, as in diagonal LDA. The larger the penalty,
@@ -168,22 +168,7 @@ class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClas
             allowed = f"None or a whole number from 1 to {limit} ({limit + 1} classes)"
             raise OptionError.of("n_components", self.n_components, allowed)
 
-    # --- projection -------------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> Floats:
-        """Project rows on the sparse directions.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            Rows; columns of a data frame are matched by name.
-
-        Returns
-        -------
-        array of shape (n, r)
-            `(X - centre_) @ scalings_`.
-        """
-        return self._score_rows(self._directions().project, X)
+    # --- fitted attributes ------------------------------------------------------------------------
 
     @property
     def penalty_(self) -> float:
@@ -191,25 +176,6 @@ class SparseLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PenalisedClas
         self._check_is_fitted()
         return self._asked._penalty_value()
 
-    @property
-    def scalings_(self) -> Floats:
-        """Sparse directions (d, r) in the user's units."""
-        rule = self._directions()
-        return np.asarray(rule.scalings / rule.anchor.unit[:, None])
-
-    @property
-    def centre_(self) -> Floats:
-        """Mean of all rows (d,)."""
-        return self._directions().anchor.origin
-
-    @property
-    def eigenvalues_(self) -> Floats:
-        """Ratio of between-class to within-class variance along each direction (r,)."""
-        return self._directions().eigenvalues
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self._directions().scalings.shape[1])
-
-    def _directions(self) -> FisherRule:
+    def directions(self) -> FisherRule:
+        """Return the fitted rule, which contains the directions."""
         return cast(FisherRule, self.rule_)

@@ -31,12 +31,11 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     IterativeClassifier,
+    PosteriorMixin,
     Prior,
     check_choice,
     class_totals,
     partitioned_or_none,
-    predicted_codes,
-    second_minus_first,
 )
 from discriminant.estimators.linear.iterative import RowSpaceTable
 from discriminant.estimators.linear.likelihood import LikelihoodInference, check_level
@@ -61,7 +60,6 @@ from discriminant.models.linear.ordered import (
 )
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Labels, Places
 from discriminant.table.labels import declared_order
 from discriminant.table.memory import as_table
@@ -70,7 +68,7 @@ _SAMPLED = 8192  # with more rows, a sample is fitted first, for a starting poin
 _REVERSED = 4.0  # standard errors by which class means must be reversed for a warning
 
 
-class OrderedLogistic(LikelihoodInference, IterativeClassifier):
+class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
     """Logistic regression for ordered classes: proportional odds and other cumulative links.
 
     Models  P(class <= k | x) = F(zeta_k - x'w)  with thresholds zeta_1 < ... < zeta_{K-1}, one for
@@ -296,42 +294,6 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
 
     # --- prediction -----------------------------------------------------------------------------
 
-    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row; ties go to the first class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            Rows; columns of a data frame are matched by name.
-        prior : array of shape (K,) or dict by label, default None
-            Class priors to use in place of the fitted ones.
-
-        Returns
-        -------
-        array of shape (n,)
-            Labels.
-        """
-        codes = predicted_codes(self._scores(X, prior))
-        return np.asarray(self.classes_[codes])
-
-    def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return log posteriors (n, K), accurate for very small probabilities too.
-
-        Arguments are as in `predict`.
-        """
-        return log_posterior(self._scores(X, prior))
-
-    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """Return posterior probabilities (n, K), in the order of `classes_`.
-
-        Arguments are as in `predict`.
-        """
-        return posterior(self._scores(X, prior))
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return log posteriors (n, K); with two classes the log odds of `classes_[1]` (n,)."""
-        return second_minus_first(self._scores(X, None))
-
     def predict_linear(self, X: Any) -> Floats:
         """Compute the score x'w of each row, which is compared with `thresholds_`.
 
@@ -348,13 +310,6 @@ class OrderedLogistic(LikelihoodInference, IterativeClassifier):
         line = self.rule_.line
         at_zero = line.slopes()[1][0]
         return np.asarray(self._score_rows(line.values, X)[:, 0] - at_zero)
-
-    def _scores(self, X: Any, prior: Prior | None) -> Floats:
-        scores = self._rule_scores(X)
-        if prior is None:
-            return scores
-        change = np.log(validate_prior(prior, self.classes_)) - np.log(self.prior_)
-        return np.asarray(scores + change)
 
     # --- inference ------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
@@ -15,6 +14,7 @@ from discriminant.assessment.resampling.held_out import check_supports_partition
 from discriminant.errors import LabelError, PosteriorError, merge_warnings
 from discriminant.estimators.base import (
     ClassifierWrapper,
+    LogPosteriorMixin,
     check_choice,
     has_probabilities,
     partitioned_or_none,
@@ -34,7 +34,7 @@ from discriminant.posterior import log_posterior, not_probabilistic
 from discriminant.table.blocks import Floats, Labels, Places
 
 
-class Calibrated(ClassifierWrapper):
+class Calibrated(LogPosteriorMixin, ClassifierWrapper):
     """Calibrate the probabilities of a classifier, or turn its scores into probabilities.
 
     The calibrator is fitted to scores of held-out rows: the scores of each fold are those of a
@@ -164,21 +164,12 @@ class Calibrated(ClassifierWrapper):
         )
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class with the largest calibrated probability."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
     def predict_log_proba(self, X: Any) -> Floats:
         """Return calibrated log posteriors (n, K)."""
         self._check_is_fitted()
         scores = calibration_scores(self.estimator_, X)
         calibrator: Calibrator = self.calibrator_
         return log_posterior(calibrator.log_weights(scores, posterior=self.from_posteriors_))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return calibrated posteriors (n, K)."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     # --- inside -----------------------------------------------------------------------------------
 

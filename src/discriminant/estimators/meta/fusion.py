@@ -25,6 +25,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     EstimatorMixin,
+    LogPosteriorMixin,
     fit_with_weight,
     has_probabilities,
     require_classifier,
@@ -36,7 +37,7 @@ from discriminant.posterior import change_prior, fuse_posteriors, not_probabilis
 from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse, numbered_names
 
 
-class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
+class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition):
     """Combine the posteriors of several classifiers, each on its own columns.
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
@@ -118,11 +119,6 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self._check_is_fitted()
         return self._priors
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
     def predict_log_proba(self, X: Any) -> Floats:
         """Return combined log posteriors (n, K)."""
         prior = self.prior_
@@ -137,10 +133,6 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         for row in np.flatnonzero(np.isnan(logs[:, 0])):
             raise PosteriorError.all_zero(int(row), [name for name, _, _ in self._sources()])
         return logs
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return combined posteriors (n, K)."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     @property
     def prior_(self) -> Floats:

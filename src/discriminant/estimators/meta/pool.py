@@ -23,6 +23,7 @@ from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.errors import LabelError, OptionError, PosteriorError, merge_warnings
 from discriminant.estimators.base import (
     EstimatorMixin,
+    LogPosteriorMixin,
     fit_with_weight,
     has_probabilities,
     require_classifier,
@@ -35,7 +36,7 @@ from discriminant.table.blocks import Floats, Labels, check_weight
 from discriminant.table.labels import encode_labels
 
 
-class Pool(ClassifierMixin, EstimatorMixin, _BaseComposition):
+class Pool(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition):
     """Weighted mean of the posteriors of several classifiers, with weights from held-out rows.
 
     The weights are those that give held-out labels the largest likelihood. They are estimated
@@ -170,20 +171,11 @@ class Pool(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self._set_fitted(models, weights, losses)
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row; ties go to the first class."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logs of the mean posteriors (n, K)."""
         self._check_is_fitted()
         logs = np.array([log_posterior_of(model, X) for model in self.estimators_])
         return pool_log_posteriors(logs, self.weights_)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the mean posteriors (n, K)."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     @property
     def named_estimators_(self) -> dict[str, Any]:
@@ -256,10 +248,7 @@ class Pool(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self.estimators_, self.weights_ = models, weights
         self.held_out_log_loss_ = losses
         self.classes_ = np.asarray(models[0].classes_)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(models[0], name):
-                setattr(self, name, getattr(models[0], name))
+        self._copy_input_names(models[0])
 
 
 def held_out_log_losses(

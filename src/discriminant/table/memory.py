@@ -74,6 +74,18 @@ class ColumnarFeatures:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NamedFeatures:
+    """Encoded features with their names, as a data frame that needs no conversion."""
+
+    column_names: tuple[str, ...]
+    features: ColumnarFeatures
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.features.shape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Rows in memory: features, class codes and weights, with the names of columns and classes."""
 
@@ -203,6 +215,8 @@ def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple
 
     With `match`, the columns of a data frame are reordered by name to the order of that schema.
     """
+    if isinstance(X, NamedFeatures):
+        return _select_features(X, match), X.column_names if match is None else match.features
     if is_sparse(X):
         if X.dtype.kind == "c":
             raise ColumnTypeError.of_column("x0", str(X.dtype))
@@ -212,6 +226,16 @@ def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple
     if not isinstance(X, np.ndarray) and _is_frame(X):
         return _open_frame(X, match)
     return _open_array(X), None
+
+
+def _select_features(X: NamedFeatures, match: Schema | None) -> ColumnarFeatures:
+    """Return encoded features in the order of a schema."""
+    names = X.column_names
+    if match is None or match.features == names:
+        return X.features
+    position = {name: j for j, name in enumerate(names)}
+    wanted = _match_names(list(names), match)
+    return ColumnarFeatures(tuple(X.features.columns[position[name]] for name in wanted))
 
 
 def _is_frame(X: Any) -> bool:

@@ -59,7 +59,13 @@ from discriminant.table.load import (
     read_frame,
     unlabelled_rows_note,
 )
-from discriminant.table.memory import ColumnarFeatures, as_features, as_table, check_weight
+from discriminant.table.memory import (
+    ColumnarFeatures,
+    NamedFeatures,
+    as_features,
+    as_table,
+    check_weight,
+)
 
 
 def has_columns(X: Any) -> bool:
@@ -107,6 +113,14 @@ def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
     import pyarrow as pa
 
     return pa.table(dict(zip(encoding.features, rows.features.columns, strict=True)))
+
+
+def _features_to_predict(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
+    """Return features for the predictions of an estimator that was fitted to `features_for`."""
+    named = encoding.named or encoding.formula is not None
+    if isinstance(model, RowEstimator) and named:
+        return NamedFeatures(encoding.features, rows.features)
+    return rows.matrix()
 
 
 def _inner_has(name: str) -> Any:
@@ -619,7 +633,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if self.encoding_.missing in ("marginal", "em") and rows.incomplete.any():
             scores = np.asarray(self.estimator_.marginal_scores(rows.matrix()))
             return np.asarray(from_scores(scores))
-        return np.asarray(answer(features_for(self.estimator_, rows, self.encoding_)))
+        return np.asarray(answer(_features_to_predict(self.estimator_, rows, self.encoding_)))
 
     def _predict_intervals(self, X: Any, method: str, interval: float) -> Any:
         """Call a method of the estimator that computes confidence intervals."""

@@ -11,10 +11,11 @@ uses all rows. Standardisation is part of Q_t and c_t, so it is repeated within 
 All fits read the rows together: the scores of all fits are one matrix product. Their solutions are
 close to each other, and close to those for the last penalty. Each fit therefore starts from its own
 last solutions, extrapolated by a parabola in the log of the penalty, and takes steps with the
-curvature H at the solution for all rows. With few coefficients, H is summed for each fold, so that
-the curvature of every training set is the sum over the other folds. A step is not verified by the
-value of the objective but by the next decrement g' H^-1 g / 2, which must shrink. A fit for which
-it does not shrink takes Newton steps of its own, with a line search.
+curvature H at the solution for all rows, which each fit corrects by its own last steps, as in
+L-BFGS. With few coefficients, H is summed for each fold, so that the curvature of every training
+set is the sum over the other folds; with more, all fits start from the curvature of all rows. A
+step is not verified by the value of the objective but by the next decrement g' H^-1 g / 2. A fit
+whose decrement grows, or is not small after some steps, takes Newton steps with a line search.
 
 With an l1 penalty, a step goes to the minimum of the quadratic approximation plus the penalty
 (`elastic_net.L1Quadratic`). Columns are screened by the sequential strong rule (Tibshirani et al.
@@ -28,8 +29,9 @@ columns that violate them enter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
@@ -42,12 +44,14 @@ from discriminant.moments.glm_families import SCORES, Deviance, RowDerivatives
 from discriminant.table.blocks import Codes, Floats
 
 _DECREMENT = 1e-12  # a step is the last one if it decreases the objective by less
-_SHRINKAGE = 0.5  # a decrement must shrink at least by this factor
-_FAST = 0.05  # the same for the curvature of an earlier penalty, else the curvature is renewed
+_SHRINKAGE = 0.5  # with an l1 penalty, a decrement must shrink at least by this factor
+_GROWTH = 4.0  # otherwise it must not grow by more: L-BFGS does not shrink it in every step
+_FAST = 0.05  # shrinkage with the curvature of an earlier penalty, else the curvature is renewed
 _MAX_STEPS = 40  # largest number of steps with one curvature, and of Newton steps
 _HALVINGS = 30
 _ARMIJO = 1e-4
-_FEW = 640  # up to this number of coefficients the curvature is summed for each fold
+_FEW = 64  # up to this number of coefficients the curvature is summed for each fold
+_FEW_NET = 640  # the same with an l1 penalty, whose steps are not corrected
 _CHUNK = 1 << 16  # scores computed at a time: they stay in the cache
 _VIOLATION = 1e-9  # smaller violations of the KKT conditions are rounding errors
 _SINGULAR = 1e-13  # added to the diagonal of a singular curvature, relative to the largest entry
@@ -164,20 +168,20 @@ class ClassLoss:
     def slopes(self, scores: Floats, rows: slice) -> Floats:
         """Return the contrasts of probabilities minus indicators."""
         probability = self._probabilities(scores)
-        probability[np.arange(len(scores)), :, self.codes[rows]] -= 1.0
-        return np.asarray(probability @ self.contrast)
+        probability[self.codes[rows], np.arange(len(scores))] -= 1.0
+        flat = probability.reshape(len(probability), -1)
+        return np.asarray(flat.T @ self.contrast).reshape(scores.shape)
 
     def losses(self, scores: Floats, rows: slice) -> Floats:
         """Return log sum exp s - s_y."""
-        centred = scores @ self.contrast.T
-        centred -= centred.max(axis=2, keepdims=True)
-        own = centred[np.arange(len(scores)), :, self.codes[rows]]
-        return np.asarray(np.log(np.exp(centred).sum(axis=2)) - own)
+        centred = self._centred_scores(scores)
+        own = centred[self.codes[rows], np.arange(len(scores))]
+        return np.asarray(np.log(np.exp(centred, out=centred).sum(axis=0)) - own)
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
         """Return C' (diag p - p p') C."""
         K, m = self.contrast.shape
-        probability = self._probabilities(scores)
+        probability = self._probabilities(scores).T
         squares = (self.contrast[:, :, None] * self.contrast[:, None, :]).reshape(K, m * m)
         mean = probability @ self.contrast
         diagonal = (probability @ squares).reshape(-1, m, m)
@@ -198,11 +202,21 @@ class ClassLoss:
         return ClassLoss(self.codes[rows], self.contrast)
 
     def _probabilities(self, scores: Floats) -> Floats:
-        probability = scores @ self.contrast.T
-        probability -= probability.max(axis=-1, keepdims=True)
+        """Return probabilities (K, ...) at scores (..., m)."""
+        probability = self._centred_scores(scores)
         np.exp(probability, out=probability)
-        probability /= probability.sum(axis=-1, keepdims=True)
-        return np.asarray(probability)
+        probability /= probability.sum(axis=0)
+        return probability
+
+    def _centred_scores(self, scores: Floats) -> Floats:
+        """Return the scores (K, ...) of the classes, minus the largest, at scores (..., m).
+
+        The axis of the classes comes first, since NumPy is slow along a short last axis.
+        """
+        K, m = self.contrast.shape
+        centred = (self.contrast @ scores.reshape(-1, m).T).reshape(K, *scores.shape[:-1])
+        centred -= centred.max(axis=0)
+        return np.asarray(centred)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -375,14 +389,19 @@ class PathProblem:
             value += float((corner[:, None] * np.abs(theta)).sum())
         return value
 
-    def curvature_sums(self, theta: Floats, *, by_fold: bool) -> Floats:
+    def curvature_sums(
+        self, theta: Floats, *, by_fold: bool = False, without: int | None = None
+    ) -> Floats:
         """Return the sums (F + 1, m q, m q) over each fold and the remaining rows of w z z' l''.
 
-        Without `by_fold`, return only the sum over all rows, (1, m q, m q).
+        Without `by_fold`, return only the sum (1, m q, m q) over all rows, or over all rows except
+        those of the fold `without`.
         """
         F, (q, m) = len(self.starts) - 1, theta.shape
         sums = np.zeros((F + 1 if by_fold else 1, m, q, m, q))
         for fold, rows in self._chunks(q + m * m):
+            if fold == without:
+                continue
             z = self.rows[rows]
             curvature = self.loss.curvatures(z @ theta, rows)
             if self.weight is not None:
@@ -402,11 +421,7 @@ class PathProblem:
 
     def curvature_without(self, theta: Floats, fit: int) -> Floats:
         """Return the mean curvature (m q, m q) of the rows of one fit at theta (q, m)."""
-        sums = self.curvature_sums(theta, by_fold=True)
-        others = [part for fold, part in enumerate(sums) if fold != fit]
-        # the last part is that of rows which no fit leaves out; the last fit leaves out none
-        parts = sums if fit == len(sums) - 1 else others
-        return np.asarray(np.sum(parts, axis=0) / self.totals[fit])
+        return np.asarray(self.curvature_sums(theta, without=fit)[0] / self.totals[fit])
 
     def penalty_matrix(self, fit: int, penalty: float) -> Floats:
         """Return the (q, q) curvature of the ridge of one fit."""
@@ -438,7 +453,7 @@ class _CurvatureModel:
     def __init__(self, problem: PathProblem, theta: Floats) -> None:
         self.problem = problem
         T, q, m = problem.shape
-        self.by_fold = m * q <= _FEW and T > 1
+        self.by_fold = m * q <= (_FEW if problem.corner is None else _FEW_NET) and T > 1
         sums = problem.curvature_sums(theta, by_fold=self.by_fold)
         if not self.by_fold:
             self.mean = sums / problem.totals[-1]
@@ -461,18 +476,32 @@ class _StepModel:
         ridges = [np.kron(np.eye(m), self.problem.penalty_matrix(t, penalty)) for t in fits]
         self.matrices = curvature.mean + np.stack(ridges)
         self.by_fold = curvature.by_fold
-        if self.problem.corner is None:
+        if self.problem.corner is not None:
+            return
+        if self.by_fold:
             self.inverse = _inverses(self.matrices)
+        else:
+            self.solve_shared = _solver(self.matrices[0])
+
+    def _solve(self, flat: Floats, fits: npt.NDArray[np.intp]) -> Floats:
+        """Return the products (S, n) of the inverse curvatures of S fits and vectors (S, n)."""
+        if self.by_fold:
+            return np.asarray((self.inverse[fits] @ flat[:, :, None])[:, :, 0])
+        return np.asarray(self.solve_shared(flat.T).T)
 
     def steps(
-        self, theta: Floats, gradient: Floats, fits: npt.NDArray[np.intp]
+        self,
+        theta: Floats,
+        gradient: Floats,
+        fits: npt.NDArray[np.intp],
+        corrections: _Corrections,
     ) -> tuple[Floats, Floats]:
         """Return the steps (S, q, m) of S fits, and half the predicted decreases (S,)."""
         S, q, m = theta.shape
         flat = gradient.transpose(0, 2, 1).reshape(S, m * q)
         if self.problem.corner is None:
-            inverse = self.inverse[fits] if self.by_fold else self.inverse
-            step = -(inverse @ flat[:, :, None])[:, :, 0]
+            corrections.follow(theta.transpose(0, 2, 1).reshape(S, m * q), flat, fits)
+            step = -corrections.solve(flat, fits, partial(self._solve, fits=fits))
             decrease = -0.5 * (flat * step).sum(axis=1)
         else:
             start = theta.transpose(0, 2, 1).reshape(S, m * q)
@@ -482,6 +511,50 @@ class _StepModel:
                 corner = np.tile(self.penalty * self.problem.l1_ratio * self.problem.corner[t], m)
                 step[s], decrease[s] = l1_step(flat[s], matrix, corner, start[s])
         return step.reshape(S, m, q).transpose(0, 2, 1), decrease
+
+
+class _Corrections:
+    """Last steps of T fits and the changes of their gradients, which correct a curvature.
+
+    The correction is that of L-BFGS (`linear.optimise`), for S of the fits at a time.
+    """
+
+    def __init__(self, fits: int) -> None:
+        self.fits = fits
+        self.pairs: list[tuple[Floats, Floats, Floats]] = []  # (T, n), (T, n), (T,) 1 / product
+        self._last: tuple[Floats, Floats] | None = None  # coefficients and gradients (T, n)
+
+    def follow(self, theta: Floats, gradient: Floats, fits: npt.NDArray[np.intp]) -> None:
+        """Add the steps of S fits to theta (S, n), and the changes of their gradients (S, n)."""
+        if self._last is None:
+            self._last = (
+                np.zeros((self.fits, theta.shape[1])),
+                np.zeros((self.fits, theta.shape[1])),
+            )
+        else:
+            pair = np.zeros_like(self._last[0]), np.zeros_like(self._last[0])
+            pair[0][fits], pair[1][fits] = (
+                theta - self._last[0][fits],
+                gradient - self._last[1][fits],
+            )
+            product = np.vecdot(*pair)
+            inverse = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
+            self.pairs.append((*pair, inverse))
+        self._last[0][fits], self._last[1][fits] = theta, gradient
+
+    def solve(
+        self, flat: Floats, fits: npt.NDArray[np.intp], solve: Callable[[Floats], Floats]
+    ) -> Floats:
+        """Return the products (S, n) of the corrected inverse curvatures and gradients (S, n)."""
+        direction, weights = flat, []
+        for moves, changes, inverse in reversed(self.pairs):
+            weights.append(inverse[fits] * np.vecdot(moves[fits], direction))
+            direction = direction - weights[-1][:, None] * changes[fits]
+        direction = solve(direction)
+        for (moves, changes, inverse), weight in zip(self.pairs, reversed(weights), strict=True):
+            rest = weight - inverse[fits] * np.vecdot(changes[fits], direction)
+            direction = direction + rest[:, None] * moves[fits]
+        return direction
 
 
 def l1_step(
@@ -497,14 +570,25 @@ def l1_step(
 
 def _inverses(matrices: Floats) -> Floats:
     """Return the inverses of positive definite matrices (T, n, n)."""
-    size = np.einsum("tii->ti", matrices).max(axis=1, initial=1e-300)
-    regular = matrices + _SINGULAR * size[:, None, None] * np.eye(matrices.shape[1])
+    regular = _regularised(matrices)
     try:
-        if len(regular) == 1:
-            return np.asarray(cho_solve(cho_factor(regular[0]), np.eye(len(regular[0]))))[None]
         return np.asarray(np.linalg.inv(regular))
     except LinAlgError:
         return np.asarray(np.linalg.pinv(regular, hermitian=True))
+
+
+def _solver(matrix: Floats) -> Callable[[Floats], Floats]:
+    """Return a function that solves systems with a positive definite matrix (n, n)."""
+    regular = _regularised(matrix[None])[0]
+    try:
+        return partial(cho_solve, cho_factor(regular, check_finite=False), check_finite=False)
+    except LinAlgError:
+        return partial(np.matmul, np.linalg.pinv(regular, hermitian=True))
+
+
+def _regularised(matrices: Floats) -> Floats:
+    size = np.einsum("tii->ti", matrices).max(axis=1, initial=1e-300)
+    return np.asarray(matrices + _SINGULAR * size[:, None, None] * np.eye(matrices.shape[1]))
 
 
 class PathSolver:
@@ -532,10 +616,12 @@ class PathSolver:
         remaining = remaining[~slow]
         assert self.curvature is not None
         model, renewed = self.curvature.at(penalty), cheap
+        corrections = _Corrections(T)
+        slowest = _GROWTH if self.problem.corner is None else _SHRINKAGE
         for _ in range(_MAX_STEPS if len(remaining) else 0):
             gradient = self.problem.gradients(theta[remaining], remaining, penalty)
-            step, decrement = model.steps(theta[remaining], gradient, remaining)
-            limit = (_SHRINKAGE if renewed else _FAST) * last[remaining]
+            step, decrement = model.steps(theta[remaining], gradient, remaining, corrections)
+            limit = (slowest if renewed else _FAST) * last[remaining]
             failing = ~(decrement < limit) & ~(decrement <= _DECREMENT)
             if failing.any() and not renewed:
                 self.curvature = _CurvatureModel(self.problem, theta[-1])
@@ -580,7 +666,7 @@ class PathSolver:
             matrix += np.kron(np.eye(m), problem.penalty_matrix(fit, penalty))
             flat = problem.gradients(theta[None], fits, penalty)[0].T.ravel()
             if problem.corner is None:
-                direction = -(_inverses(matrix[None])[0] @ flat)
+                direction = -_solver(matrix)(flat)
                 decrease = -0.5 * float(flat @ direction)
             else:
                 corner = np.tile(penalty * problem.l1_ratio * problem.corner[fit], m)

@@ -44,6 +44,7 @@ CASES = {
     "three classes": (3, 6, {}),
     "lasso": (2, 6, {"l1_ratio": 1.0}),
     "elastic net of three classes": (3, 6, {"l1_ratio": 0.5}),
+    "many coefficients": (5, 20, {}),  # all folds use the curvature of all rows
     "without intercept": (2, 6, {"intercept": False}),
     "three classes without intercept": (3, 4, {"intercept": False}),
     "raw columns": (2, 6, {"standardize": False}),

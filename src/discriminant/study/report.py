@@ -51,6 +51,7 @@ from discriminant.report.sections.features import (
 from discriminant.report.sections.space import space_section
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
+from discriminant.study.data_checks.result import DataChecks
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.load import EncodedTable
@@ -80,6 +81,8 @@ class ReportedStudy(Protocol):
     def moments(self) -> ClassMoments | None: ...
 
     def model(self) -> Any: ...
+
+    def check(self) -> DataChecks: ...
 
     def _get_comparison(self) -> Comparison: ...
 
@@ -114,6 +117,7 @@ def report_facts(
             decision=_decision(study),
             matters=_matters(study),
             use=_use(study, file),
+            checks=list(study.check().findings),
         )
     return cast(Facts, redact_facts(report))
 

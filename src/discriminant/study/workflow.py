@@ -32,6 +32,7 @@ from discriminant.report.fact_types import Facts
 from discriminant.report.format import count_with_noun
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
+from discriminant.study.data_checks.result import DataChecks, check_source
 from discriminant.study.data_source import StudySource, open_study_source, study_folds
 from discriminant.study.models import StudyModel, candidate_models, resolve_models
 from discriminant.study.progress import ProgressRate, StudyProgress
@@ -69,6 +70,7 @@ class Study:
         self._models: dict[str, StudyModel] = {}  # the models that were compared last
         self._fold: FoldNumbers | None = None
         self._run: ComparisonRun | None = None
+        self._checks: DataChecks | None = None
 
     @classmethod
     def of(
@@ -127,6 +129,37 @@ class Study:
     def complete(self) -> None:
         """Remove the checkpoint, if there is one."""
         self.study_source.complete()
+
+    # --- checking -------------------------------------------------------------------------------
+
+    def check(self) -> DataChecks:
+        """Check the data before modelling, without fitting a model.
+
+        The checks look for columns that reveal the class (leaks), sentinel values, identifiers,
+        groups of rows that belong together, duplicate rows and columns, drift between the first and
+        the last rows, and other defects. See the guide on data checks for each rule.
+
+        Returns
+        -------
+        DataChecks
+            Findings, the most severe first.
+
+        Examples
+        --------
+        >>> import discriminant as dd
+        >>> from sklearn.datasets import load_wine
+        >>> wine = load_wine(as_frame=True)
+        >>> table = wine.data.assign(cultivar=wine.target)
+        >>> table["code"] = 10 - 2 * table["cultivar"]
+        >>> checks = dd.study(table, target="cultivar").check()
+        >>> [(found["severity"], found["title"]) for found in checks.findings]
+        [('stop', 'Leak: code')]
+        """
+        if self._checks is None:
+            self._checks = check_source(
+                self.study_source, target=self.target, fold=self._fold, seed=self.seed
+            )
+        return self._checks
 
     # --- comparing ------------------------------------------------------------------------------
 

@@ -64,6 +64,9 @@ class EncodedTable:
         Number of rows before rows with missing cells were dropped.
     kept_rows : array of int or None
         Numbers of the rows that were kept, if some were dropped.
+    frame : Frame or None
+        Cells of all labelled rows, including columns that are not features; None for a sample of a
+        partitioned table.
     """
 
     table: Table
@@ -72,6 +75,7 @@ class EncodedTable:
     format: FileFormat | None
     rows_read: int
     kept_rows: Places | None = None
+    frame: Frame | None = None
 
     def __repr__(self) -> str:
         """Return one line with the number of rows, features and classes."""
@@ -315,7 +319,7 @@ def _encode_table(
         kept_rows = complete if kept_rows is None else kept_rows[complete]
     notes += _filled_cells_note(encoding)
     table = Table(Schema(encoding.features, labels, True), features, codes, weight)
-    return EncodedTable(table, encoding, tuple(notes), format, rows_read, kept_rows)
+    return EncodedTable(table, encoding, tuple(notes), format, rows_read, kept_rows, frame)
 
 
 def unlabelled_rows_note(rows: int, kept: int) -> list[str]:

@@ -1,0 +1,1 @@
+"""Checks of the data before models are fitted: leaks, sentinels, groups, duplicates, drift, ..."""

@@ -24,7 +24,7 @@ GROUPS = (
      ("decision", "posterior")),
     ("assessment", "How good is it", "Held-out rows, measures, intervals and tests.",
      ("assessment",)),
-    ("files", "Files and export", "Models and moments in files; models as SQL, ONNX and Python.",
+    ("files", "Files and export", "Models and moments in files; models as SQL, ONNX, Python and JavaScript.",
      ("store", "export")),
     ("plots", "Plots", "Figures with matplotlib (the extra ``plot``).", ("report",)),
     ("other", "Other names", "What belongs to no group above.", ()),

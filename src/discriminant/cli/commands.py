@@ -293,7 +293,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 @click.argument("model", type=click.Path())
 @click.option(
     "--to",
-    type=click.Choice(("sql", "onnx", "python")),
+    type=click.Choice(("sql", "onnx", "python", "javascript")),
     required=True,
     help="Format to export to.",
 )
@@ -320,7 +320,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 )
 @shared.output_options
 def export(model: str, **options: Any) -> int:
-    """Export a model as SQL, ONNX or plain Python."""
+    """Export a model as SQL, ONNX, plain Python or JavaScript."""
     _check_present(model)
     from discriminant.cli.predict import export as run_command
 

@@ -195,7 +195,7 @@ def _assess_partitions(
 
 
 def export(session: Session, path: str, options: dict[str, Any]) -> int:
-    """Export a model as SQL, ONNX or Python."""
+    """Export a model as SQL, ONNX, Python or JavaScript."""
     to, out = options["to"], options["out"]
     if out is not None:
         check_outputs(path, out)

@@ -1,11 +1,11 @@
-"""Export of fitted models to SQL, ONNX or plain Python, which run without this package."""
+"""Export of fitted models to SQL, ONNX, Python or JavaScript, which run without this package."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-TARGETS = ("sql", "onnx", "python")
+TARGETS = ("sql", "onnx", "python", "javascript")
 
 
 def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes:
@@ -15,10 +15,12 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     ----------
     model : estimator
         A fitted model of this package, also inside `Encoded`, `Decision` and other wrappers.
-    to : {'sql', 'onnx', 'python'}
+    to : {'sql', 'onnx', 'python', 'javascript'}
         'sql': one SELECT for DuckDB, PostgreSQL or SQLite; see `export.sql.to_sql`.
         'onnx': the bytes of a graph in double precision; see `export.onnx.to_onnx`.
         'python': the text of a file that needs nothing but Python; see `export.python.to_python`.
+        'javascript': the text of an ES module for browsers and Node.js; see
+        `export.javascript.to_javascript`.
     path : path-like, optional
         File to write as well, atomically.
     **options

@@ -9,16 +9,13 @@ functions.
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from discriminant.export.feature_columns import FeatureSource
-from discriminant.export.plan import ExportPlan, Output, make_plan, number_at
-from discriminant.models.expressions import ELEMENTWISE, Expression, stored_ids
-
-_FUNCTIONS = {"exp": "math.exp", "log": "math.log", "abs": "abs", "sqrt": "math.sqrt"}
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+from discriminant.export.plan import ExportPlan, Output, make_plan
+from discriminant.export.source_writer import SourceWriter, numbers
+from discriminant.models.expressions import ELEMENTWISE, Expression
 
 _HEAD = '''\
 """{title}, as plain Python: {what}.
@@ -41,7 +38,10 @@ def _number(row, column, fill=None):
         if fill is None:
             raise ValueError(f"The column {column!r} is missing.")
         return fill
-    value = float(value)
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"The column {column!r} is not a number.") from None
     if math.isinf(value):
         raise ValueError(f"The column {column!r} is infinite.")
     return value
@@ -61,8 +61,7 @@ def _days(row, column, fill=None):
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
-            told = f"column {column!r}: {value!r} is no date such as 2023-10-27"
-            raise ValueError(told) from None
+            raise ValueError(f"The column {column!r} is not a date such as 2023-10-27.") from None
     if not hasattr(value, "toordinal"):
         return _number(row, column, fill)
     if getattr(value, "tzinfo", None) is not None:
@@ -78,10 +77,12 @@ _CATEGORY = '''
 def _category(row, column, values, fill, other):
     """The number of a category, of a missing cell, or of a category that was not seen."""
     value = row[column]
-    found = fill if value is None or value != value else values.get(str(value), other)
-    if found is None:
-        raise ValueError(f"The column {column!r} is missing, or has a category never seen.")
-    return found
+    missing = value is None or value != value
+    number = fill if missing else values.get(str(value), other)
+    if number is None:
+        reason = "is missing" if missing else "has an unknown category"
+        raise ValueError(f"The column {column!r} {reason}.")
+    return number
 
 
 def _missing(row, column):
@@ -107,36 +108,37 @@ def to_python(model: Any, *, outputs: Sequence[str] | None = None) -> str:
     return _PythonWriter(make_plan(model, outputs)).file()
 
 
-class _PythonWriter:
+class _PythonWriter(SourceWriter):
     """Builder of one file."""
 
+    brackets = "(", ")"
+    functions: ClassVar[dict[str, str]] = {
+        "exp": "math.exp",
+        "log": "math.log",
+        "abs": "abs",
+        "sqrt": "math.sqrt",
+        "cos": "math.cos",
+        "larger": "max",
+        "smaller": "min",
+    }
+
     def __init__(self, plan: ExportPlan) -> None:
-        self.plan = plan
-        self.stored = stored_ids(plan.steps())
-        self.used = {"math", "row", "predict", "answer", "x", *keyword.kwlist}
-        self.used |= {"max", "min", "sum", "abs", "zip", "range", "float", "dict", "str"}
-        self.names: dict[int, str] = {id(plan.x): "x"}
-        self.constants: dict[str, str] = {}  # from the text of a constant to its name
-        self.assigned = ""  # variable that the current line assigns
-        self.lines: list[str] = []
+        builtin = ("max", "min", "sum", "abs", "zip", "range", "float", "dict", "str", "int")
+        super().__init__(plan, {"math", "predict", "answer", *keyword.kwlist, *builtin})
 
     def file(self) -> str:
         """Return the text."""
-        for step in self.plan.steps():
-            if id(step) in self.stored and step.op != "features":
-                name = self.assigned = self.names[id(step)] = self._unique(step.name or step.op)
-                self.lines.append(f"    {name} = {self._formula(step, name)}")
+        lines = [f"    {name} = {formula}" for name, formula in self.assignments()]
         entries = [self._entry(output) for output in self.plan.outputs]
-        checks = [f"    {self._cell(source)}" for source in self.plan.checks]
-        cells = ", ".join(self._cell(source) for source in self.plan.sources)
-        body = [f"    x = [{cells}]", *checks, *self.lines, "    return {", *entries, "    }"]
-        kinds = {source.kind for source in (*self.plan.sources, *self.plan.checks)}
+        checks = [f"    {self.cell(source)}" for source in self.plan.checks]
+        cells = ", ".join(self.cell(source) for source in self.plan.sources)
+        body = [f"    x = [{cells}]", *checks, *lines, "    return {", *entries, "    }"]
         pieces = [
             self._head(),
             "\n".join(f"{name} = {text}" for text, name in self.constants.items()),
             _CELLS,
-            _DAYS if "date" in kinds else "",
-            _CATEGORY if kinds & {"text", "missing"} else "",
+            _DAYS if "date" in self.kinds else "",
+            _CATEGORY if self.kinds & {"text", "missing"} else "",
             '\n\ndef answer(row):\n    """All that is known of a row."""\n'
             + "\n".join(body)
             + "\n",
@@ -145,7 +147,7 @@ class _PythonWriter:
         return "\n".join(piece for piece in pieces if piece)
 
     def _head(self) -> str:
-        columns = list(dict.fromkeys(source.column for source in self.plan.sources))
+        columns = self.columns
         shown = ", ".join(ascii(name) for name in columns[:8]) + (", ..." if columns[8:] else "")
         names = ", ".join(output.name for output in self.plan.outputs)
         pair = "the label, and a dict with the probability of each class"
@@ -169,7 +171,8 @@ class _PythonWriter:
 
     # --- inputs and outputs -----------------------------------------------------------------------
 
-    def _cell(self, source: FeatureSource) -> str:
+    def cell(self, source: FeatureSource) -> str:
+        """Return the code of one feature: a cell as a number."""
         column = ascii(source.column)
         fill = "" if source.fill is None else f", {source.fill!r}"
         if source.kind == "text":
@@ -183,122 +186,55 @@ class _PythonWriter:
         """Return the entry for an output in the dictionary that `answer` returns."""
         step = output.expression
         if output.choices:
-            choices = self._constant(f"{output.name}s", [ascii(c) for c in output.choices])
-            value = f"{choices}[int({self._at(step, 0)})]"
+            choices = self.list_constant(f"{output.name}s", [ascii(c) for c in output.choices])
+            value = f"{choices}[int({self.at(step, 0)})]"
         elif output.components:
-            value = f"dict(zip({self._keys(output)}, {self._vector(step)}))"
+            keys = self.list_constant(
+                "labels", [ascii(key) for key in self.component_names(output)]
+            )
+            value = f"dict(zip({keys}, {self.vector(step)}))"
         else:
-            value = self._at(step, 0)
+            value = self.at(step, 0)
         return f'        "{output.name}": {value},'
-
-    def _keys(self, output: Output) -> str:
-        labels = self.plan["label"].choices if "label" in self.plan else ()
-        keys = labels if len(labels) == len(output.components) else output.components
-        if "action" in self.plan and output.name == "cost":
-            keys = self.plan["action"].choices[: len(output.components)]
-        return self._constant("labels", [ascii(key) for key in keys])
 
     # --- expressions ------------------------------------------------------------------------------
 
-    def _formula(self, step: Expression, name: str) -> str:
+    def formula(self, step: Expression, name: str) -> str:
+        """Return the code of an expression."""
+        if step.op in ELEMENTWISE:
+            return self.elementwise(step)
+        vector = self.vector(step.operands[0])
         if step.op == "affine":
-            return self._affine(step, name)
-        if step.op in ("squares", "sum", "max", "first_max"):
-            vector = self._vector(step.operands[0])
-            return {
-                "squares": f"sum(one * one for one in {vector})",
-                "sum": f"sum({vector})",
-                "max": f"max({vector})",
-                "first_max": f"max(range({step.operands[0].width}), key=({vector}).__getitem__)",
-            }[step.op]
-        vectors: dict[int, tuple[str, Expression]] = {}
-        text = self._elementwise(step, vectors)
+            return self._affine(step, name, vector)
+        return {
+            "squares": f"sum(one * one for one in {vector})",
+            "sum": f"sum({vector})",
+            "max": f"max({vector})",
+            "first_max": f"max(range({step.operands[0].width}), key=({vector}).__getitem__)",
+        }[step.op]
+
+    def _affine(self, step: Expression, name: str, vector: str) -> str:
+        intercept = numbers(step.constants[1])
         if step.width == 1:
-            return text
-        variables = ", ".join(variable for variable, _ in vectors.values())
-        values = ", ".join(self._vector(vector) for _, vector in vectors.values())
-        return f"[{text} for {variables} in {values if len(vectors) == 1 else f'zip({values})'}]"
-
-    def _elementwise(self, step: Expression, vectors: dict[int, tuple[str, Expression]]) -> str:
-        """Return the formula of one number of an elementwise expression.
-
-        Each vector in the formula is replaced by a loop variable.
-        """
-        terms = [self._operand(operand, vectors) for operand in step.operands]
-        if step.op in _SIGNS:
-            return f"({terms[0]} {_SIGNS[step.op]} {terms[1]})"
-        if step.op in ("larger", "smaller"):
-            return f"{'max' if step.op == 'larger' else 'min'}({terms[0]}, {terms[1]})"
-        if step.op == "sign":
-            return f"(({terms[0]} > 0.0) - ({terms[0]} < 0.0))"
-        if step.op == "greater":
-            return f"({terms[2]} if {terms[0]} > {terms[1]} else {terms[3]})"
-        return f"{_FUNCTIONS[step.op]}({terms[0]})"
-
-    def _operand(self, step: Expression, vectors: dict[int, tuple[str, Expression]]) -> str:
-        if id(step) not in self.stored and step.op in ELEMENTWISE:
-            return self._elementwise(step, vectors)
-        if step.width == 1:
-            return self._at(step, 0)
-        return vectors.setdefault(id(step), (f"v{len(vectors)}", step))[0]
-
-    def _affine(self, step: Expression, name: str) -> str:
-        coef, intercept = step.constants
-        vector = self._vector(step.operands[0])
-        rows = [_tuple([repr(float(v)) for v in row]) for row in coef]
-        if step.width == 1:
-            slopes = self._constant(f"{name} slopes", rows[0])
-            return f"_dot({slopes}, {vector}) + {float(intercept[0])!r}"
-        slopes = self._constant(f"{name} slopes", rows)
-        starts = self._constant(f"{name} intercepts", [repr(float(v)) for v in intercept])
+            slopes = self.list_constant(f"{name} slopes", numbers(step.constants[0][0]))
+            return f"_dot({slopes}, {vector}) + {intercept[0]}"
+        slopes = self.list_constant(f"{name} slopes", self.matrix(step))
+        starts = self.list_constant(f"{name} intercepts", intercept)
         return f"[_dot(slope, {vector}) + start for slope, start in zip({slopes}, {starts})]"
 
-    def _at(self, step: Expression, index: int) -> str:
-        """Return the code for one number of an expression."""
-        step, index = number_at(step, index)
-        if step.op == "constant":
-            return repr(float(step.constants[0][index]))
-        name = self.names[id(step)]
-        return name if step.width == 1 and step.op != "features" else f"{name}[{index}]"
+    def map_vectors(self, text: str, variables: Sequence[str], vectors: Sequence[str]) -> str:
+        """Return a list comprehension."""
+        values = vectors[0] if len(vectors) == 1 else f"zip({', '.join(vectors)})"
+        return f"[{text} for {', '.join(variables)} in {values}]"
 
-    def _vector(self, step: Expression) -> str:
-        """Return the code for all numbers of an expression, as a sequence."""
-        if step.op == "constant":
-            values = [repr(float(v)) for v in step.constants[0]]
-            return self._constant(f"{self.assigned} numbers", values)
-        if step.op == "pick":
-            return f"[{', '.join(self._at(step, i) for i in range(step.width))}]"
-        if step.op == "stack":
-            parts = (
-                self._at(part, 0) if part.width == 1 else f"*{self._vector(part)}"
-                for part in step.operands
-            )
-            return f"[{', '.join(parts)}]"
-        name = self.names[id(step)]
-        return f"[{name}]" if step.width == 1 and step.op != "features" else name
+    def choose(self, condition: str, x: str, y: str) -> str:
+        """Return a conditional expression."""
+        return f"({x} if {condition} else {y})"
 
-    # --- names and constants ----------------------------------------------------------------------
+    def sign(self, value: str) -> str:
+        """Return the difference of two comparisons."""
+        return f"(({value} > 0.0) - ({value} < 0.0))"
 
-    def _unique(self, wanted: str) -> str:
-        """Return an identifier that is not used yet, similar to the wanted name."""
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
-        plain = plain if re.match(r"[A-Za-z]", plain) else f"s_{plain}"
-        name, number = plain, 1
-        while name in self.used:
-            number += 1
-            name = f"{plain}_{number}"
-        self.used.add(name)
-        return name
-
-    def _constant(self, wanted: str, values: list[str] | str) -> str:
-        """Return the name of a constant above the functions; equal constants share one name."""
-        text = values if isinstance(values, str) else _tuple(values)
-        if text not in self.constants:
-            self.constants[text] = self._unique(wanted.upper())
-        return self.constants[text]
-
-
-def _tuple(values: Sequence[str]) -> str:
-    if sum(map(len, values)) < 88:
-        return "(" + ", ".join(values) + ("," if len(values) == 1 else "") + ")"
-    return "(\n    " + ",\n    ".join(v.replace("\n", "\n    ") for v in values) + ",\n)"
+    def spread(self, vector: str) -> str:
+        """Return the unpacked vector."""
+        return f"*{vector}"

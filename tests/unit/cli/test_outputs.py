@@ -105,3 +105,10 @@ def test_a_text_may_be_said_to_mean_missing(place):
     found = answered(place, "n.a.,clay", "--missing-text", "n.a.")
     filled = pd.DataFrame({"size": [frame["size"].mean()], "soil": ["clay"]})
     assert found["p(yes)"][0] == pytest.approx(model.predict_proba(filled)[0, 1], rel=1e-9)
+
+
+def test_an_export_to_javascript_is_written_as_text(place):
+    run("export", "fitted.model", "--to", "javascript", "--out", "m.js", cwd=place)
+    text = (place / "m.js").read_text()
+    assert text == dd.export(dd.load(place / "fitted.model"), "javascript")
+    assert 'export const columns = ["size", "soil"];' in text

@@ -1,13 +1,31 @@
-"""What an exported model is run on."""
+"""Targets on which exported models run."""
 
 import pytest
 
-TARGETS = ("duckdb", "sqlite", "postgres", "onnx", "python")
+from tests.shared.javascript import Chromium, Node
+
+TARGETS = ("duckdb", "sqlite", "postgres", "onnx", "python", "node", "chromium")
 
 
 @pytest.fixture(params=TARGETS)
 def target(request):
-    """A target, and for PostgreSQL the connection."""
-    if request.param == "postgres":
-        return request.param, request.getfixturevalue("postgres")
+    """A target; for PostgreSQL also the connection, for JavaScript the engine."""
+    if request.param in ("postgres", "node", "chromium"):
+        return request.param, request.getfixturevalue(request.param)
     return request.param, None
+
+
+@pytest.fixture(scope="session")
+def node():
+    """A process of Node.js that evaluates modules."""
+    if Node.path is None:
+        pytest.skip("Node.js is not installed")
+    with Node() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def chromium(browser):
+    """A browser page under a strict content security policy that evaluates modules."""
+    with Chromium(browser) as engine:
+        yield engine

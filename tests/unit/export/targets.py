@@ -1,4 +1,4 @@
-"""Five ways to run an exported model on rows, and what each says, brought to the same shape.
+"""Ways to run an exported model on rows; the outputs of all are converted to the same shape.
 
 An answer is a dict: for a number of each class {"p": {part: (n,)}}, for one number (n,), for labels
 a list. Rows stay in order: SQL gets a key, and hands it back.
@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 
+from discriminant.export.javascript import to_javascript
 from discriminant.export.onnx import NAMES, to_onnx
 from discriminant.export.plan import make_plan
 from discriminant.export.python import to_python
@@ -25,6 +26,8 @@ def run(target, model, columns, *, table="t", connection=None, **options):
     plan = make_plan(model, options.get("outputs"))
     if target == "onnx":
         return on_onnxruntime(model, plan, columns, options)
+    if target in ("node", "chromium"):
+        return in_javascript(connection, model, plan, columns, options)
     return in_python(model, plan, columns, options)
 
 
@@ -159,17 +162,24 @@ def in_python(model, plan, columns, options):
     scope = {}
     exec(compile(to_python(model, **options), "exported", "exec"), scope)
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    said = [scope["answer"](row) for row in rows]
+    return columns_of_outputs(plan, [scope["answer"](row) for row in rows])
+
+
+def columns_of_outputs(plan, rows):
+    """Outputs of single rows, collected by output."""
     answer = {}
     for output in plan.outputs:
-        values = [one[output.name] for one in said]
-        if output.choices:
-            answer[output.name] = values
-        elif output.components:
-            answer[output.name] = np.array([list(value.values()) for value in values])
-        else:
-            answer[output.name] = np.array(values)
+        values = [row[output.name] for row in rows]
+        if output.components:
+            listed = (one.values() if isinstance(one, dict) else one for one in values)
+            values = [[float(number) for number in one] for one in listed]
+        answer[output.name] = values if output.choices else np.array(values, dtype=float)
     return answer
+
+
+def in_javascript(engine, model, plan, columns, options):
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return columns_of_outputs(plan, engine.outputs(to_javascript(model, **options), rows))
 
 
 def in_bare_python(text, expression):

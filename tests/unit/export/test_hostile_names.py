@@ -68,11 +68,12 @@ def test_three_hundred_strings_are_columns_classes_categories_and_tables_and_not
         np.testing.assert_allclose(said["p"], model.predict_proba(expected), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["onnx", "python"])
-def test_they_are_names_in_graphs_and_in_files_of_python_too(kind):
+@pytest.mark.parametrize("kind", ["onnx", "python", "node", "chromium"])
+def test_they_are_names_in_graphs_and_in_source_files_too(kind, request):
+    engine = request.getfixturevalue(kind) if kind in ("node", "chromium") else None
     for group in apart(corpus(), 40):
         model, frame = hostile(group)
-        said = run(kind, model, frame)
+        said = run(kind, model, frame, connection=engine)
         assert said["label"] == model.predict(pd.DataFrame(frame)).tolist()
 
 

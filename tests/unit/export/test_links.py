@@ -34,7 +34,7 @@ def test_log_probabilities_are_exact_in_both_tails(link):
 
     scores = [s for s in SCORES if link != "cloglog" or abs(s) < 500]
     sources = number_columns(["s"], named=True)
-    x = sources.as_step()
+    x = sources.as_expression()
     output = Output("log_p", LINK_EXPRESSIONS[link](x), ("no", "yes"))
     spec = ExportPlan("a link", sources.features, (), x, True, (output,))
     query = _SQLWriter(spec, SQL_DIALECTS["duckdb"], ()).select(("t",))

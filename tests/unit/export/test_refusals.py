@@ -24,7 +24,7 @@ from discriminant.export import export
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 Y = np.array(list("abc"))[RNG.integers(0, 3, 90)]
-OPTIONS = {"sql": {"table": "t"}, "onnx": {}, "python": {}}
+OPTIONS = {"sql": {"table": "t"}, "onnx": {}, "python": {}, "javascript": {}}
 
 REFUSED = {
     "a stranger's model": (lambda: LogisticRegression().fit(X, Y), "LogisticRegression"),
@@ -97,7 +97,9 @@ def test_the_file_holds_what_is_returned(to, tmp_path):
 
 def test_targets_dialects_and_outputs_that_are_none_are_told():
     model = LDA().fit(X, Y)
-    with pytest.raises(ExportError, match=r"no export to 'pmml'.*'sql', 'onnx', 'python'"):
+    with pytest.raises(
+        ExportError, match=r"no export to 'pmml'.*'sql', 'onnx', 'python', 'javascript'"
+    ):
         export(model, "pmml")
     with pytest.raises(ExportError, match=r"'duckdb', 'postgres', 'sqlite'"):
         export(model, "sql", table="t", dialect="oracle")

@@ -573,7 +573,7 @@ def _read(
         notes=(*source.notes, *notes),
     )
     if incomplete:
-        table = replace(table, moments=read_incomplete_moments(table, detail="class"))
+        table = replace(table, moments=read_incomplete_moments(table, detail="pooled"))
     if plan.weight is None:
         return table
     weights = table.fold(weights_only)

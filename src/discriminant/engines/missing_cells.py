@@ -36,6 +36,7 @@ from discriminant.table.blocks import Block, Floats, Labels, Places, dense
 _EPS = float(np.finfo(np.float64).eps)
 _TOLERANCE = 1e-9  # largest change of a mean or covariance in a step, in standard deviations
 _MAX_STEPS = 10_000
+_SINGULAR = 1e-9  # smallest eigenvalue of a correlation matrix during the iteration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,10 +46,14 @@ class PresentSums(Summable):
     weight: Floats  # (K, d)
     sums: Floats  # (K, d) of offsets
     squares: Floats  # (K, d)
+    complete: Places  # (K,) number of rows without a missing cell
 
     def __add__(self, other: PresentSums) -> PresentSums:
         return PresentSums(
-            self.weight + other.weight, self.sums + other.sums, self.squares + other.squares
+            self.weight + other.weight,
+            self.sums + other.sums,
+            self.squares + other.squares,
+            self.complete + other.complete,
         )
 
 
@@ -61,7 +66,7 @@ class PresentReading:
 
     @property
     def summary_size(self) -> int:
-        return 3 * self.classes * len(self.anchor.origin)
+        return self.classes * (3 * len(self.anchor.origin) + 1)
 
     def read(self, block: Block) -> PresentSums:
         offsets, weight = self.anchor.offsets(dense(block.features)), block.weight
@@ -70,7 +75,10 @@ class PresentReading:
         row_weight = np.ones(len(block)) if weight is None else weight
         indicator = np.zeros((self.classes, len(block)))
         indicator[block.codes, np.arange(len(block))] = row_weight
-        return PresentSums(indicator @ present, indicator @ offsets, indicator @ offsets**2)
+        counted = block.codes[present.all(axis=1) & (row_weight > 0)]
+        complete = np.bincount(counted, minlength=self.classes)
+        sums = indicator @ present, indicator @ offsets, indicator @ offsets**2
+        return PresentSums(*sums, complete)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,10 +186,29 @@ def em_moments(
             float(np.abs((updated - covariance) / scale[:, :, None] / scale[:, None, :]).max()),
         )
         mean, covariance = moments.mean, updated
+        _check_full_rank(updated, start, labels)
         if change <= _TOLERANCE:
             return moments
     warn(NotConvergedWarning.of_missing_cells(_MAX_STEPS, change, _TOLERANCE))
     return moments
+
+
+def _check_full_rank(covariance: Floats, sums: PresentSums, labels: Labels) -> None:
+    """Raise if a covariance becomes singular, and too few rows are complete to prevent it.
+
+    The likelihood then grows without bound, and the probabilities of the model are meaningless.
+    """
+    d = covariance.shape[1]
+    shared = len(covariance) == 1
+    complete = sums.complete.sum(keepdims=True) if shared else sums.complete
+    degrees = complete - (len(labels) if shared else 1)
+    for k in np.flatnonzero(degrees < d):
+        sd = np.sqrt(np.diagonal(covariance[k]))
+        used = sd > 0
+        correlation = covariance[k][np.ix_(used, used)] / sd[used] / sd[used, None]
+        if used.any() and eigh(correlation, eigvals_only=True)[0] < _SINGULAR:
+            label = None if shared else labels[k]
+            raise MissingCellError.of_few_complete(label, int(complete[k]), d)
 
 
 def _start(sums: PresentSums, labels: Labels, features: tuple[str, ...]) -> tuple[Floats, Floats]:

@@ -681,6 +681,13 @@ class MissingCellError(MissingValueError):
         "estimate its mean. Exclude the column, or pass missing='mean' or 'indicator'."
     )
 
+    of_few_complete = template("label, complete, features")(
+        "missing='em' cannot estimate the covariance of {label:?class '{label}'|the classes}, "
+        "which becomes singular, from {complete:n row} without missing cells for {features} "
+        "features. {label:?Share one covariance (LDA), or pass|Pass} missing='mean' "
+        "with shrinkage='auto', or exclude the columns with most missing cells."
+    )
+
     of_all = template("rows, columns")(
         "All {rows} rows have a missing cell in one of {columns:names}, so missing='drop' leaves "
         "no row. Exclude the columns with most missing cells, or pass missing='mean' or "

@@ -120,6 +120,45 @@ def test_rows_in_partitions_give_the_same_model(tmp_path):
         )
 
 
+def few_complete():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(12, 5)), rng.normal(1.0, 1.0, size=(100, 5))])
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X, np.repeat(["a", "b"], [12, 100])
+
+
+def test_a_class_with_few_complete_rows_is_refused_and_both_ways_out_work():
+    X, y = few_complete()
+    with pytest.raises(
+        MissingCellError, match=r"class 'a'.*singular, from 3 rows .* 5 features.*LDA"
+    ):
+        dd.Encoded(dd.QDA(), missing="em").fit(X, y)
+    shared = dd.Encoded(dd.LDA(), missing="em").fit(X, y)
+    mean = dd.Encoded(dd.QDA(shrinkage="auto"), missing="mean").fit(X, y)
+    for model in (shared, mean):
+        assert np.isfinite(model.predict_log_proba(X)).all()
+    with pytest.raises(MissingCellError, match="of the classes, which becomes singular"):
+        dd.Encoded(dd.LDA(), missing="em").fit(X[8:20], y[8:20])
+
+
+def test_a_class_without_a_complete_row_can_have_a_covariance():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(600, 3)), np.repeat([0, 1], 300)
+    X[np.arange(600), np.arange(600) % 3] = np.nan
+    covariance = dd.Encoded(dd.QDA(), missing="em").fit(X, y).estimator_.covariance_
+    assert np.linalg.eigvalsh(covariance).min() > 0.5
+
+
+def test_partitioned_rows_with_few_complete_rows_need_one_covariance(tmp_path):
+    X, y = few_complete()
+    frame = pd.DataFrame(X, columns=list("pqrst")).assign(y=y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    rows = dd.rows(str(tmp_path / "*.parquet"), target="y", engine="files", missing="em")
+    with pytest.raises(MissingCellError, match="class 'a'"):
+        dd.QDA().fit(rows)
+    dd.LDA().fit(rows)
+
+
 def test_weights_are_repetitions_and_units_do_not_matter():
     frame, y = gappy(seed=5, d=3)
     times = np.random.default_rng(0).integers(1, 4, len(y))

@@ -74,6 +74,8 @@ clm_answer <- function(set, link) {
     aic = AIC(fit),
     shown = I(trunc(seq(1, nrow(rows), length.out = 5)) - 1),
     fitted = unname(predict(fit, newdata = one)$fit),
+    low = unname(predict(fit, newdata = one, interval = TRUE, level = 0.9)$lwr),
+    high = unname(predict(fit, newdata = one, interval = TRUE, level = 0.9)$upr),
     profile = unname(confint(fit, type = "profile"))
   )
 }

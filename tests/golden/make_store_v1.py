@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.calibration import CalibratedClassifierCV
 
 import discriminant as dd
 from discriminant.engines.dispatch import read_moments
@@ -64,7 +65,7 @@ THINGS = {
     "perceptron": dd.Perceptron().fit(X, Y),
     "svm": dd.SVM(standardize=True).fit(X, NAMES[Y]),
     "decision": dd.Decision(dd.LDA(), cost=1 - np.eye(3), reject=0.1, outlier=0.01).fit(X, Y),
-    "decision_calibrated": dd.Decision(dd.LDA(), calibrate="platt").fit(X, Y),
+    "decision_calibrated": dd.Decision(CalibratedClassifierCV(dd.LDA())).fit(X, Y),
     "decision_of_fitted": dd.Decision.of_fitted(dd.LDA().fit(X, Y)),
     "fusion": dd.Fusion([("a", dd.LDA(), [0, 1]), ("b", dd.LDA(), slice(2, 3))]).fit(X, Y),
     "one_vs_rest": dd.OneVsRest(dd.LDA()).fit(X, Y),
@@ -75,7 +76,7 @@ THINGS = {
     "resampled": dd.Resampled(dd.LDA(), random_state=0).fit(X, Y),
     "easy_ensemble": dd.EasyEnsemble(dd.LDA(), 2, random_state=0).fit(X, Y),
     "encoded": dd.Encoded(dd.LDA(), missing="mean").fit(FRAME, NAMES[Y]),
-    "decision_steps": dd.Decision(dd.LDA(), calibrate="isotonic").fit(X, Y),
+    "decision_steps": dd.Decision(CalibratedClassifierCV(dd.LDA(), method="isotonic")).fit(X, Y),
     "moments": dd.moments(X, NAMES[Y]),
     "moments_pooled": dd.moments(X, Y, detail="pooled"),
     "moments_fourth": dd.moments(X, Y, detail="fourth"),

@@ -49,6 +49,15 @@ def test_likelihood_and_probabilities_are_those_of_clm(name, link):
     np.testing.assert_allclose(model.predict_proba(shown), golden["fitted"], rtol=1e-6)
 
 
+@every_fit
+def test_intervals_of_probabilities_are_those_of_clm(name, link):
+    model, golden = fit_of(name, link), SETS[name]["clm"][link]
+    shown = np.array(SETS[name]["features"])[golden["shown"]]
+    _, low, high = model.predict_proba(shown, interval=0.9)
+    np.testing.assert_allclose(low, golden["low"], rtol=1e-6)
+    np.testing.assert_allclose(high, golden["high"], rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_profile_intervals_are_those_of_clm(name):
     rows, golden = SETS[name], np.array(SETS[name]["clm"]["logit"]["profile"])

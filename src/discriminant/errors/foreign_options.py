@@ -70,6 +70,8 @@ _INSTEAD = {
     "target_opset": "leave it out; the graph declares the operators it needs",
     "sep": "leave it out; delimiters are detected, and open_source has delimiter=",
     "cv": "leave it out; cross_validate(..., folds=...) holds rows out",
+    "interval": "leave it out; Logistic and OrderedLogistic have intervals of predict_proba, and "
+    "GLM and LogLinear of predict",
     "nrows": "read the rows first, and pass them as a table",
     "drop_intermediate": "leave it out; every threshold is returned",
     "max_fpr": "truncate the curve: roc(...) has fpr and tpr",
@@ -109,8 +111,8 @@ def named_options(function: Callable[P, T]) -> Callable[P, T]:
     raises is translated.
     """
     parameters = inspect.signature(function).parameters.values()
-    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
-    forwards = len(known) < len(parameters)
+    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
+    forwards = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     def hint(option: str) -> str | None:
         return foreign_hint(option, known)

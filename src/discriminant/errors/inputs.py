@@ -669,6 +669,12 @@ class InfiniteCellError(InfiniteValueError):
 class MissingCellError(MissingValueError):
     """A cell is missing, and missing='error'."""
 
+    in_formula = template("row, column, *, rows, columns, fitted=False, line=None")(
+        _CELL + ": missing ({rows} row(s) in {columns} column(s) in total). {fitted:?Fill the cell "
+        "in the table|Drop such rows with missing='drop' (--missing drop), or fill the cells in "
+        "the table}: a formula computes features of complete rows only."
+    )
+
     of = template("row, column, *, rows, columns, fitted=False, line=None")(
         _CELL + ": missing ({rows} row(s) in {columns} column(s) in total). {fitted:?The model was "
         "fitted with missing='error' or 'drop': fill the cell, or fit with missing='mean', "
@@ -788,6 +794,12 @@ class FormulaError(InputError):
     response_inside = template("name, text")(
         "The response '{name}' is also on the right-hand side of the formula ({text:short 60}), so "
         "it would predict itself. Remove it there."
+    )
+
+    no_response = template("text, model")(
+        "The formula '{text}' has no response, and y is not given. Write the response on its "
+        "left-hand side (y ~ ...), or pass the labels or numbers: Encoded({model}(), "
+        "formula=...).fit(X, y)."
     )
 
     one_response = template("text")(

@@ -124,35 +124,33 @@ class PosteriorError(InputError):
 
     absent = template("name")(
         "{name} has neither predict_proba nor predict_log_proba, and decisions by cost need "
-        'probabilities. Pass calibrate="platt" or "isotonic", or wrap it in scikit-learn\'s '
-        "CalibratedClassifierCV."
+        "probabilities. Calibrate its scores: pass Calibrated({name}()) in its place."
     )
 
     @classmethod
     def not_probabilities(cls, name: str, what: str) -> PosteriorError:
         return cls(
             f"The outputs of {name} are fitted values, not probabilities, and {what} needs "
-            f"probabilities. Calibrate it, by Decision({_call(name)}, calibrate='platt') or "
-            "scikit-learn's CalibratedClassifierCV, or use Logistic or LDA."
+            f"probabilities. Calibrate it: pass Calibrated({_call(name)}) in its place, or use "
+            "Logistic or LDA."
         )
 
     @classmethod
-    def not_fused(cls, source: str, name: str, *, clipped: bool = False) -> PosteriorError:
+    def not_combined(cls, member: str, name: str, *, clipped: bool = False) -> PosteriorError:
         reason = (
             "whose outputs are fitted values, not probabilities"
             if clipped
             else "which has neither predict_proba nor predict_log_proba"
         )
         return cls(
-            f"Source '{source}' is {name}, {reason}, but only posteriors can be fused. Wrap it in "
-            f"scikit-learn's CalibratedClassifierCV, or in Decision({_call(name)}, "
-            'calibrate="platt"), or use Logistic or LDA.'
+            f"Classifier '{member}' is {name}, {reason}, but only posteriors can be combined. "
+            f"Calibrate it: pass Calibrated({_call(name)}) in its place, or use Logistic or LDA."
         )
 
     of_sum = template("row, total, name")(
         "The posteriors of {name} for row {row} (counted from 0) sum to {total:.6g}, not 1, so "
-        "they are not probabilities of exclusive classes. Calibrate it with scikit-learn's "
-        "CalibratedClassifierCV."
+        "they are not probabilities of exclusive classes. Calibrate it: pass "
+        "Calibrated({name}()) in its place."
     )
 
     not_a_number = template("row, name")(

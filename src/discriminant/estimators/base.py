@@ -80,7 +80,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.errors.base import format_count
-from discriminant.errors.foreign_options import check_names
+from discriminant.errors.foreign_options import check_names, named_options
 from discriminant.models.gaussian.family import class_prior, validate_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -206,7 +206,17 @@ _EVERYWHERE = {
 }
 
 
-class OptionHints:
+class PredictionHints:
+    """Mixin that raises a helpful error for an unknown option of a prediction."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("predict", "predict_proba"):
+            if isfunction(vars(cls).get(name)):
+                setattr(cls, name, named_options(vars(cls)[name]))
+
+
+class OptionHints(PredictionHints):
     """Mixin that raises a helpful error for an unknown constructor option."""
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
@@ -445,7 +455,7 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
     """
 
     def conditional(method: F) -> F:
-        return cast(F, _ConditionalMethod(ignore_underflow(method), check))
+        return cast(F, _ConditionalMethod(ignore_underflow(named_options(method)), check))
 
     return conditional
 
@@ -818,7 +828,7 @@ def predicted_codes(scores: Floats) -> npt.NDArray[np.intp]:
     return max_and_argmax(scores.T)[1]
 
 
-class PosteriorMixin(IgnoresUnderflow):
+class PosteriorMixin(PredictionHints, IgnoresUnderflow):
     """Mixin: predictions from the class scores of a rule, with the fitted or other class priors.
 
     The class has `_rule_scores`, `classes_` and `prior_`.
@@ -883,7 +893,7 @@ class PosteriorMixin(IgnoresUnderflow):
         return np.asarray(scores + np.log(new) - np.log(self.prior_))
 
 
-class LogPosteriorMixin(IgnoresUnderflow):
+class LogPosteriorMixin(PredictionHints, IgnoresUnderflow):
     """Mixin: the most probable class and posterior probabilities, from `predict_log_proba`."""
 
     classes_: Any

@@ -360,7 +360,7 @@ class _RowEncoder:
             row, name = self._first_missing
             rows = int(self.incomplete.sum())
             raise MissingValueError.of_cell(row, name, rows=rows, columns=self._missing_columns)
-        self.check_missing()
+        self.check_missing(formula=True)
         return columns
 
     def encode_formula(self, formula: Design) -> list[npt.NDArray[Any]]:
@@ -374,14 +374,15 @@ class _RowEncoder:
                 self.rejected |= rows
         return [*features]
 
-    def check_missing(self) -> None:
+    def check_missing(self, *, formula: bool = False) -> None:
         """Raise the error for the first missing cell, unless the policy allows missing cells."""
         if self._first_missing is None or self.missing in _WITH_MISSING:
             return
         if self.fitting and self.missing == "drop":
             return
         row, column = self._first_missing
-        raise MissingCellError.of(
+        error = MissingCellError.in_formula if formula else MissingCellError.of
+        raise error(
             self.frame.row_number(row),
             column,
             rows=int(self.incomplete.sum()),

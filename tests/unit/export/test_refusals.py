@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -51,7 +52,7 @@ REFUSED = {
         "Fourier features",
     ),
     "calibration": (
-        lambda: Decision(SVM(), calibrate="platt").fit(X, Y),
+        lambda: Decision(CalibratedClassifierCV(SVM())).fit(X, Y),
         "CalibratedClassifierCV",
     ),
     "an offset": (

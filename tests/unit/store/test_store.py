@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
@@ -43,8 +44,9 @@ MODELS = [*ESTIMATORS, *BASES, *WRAPPERS]
 FOREIGN = [m for m in WRAPPERS if "sklearn" in type(getattr(m, "estimator", None)).__module__]
 OURS = [model for model in MODELS if model not in FOREIGN]
 OTHERS = {  # options that keep more than the ones above
-    "calibrated by Platt": Decision(LDA(), calibrate="platt"),
-    "calibrated by steps": Decision(LDA(), calibrate="isotonic"),
+    "calibrated by Platt": Decision(CalibratedClassifierCV(LDA())),
+    "calibrated by steps": Decision(CalibratedClassifierCV(LDA(), method="isotonic")),
+    "decision with calibration": Decision(LDA(), calibrate="platt"),
     "costs, reject, outliers": Decision(LDA(), cost=1 - np.eye(3), reject=0.1, outlier=0.01),
     "chosen by cross-validation": RDA(pooling="cv", shrinkage="cv"),
     "threshold chosen by cross-validation": ShrunkenCentroids(threshold="cv"),

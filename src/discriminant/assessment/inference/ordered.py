@@ -30,11 +30,12 @@ from discriminant.assessment.inference.wald import (
     root_of_covariance,
 )
 from discriminant.models.linear.logistic import penalty_factors
-from discriminant.models.linear.ordered import OrderedResult
+from discriminant.models.linear.ordered import OrderedResult, interval
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.blocks import Floats
+from discriminant.posterior import posterior
+from discriminant.table.blocks import Features, Floats
 
 _MAX_STEP = 2e-9  # a longer last step would change digits of the standard errors
 
@@ -91,6 +92,33 @@ class OrderedFit:
             df_null=self.rows - (len(self.levels) - 1),
             numbers=size,
         )
+
+    def log_odds_errors(self, features: Features, tilt: Floats) -> Floats:
+        """Return the (n, K) standard errors of the log odds of each class against all others.
+
+        Classes are in their order; `tilt` (K,) is added to their log probabilities.
+        """
+        m, frame = len(self.levels) - 1, self.coordinates.frame
+        root = root_of_covariance(self.curvature, np.eye(len(self.theta)))
+        if not np.isfinite(root).all():
+            return np.full((features.shape[0], m + 1), np.inf)
+        rows = np.asarray(self.anchor.offsets(features) @ frame[:-1] + frame[-1])
+        eta = rows @ self.theta[m:]
+        ends = np.concatenate([[-np.inf], self.theta[:m, 0], [np.inf]])
+        part = interval(self.link, ends[1:] - eta, ends[:-1] - eta)
+        slopes = np.zeros((len(eta), m + 1, m + 1))  # of log probabilities, by thresholds and eta
+        for k in range(m):
+            slopes[:, k, k] = part.upper[:, k]
+            slopes[:, k + 1, k] = -part.lower[:, k + 1]
+        slopes[:, :, m] = part.lower - part.upper
+        errors = np.empty((len(eta), m + 1))
+        for k in range(m + 1):
+            others = np.delete(part.log_p + tilt, k, axis=1)
+            shares = posterior(others)  # p_j / (1 - p_k)
+            step = slopes[:, k] - np.einsum("nj,njm->nm", shares, np.delete(slopes, k, axis=1))
+            roots = step[:, :m] @ root[:, :m].T + (step[:, m:] * rows) @ root[:, m:].T
+            errors[:, k] = np.sqrt(np.einsum("np,np->n", roots, roots))
+        return errors
 
     def infer(self, *, passes: int, steps: int, converged: bool) -> Inference:
         """Return coefficients, then thresholds, with standard errors and tests."""

@@ -893,12 +893,41 @@ class LogLinear(GeneralisedLinearModel):
         self.smearing_ = float(np.average(residual, weights=weight))
         return self
 
-    def predict(self, X: Any) -> Floats:
-        """Return predicted responses (n,): medians or means, depending on `predicted`."""
-        factor = _median_factor(self.predicted)
+    @overload
+    def predict(self, X: Any, *, interval: None = None) -> Floats: ...
+
+    @overload
+    def predict(self, X: Any, *, interval: float) -> MeanIntervals: ...
+
+    def predict(self, X: Any, *, interval: float | None = None) -> Floats | MeanIntervals:
+        """Predict the response of each row: its median or mean, depending on `predicted`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        interval : float or None, default None
+            Confidence level of intervals of the medians or means, such as 0.95. None: only the
+            predictions.
+
+        Returns
+        -------
+        array of shape (n,), or MeanIntervals
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). Ends are the
+            exponentials of those of a Wald interval of x'w + b; the factor from the median to the
+            mean is regarded as known.
+        """
+        factor = _median_factor(self.predicted)(self)
         scores = self.predict_linear(X)
         with np.errstate(over="ignore"):  # a prediction that overflows float64 is infinite
-            return np.asarray(np.exp(scores) * factor(self))
+            estimate = np.asarray(np.exp(scores) * factor)
+            if interval is None:
+                return estimate
+            quantile = normal_quantile(check_interval(interval))
+            reach = quantile * self._score_rows(self._score_errors().of_score, X)[:, 0]
+            return MeanIntervals(
+                estimate, np.exp(scores - reach) * factor, np.exp(scores + reach) * factor
+            )
 
     def _title(self) -> str:
         return "LogLinear: least squares on ln y (deviance, AIC and log likelihood are of ln y too)"

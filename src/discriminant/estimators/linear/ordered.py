@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.mean_intervals import (
+    MeanIntervals,
+    log_odds_ends,
+    normal_quantile,
+)
 from discriminant.assessment.inference.ordered import OrderedFit, OrderedSummary, ordered_state
 from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.wald import Inference
@@ -38,7 +43,11 @@ from discriminant.estimators.base import (
     partitioned_or_none,
 )
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.likelihood import LikelihoodInference, check_level
+from discriminant.estimators.linear.likelihood import (
+    LikelihoodInference,
+    check_interval,
+    check_level,
+)
 from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
 from discriminant.estimators.linear.logistic import (
     START_SHARE,
@@ -293,6 +302,57 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         return np.asarray(self.classes_[self.rule_.levels])
 
     # --- prediction -----------------------------------------------------------------------------
+
+    @overload
+    def predict_proba(
+        self, X: Any, prior: Prior | None = None, *, interval: None = None
+    ) -> Floats: ...
+
+    @overload
+    def predict_proba(
+        self, X: Any, prior: Prior | None = None, *, interval: float
+    ) -> MeanIntervals: ...
+
+    def predict_proba(
+        self, X: Any, prior: Prior | None = None, *, interval: float | None = None
+    ) -> Floats | MeanIntervals:
+        """Compute the posterior probabilities of the classes, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows; columns of a data frame are matched by name.
+        prior : array of shape (K,) or dict by label, default None
+            Class priors to use in place of the fitted ones.
+        interval : float or None, default None
+            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            probabilities.
+
+        Returns
+        -------
+        array of shape (n, K), or MeanIntervals
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). Ends are those
+            of a Wald interval of the log odds of each class against all others (delta method).
+            Priors are regarded as known.
+        """
+        if interval is None:
+            return super().predict_proba(X, prior)
+        quantile = normal_quantile(check_interval(interval))
+        inference = self.inference()
+        unidentified = np.isnan(inference.std_error)
+        if unidentified.any():
+            names = np.array(inference.names, dtype=object)[unidentified]
+            raise InferenceError.no_mean_error(list(names))
+        assert self._ordered_fit is not None
+        levels = self.rule_.levels
+        tilt = self.rule_.tilt
+        if prior is not None:
+            tilt = tilt + np.log(validate_prior(prior, self.classes_)) - np.log(self.prior_)
+        errors_of = partial(self._ordered_fit.log_odds_errors, tilt=tilt[levels])
+        errors = self._score_rows(errors_of, X)
+        reach = quantile * errors[:, np.argsort(levels)]
+        ends = log_odds_ends(self._scores(X, prior), reach)
+        return MeanIntervals(super().predict_proba(X, prior), *ends)
 
     def predict_linear(self, X: Any) -> Floats:
         """Compute the score x'w of each row, which is compared with `thresholds_`.

@@ -22,7 +22,6 @@ from discriminant.engines.local import map_rows
 from discriminant.errors import (
     NeverRejectsWarning,
     NoClassDecidedWarning,
-    OptionError,
     PosteriorError,
     ShapeError,
     ThresholdError,
@@ -32,12 +31,13 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     ClassifierWrapper,
+    check_choice,
     fit_with_weight,
     has_probabilities,
     partitioned_or_none,
     require_classifier,
-    to_memory,
 )
+from discriminant.models.calibration import FITS
 from discriminant.models.gaussian.family import (
     GaussianFamily,
     pooled_metric,
@@ -151,9 +151,6 @@ def final_estimator(model: Any) -> Any:
             return model
 
 
-_CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
-
-
 class Decision(ClassifierWrapper):
     """Decide by least expected cost, or reject, using the posteriors of any classifier.
 
@@ -189,9 +186,8 @@ class Decision(ClassifierWrapper):
         Significance level for outliers. A row is an outlier if it is atypical of every class: the
         p-values of its Mahalanobis distances from the class means, in the pooled covariance, are
         all below this level. The p-values use the F distribution for finite samples.
-    calibrate : {None, 'platt', 'isotonic'}, default None
-        Method of scikit-learn's `CalibratedClassifierCV` that turns scores into probabilities.
-        None: no calibration.
+    calibrate : {None, 'platt', 'temperature', 'isotonic', 'beta'}, default None
+        Method of `Calibrated` that turns scores into probabilities. None: no calibration.
     fitted_prior : array of shape (K,), dict by label or None, default None
         Class priors that the posteriors of `estimator` assume. None: the attribute `prior_` of the
         estimator, or, if it has none, the class shares of the rows.
@@ -286,15 +282,11 @@ class Decision(ClassifierWrapper):
         require_classifier(self.estimator, "Decision", "weighs probabilities of classes")
         model = self._unfitted_classifier()
         table = partitioned_or_none(X, y, sample_weight)
-        if self.calibrate is not None:
-            X, y, sample_weight = to_memory(X, y, sample_weight, "Decision(calibrate=...)")
-        if table is not None and self.calibrate is None:
-            model.fit(table)
-        else:
-            fit_with_weight(model, X, y, sample_weight)
         if table is None:
+            fit_with_weight(model, X, y, sample_weight)
             self._set_state(model, y, sample_weight)
         else:
+            model.fit(table)
             # total weight of each class
             self._set_state(model, table.schema.labels, table.moments.weight)
         self.moments_ = None if self.outlier is None else self._read_moments(X, y, sample_weight)
@@ -378,11 +370,10 @@ class Decision(ClassifierWrapper):
     def _unfitted_classifier(self) -> Any:
         model = clone(self.estimator)
         if self.calibrate is not None:
-            if self.calibrate not in _CALIBRATIONS:
-                raise OptionError.of("calibrate", self.calibrate, "None, 'platt' or 'isotonic'")
-            from sklearn.calibration import CalibratedClassifierCV
+            from discriminant.estimators.meta.calibrated import Calibrated
 
-            return CalibratedClassifierCV(model, method=_CALIBRATIONS[self.calibrate])
+            check_choice("calibrate", self.calibrate, ("None", *FITS))
+            return Calibrated(model, self.calibrate)
         if not has_probabilities(model):
             raise PosteriorError.absent(type(model).__name__)
         return model

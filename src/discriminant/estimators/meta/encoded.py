@@ -379,8 +379,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if parsed.response is not None and y is not None:
             raise FormulaError.two_responses(parsed.response)
         if parsed.response is None and y is None:
-            absent = ResponseError.absent if is_regressor(model) else LabelError.absent
-            raise absent(type(self).__name__)
+            raise FormulaError.no_response(self.formula, type(model).__name__)
         _set_intercept(model, parsed.intercept)
         weight, rows_read = check_weight(sample_weight, len(frame)), len(frame)
         notes: list[str] = []
@@ -640,7 +639,10 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         self._check_is_fitted()
         predict = getattr(self.estimator_, method)
         if "interval" not in signature(predict).parameters:
-            allowed = "None, unless the estimator is Logistic (probabilities) or GLM (means)"
+            allowed = (
+                "None, unless the estimator is Logistic or OrderedLogistic (probabilities), GLM or "
+                "LogLinear (means)"
+            )
             raise OptionError.of("interval", interval, allowed)
         return predict(self._inner_rows(X), interval=interval)
 

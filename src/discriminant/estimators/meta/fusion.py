@@ -221,9 +221,9 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
 
 def _fit_source(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
     if not has_probabilities(model):
-        raise PosteriorError.not_fused(source, type(model).__name__)
+        raise PosteriorError.not_combined(source, type(model).__name__)
     if (clipped := not_probabilistic(model)) is not None:
-        raise PosteriorError.not_fused(source, clipped, clipped=True)
+        raise PosteriorError.not_combined(source, clipped, clipped=True)
     return fit_with_weight(model, part, y, sample_weight)
 
 

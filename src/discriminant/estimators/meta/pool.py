@@ -156,9 +156,9 @@ class Pool(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition)
         for name, model in pairs:
             require_classifier(model, "Pool", "averages probabilities of classes")
             if not has_probabilities(model):
-                raise PosteriorError.not_fused(name, type(model).__name__)
+                raise PosteriorError.not_combined(name, type(model).__name__)
             if (clipped := not_probabilistic(model)) is not None:
-                raise PosteriorError.not_fused(name, clipped, clipped=True)
+                raise PosteriorError.not_combined(name, clipped, clipped=True)
         X, y, sample_weight = to_memory(X, y, sample_weight, "Pool")
         if y is None:
             raise LabelError.absent("Pool")

@@ -269,6 +269,80 @@ def test_fits_without_standard_errors_have_no_intervals(model, reason):
         GLM("binomial", ridge=0.1).fit(X, y).predict(X, interval=0.95)
 
 
+# --- ordered classes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [None, {"low": 0.5, "mid": 0.2, "high": 0.3}])
+def test_intervals_of_ordered_classes_agree_with_a_numerical_jacobian(prior):
+    rng = np.random.default_rng(5)
+    X, order = rng.normal(size=(200, 2)), ["low", "mid", "high"]
+    latent = X @ [1.0, -0.5] + rng.logistic(size=200)
+    y = np.array(order)[np.searchsorted([-0.6, 0.9], latent)]
+    model = dd.OrderedLogistic(order=order).fit(X, y)
+    inference, places = model.inference(), np.argsort(order)  # `classes_` are sorted
+    change = (
+        0.0
+        if prior is None
+        else np.log([prior[k] for k in order]) - np.log(model.prior_[np.argsort(places)])
+    )
+
+    def log_odds(estimate):
+        below = expit(estimate[2:] - (X[:20] @ estimate[:2])[:, None])
+        p = np.diff(below, prepend=0.0, append=1.0) * np.exp(change)
+        return logit(p / p.sum(axis=1, keepdims=True))
+
+    steps = 1e-4 * np.diag(inference.std_error)
+    jacobian = np.stack(
+        [
+            (log_odds(inference.estimate + step) - log_odds(inference.estimate - step))
+            / (2 * step.sum())
+            for step in steps
+        ],
+        axis=2,
+    )
+    error = np.sqrt(np.einsum("nkp,pq,nkq->nk", jacobian, inference.covariance, jacobian))
+    reach = norm.isf(0.05) * error
+    estimate, low, high = model.predict_proba(X[:20], prior, interval=0.9)
+    centre = log_odds(inference.estimate)
+    np.testing.assert_allclose(estimate, expit(centre)[:, places], rtol=1e-9)
+    np.testing.assert_allclose(low, expit(centre - reach)[:, places], rtol=1e-6)
+    np.testing.assert_allclose(high, expit(centre + reach)[:, places], rtol=1e-6)
+
+
+def test_ordered_classes_without_inference_have_no_intervals():
+    X, y = two_classes()
+    with pytest.raises(InferenceError, match="ridge=0"):
+        dd.OrderedLogistic(ridge=0.1).fit(X, y).predict_proba(X, interval=0.95)
+
+
+# --- log-linear regression ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("predicted", ["median", "mean", "smearing"])
+def test_intervals_of_log_linear_regression_are_those_of_least_squares(predicted):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 2)) + 5.0
+    y = np.exp(X @ [0.3, -0.2] + rng.normal(size=40))
+    design = np.column_stack([np.ones(40), X])
+    beta, rss, *_ = np.linalg.lstsq(design, np.log(y))
+    leverage = np.einsum("ij,jk,ik->i", design, np.linalg.inv(design.T @ design), design)
+    reach = norm.isf(0.025) * np.sqrt(rss[0] / 37 * leverage)
+    model = dd.LogLinear(predicted=predicted).fit(X, y)
+    estimate, low, high = model.predict(X, interval=0.95)
+    np.testing.assert_array_equal(estimate, model.predict(X))
+    np.testing.assert_allclose(
+        np.exp(design @ beta - reach), low * (np.exp(design @ beta) / estimate)
+    )
+    np.testing.assert_allclose(high * low, estimate**2)
+
+
+def test_models_without_intervals_name_those_that_have_them():
+    X, y = two_classes()
+    for model in (LDA(), dd.QDA(), dd.Calibrated(LDA()), dd.BayesianLogistic()):
+        with pytest.raises(TypeError, match=r"no option 'interval'.*Logistic and OrderedLogistic"):
+            model.fit(X, y).predict_proba(X, interval=0.95)
+
+
 def test_separated_classes_have_no_intervals():
     X, y = np.arange(8.0)[:, None], np.arange(8) > 3
     with pytest.warns(SeparationWarning):

@@ -4,6 +4,7 @@
 
 import copy
 import pickle
+import re
 from itertools import permutations
 
 import numpy as np
@@ -14,7 +15,6 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import chi2, f
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_classification
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -37,6 +37,8 @@ from discriminant import (
     OUTLIER,
     QDA,
     REJECT,
+    SVM,
+    Calibrated,
     Decision,
     EasyEnsemble,
     Encoded,
@@ -44,6 +46,7 @@ from discriminant import (
     LeastSquares,
     OneVsOne,
     OneVsRest,
+    Pool,
     Resampled,
     Reweighted,
     compare_models,
@@ -458,15 +461,21 @@ def test_a_frozen_model_stays_as_it_is():
 # --- calibration ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("calibrate", "method"), [("platt", "sigmoid"), ("isotonic", "isotonic")])
-def test_scores_that_are_no_probabilities_are_calibrated_by_scikit_learn(calibrate, method):
-    found = Decision(LinearSVC(), calibrate=calibrate).fit(X, SPECIES).predict_proba(X)
-    theirs = CalibratedClassifierCV(LinearSVC(), method=method).fit(X, SPECIES).predict_proba(X)
-    np.testing.assert_allclose(found, theirs, atol=1e-6)
+@pytest.mark.parametrize("calibrate", ["platt", "temperature", "isotonic"])
+def test_calibrate_is_a_decision_of_the_calibrated_classifier(calibrate):
+    model = Decision(LinearSVC(), calibrate=calibrate, reject=0.1).fit(X, SPECIES)
+    wanted = Decision(Calibrated(LinearSVC(), calibrate), reject=0.1).fit(X, SPECIES)
+    np.testing.assert_array_equal(model.predict_proba(X), wanted.predict_proba(X))
+    assert (model.decide(X) == wanted.decide(X)).all()
+
+
+def test_an_unknown_calibration_is_refused():
+    with pytest.raises(OptionError, match=r"calibrate='sigmoid'.*platt, temperature, isotonic"):
+        Decision(LinearSVC(), calibrate="sigmoid").fit(X, SPECIES)
 
 
 def test_scores_that_are_no_probabilities_are_refused():
-    with pytest.raises(PosteriorError, match=r"LinearSVC.*calibrate.*CalibratedClassifierCV"):
+    with pytest.raises(PosteriorError, match=r"LinearSVC.*Calibrated\(LinearSVC\(\)\)"):
         Decision(LinearSVC()).fit(X, SPECIES)
 
 
@@ -496,7 +505,9 @@ WEIGHING = {
 @pytest.mark.parametrize("inner", CLIPPED.values(), ids=CLIPPED)
 def test_fitted_values_are_rejected_as_probabilities(inner, options):
     """Clipped fits as posteriors: a reject cost of 0.1 rejected 83 % of iris, wrongly."""
-    with pytest.raises(PosteriorError, match=r"LeastSquares are fitted values.*calibrate='platt'"):
+    with pytest.raises(
+        PosteriorError, match=r"LeastSquares are fitted values.*Calibrated\(LeastSquares\(\)\)"
+    ):
         Decision(inner, **options).fit(X, Y)
     later = Decision(inner).fit(X, Y)
     assert (later.predict(X) == later.estimator_.predict(X)).all()
@@ -520,7 +531,7 @@ def test_what_follows_from_probabilities_needs_them(ask):
 
 def test_calibrated_least_squares_is_accepted():
     model = Decision(LeastSquares(), reject=0.1, calibrate="platt").fit(X, Y)
-    peer = CalibratedClassifierCV(LeastSquares(), method="sigmoid").fit(X, Y).predict_proba(X)
+    peer = Calibrated(LeastSquares()).fit(X, Y).predict_proba(X)
     assert ((model.decide(X) == REJECT) == (peer.max(axis=1) < 0.9)).all()
     stacked = StackingClassifier([("a", LeastSquares())], LogisticRegression())
     assert gives_posterior(Decision(stacked, reject=0.1).fit(X, Y))
@@ -531,6 +542,20 @@ def test_fitted_values_are_not_fused(inner):
     sources = [("left", LDA(), [0, 1]), ("right", inner, [2, 3])]
     with pytest.raises(PosteriorError, match="'right' is LeastSquares, whose outputs are fitted"):
         Fusion(sources).fit(X, Y)
+
+
+def test_the_way_out_for_scores_that_are_no_probabilities_works():
+    for model in (SVM(), LeastSquares()):
+        advice = f"Calibrated({type(model).__name__}())"
+        for wrap in (
+            lambda inner: Decision(inner, reject=0.1),
+            lambda inner: Fusion([("left", LDA(), [0, 1]), ("right", inner, [2, 3])]),
+            lambda inner: Pool([("first", LDA()), ("second", inner)]),
+        ):
+            with pytest.raises(PosteriorError, match=re.escape(advice)):
+                wrap(model).fit(X, Y)
+            proba = wrap(Calibrated(model)).fit(X, Y).predict_proba(X)
+            np.testing.assert_allclose(proba.sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("wrap", [Reweighted, Resampled, EasyEnsemble])

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
 from discriminant import GLM, LDA, QDA, Basis, Encoded, LinearRegression, Logistic, LogLinear
-from discriminant.errors import ExportError, FormulaError, StoredFileError
+from discriminant.errors import ExportError, FormulaError, MissingCellError, StoredFileError
 from tests.shared.stored import differences, signed, taken_apart
 
 RNG = np.random.default_rng(1)
@@ -265,3 +265,26 @@ def test_encoded_by_formula_is_not_encoded_twice():
 def test_a_regressor_refuses_a_response_of_texts():
     with pytest.raises(dd.errors.DiscriminantError):
         LinearRegression.from_formula("case ~ age", FRAME)
+
+
+def test_ways_out_of_missing_cells_and_of_an_absent_response_work():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "y": list("pq") * 20})
+    gappy = frame.copy()
+    gappy.loc[3, "a"] = np.nan
+    with pytest.raises(MissingCellError, match=r"missing='drop'.*or fill the cells") as told:
+        dd.Logistic.from_formula("y ~ a", gappy)
+    assert "mean" not in str(told.value)
+    model = dd.Logistic.from_formula("y ~ a", gappy, missing="drop")
+    with pytest.raises(MissingCellError, match="Fill the cell in the table"):
+        model.predict(gappy)
+    assert len(dd.Logistic.from_formula("y ~ a", gappy.fillna({"a": 0.0})).predict(frame)) == 40
+    advice = (
+        r"has no response.*\(y ~ \.\.\.\).*Encoded\(Logistic\(\), formula=\.\.\.\)\.fit\(X, y\)"
+    )
+    for text in ("~ a", "a"):
+        with pytest.raises(FormulaError, match=advice):
+            dd.Logistic.from_formula(text, frame)
+        assert (
+            dd.Encoded(dd.Logistic(), formula=text).fit(frame, frame["y"]).score(frame, frame["y"])
+        )

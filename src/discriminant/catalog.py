@@ -40,7 +40,10 @@ class Candidate(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})  # arguments of the constructor
     simplicity: int = 2
     default: bool = True  # whether a study compares it unless models are named
-    tuned: bool = False  # whether hyperparameters are chosen on held-out rows
+    # how a comparison chooses hyperparameters for each fold: "" (the model itself does, if at all),
+    # "grid" (by the RDA grid) or "path" (by a path of penalties)
+    tuning: str = ""
+    basis: Mapping[str, Any] | None = None  # options of `Basis`, if the features are expanded
     may_stop_early: bool = False  # whether a fit usually ends at the limit of passes
     compiled: bool = False  # whether the first fit compiles code
 
@@ -81,7 +84,6 @@ ESTIMATORS = (
                 "covariance; probabilities are less extreme where classes have few rows",
                 {"predictive": "student"},
                 simplicity=4,
-                default=False,
             ),
             Candidate(
                 "lda_cv",
@@ -89,8 +91,7 @@ ESTIMATORS = (
                 "LDA with the covariance shrunk toward its diagonal by an amount that is chosen on "
                 "held-out rows",
                 {"shrinkage": "cv"},
-                default=False,
-                tuned=True,
+                tuning="grid",
             ),
         ),
     ),
@@ -112,7 +113,6 @@ ESTIMATORS = (
                 "covariances; probabilities are less extreme where classes have few rows",
                 {"predictive": "student"},
                 simplicity=5,
-                default=False,
             ),
         ),
     ),
@@ -126,7 +126,7 @@ ESTIMATORS = (
                 "RDA",
                 "between LDA and QDA, with shrinkage; both amounts are chosen on held-out rows",
                 simplicity=4,
-                tuned=True,
+                tuning="grid",
             ),
         ),
     ),
@@ -200,7 +200,6 @@ ESTIMATORS = (
                 "linear boundaries with few of the features, treated as independent within "
                 "classes; the threshold of their means is chosen on held-out rows",
                 {"threshold": "cv"},
-                default=False,
             ),
         ),
     ),
@@ -229,6 +228,7 @@ ESTIMATORS = (
                 "Nearest mean",
                 "predicts the class with the nearest mean",
                 simplicity=1,
+                default=False,
             ),
         ),
     ),
@@ -243,6 +243,7 @@ ESTIMATORS = (
                 "Fisher, midpoint threshold",
                 "linear boundaries halfway between class means, whatever the class frequencies",
                 {"threshold": "midpoint"},
+                default=False,
             ),
         ),
     ),
@@ -308,19 +309,20 @@ ESTIMATORS = (
                 "linear boundaries; models the class probabilities directly, with a small penalty: "
                 "Logistic(ridge=0.0001) in Python, where Logistic() has none",
                 {"ridge": 1e-4},
+                default=False,
             ),
             Candidate(
                 "logistic_ml",
                 "Logistic, no penalty",
                 "logistic regression by maximum likelihood, without a penalty",
+                default=False,
             ),
             Candidate(
                 "logistic_cv",
                 "Logistic, ridge chosen",
                 "logistic regression with a penalty that is chosen on held-out rows",
                 {"ridge": "cv"},
-                default=False,
-                tuned=True,
+                tuning="path",
             ),
             Candidate(
                 "logistic_l1_cv",
@@ -328,8 +330,27 @@ ESTIMATORS = (
                 "logistic regression with a penalty that drops features and is chosen on held-out "
                 "rows",
                 {"ridge": "cv", "l1_ratio": 1.0},
-                default=False,
-                tuned=True,
+                tuning="path",
+            ),
+            Candidate(
+                "logistic_quadratic",
+                "Logistic, quadratic",
+                "quadratic boundaries; logistic regression on the features, their squares and "
+                "products, with a penalty that is chosen on held-out rows",
+                {"ridge": "cv"},
+                simplicity=5,
+                tuning="path",
+                basis=MappingProxyType({"degree": 2}),
+            ),
+            Candidate(
+                "logistic_random",
+                "Logistic, random features",
+                "curved boundaries; logistic regression on the features and 100 random functions "
+                "of them, with a penalty that is chosen on held-out rows",
+                {"ridge": "cv"},
+                simplicity=6,
+                tuning="path",
+                basis=MappingProxyType({"degree": 1, "random_features": 100}),
             ),
         ),
     ),

@@ -21,9 +21,10 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, warn
-from discriminant.models.rules import Rule
+from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.confusion import Actions, sort_actions
-from discriminant.posterior import gives_posterior
+from discriminant.posterior import gives_posterior, log_posterior
+from discriminant.table.basis import JoinedBasis
 from discriminant.table.blocks import Features, Floats, Labels, Places, dense
 
 
@@ -189,6 +190,37 @@ class RuleScorer:
         """Return log posteriors of all classes, decisions, and actions that are not classes."""
         logs, codes = self.model.predict_with_rule(self.rule, features)
         return *_among_all_classes(logs, codes, self.columns, self.classes), ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogitScorer:
+    """Scorer that applies a linear rule whose scores are log posteriors up to a constant."""
+
+    rule: LinearRule
+    columns: Places  # (k,) indices of the classes that the rule knows
+    classes: int  # `K`, the number of all classes
+
+    def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
+        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        scores = self.rule.scores(features)
+        if scores.shape[1] == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        logs, codes = log_posterior(scores), scores.argmax(axis=1)
+        return *_among_all_classes(logs, codes, self.columns, self.classes), ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BasisScorer:
+    """Scorer that expands the features in a basis first."""
+
+    basis: JoinedBasis
+    scorer: Any  # scorer of the expanded features
+
+    def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
+        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        rows = np.asarray(dense(features), dtype=np.float64)
+        predictions: tuple[Floats, Places, Actions] = self.scorer.predict(self.basis.expand(rows))
+        return predictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -162,8 +162,8 @@ reading_options = _all(
 comparing_options = _all(
     click.option(
         "--models",
-        help="Models to compare, separated by commas, such as lda,qda,rda; or all (default: all "
-        "except least_squares, laplace_nb and perceptron).",
+        help="Models to compare, separated by commas, such as lda,qda,rda; or all (default: "
+        "the models with probabilities or scores whose regularisation is chosen, and LDA and QDA).",
     ),
     click.option(
         "--folds",
@@ -201,11 +201,20 @@ selecting_options = _all(
     ),
     click.option(
         "--rule",
-        type=click.Choice(("one_se", "least")),
-        default="one_se",
+        type=click.Choice(("least", "one_se")),
+        default="least",
         show_default=True,
-        help="Selection rule: the simplest model within one standard error of the best (one_se), "
-        "or the best (least).",
+        help="Selection rule: the best (least), or the simplest model within one standard error "
+        "of the best (one_se).",
+    ),
+    click.option(
+        "--select",
+        type=click.Choice(("auto", "single", "pool")),
+        default="auto",
+        show_default=True,
+        help="Select the best of the models and their pool, a weighted mean of their "
+        "probabilities (auto: a single model that is at most 1% worse replaces the pool); only a "
+        "single model; or the pool.",
     ),
 )
 decision_options = _all(

@@ -82,7 +82,9 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     cost, reject = parse_costs(options["cost"]), options["reject"]
     with open_study(session, source, options) as analysis:
         compared = analysis.compare(_compared_models(options), most=options["most"])
-        choice = analysis.choose(options["model"], by=options["by"], rule=options["rule"])
+        choice = analysis.choose(
+            options["model"], by=options["by"], rule=options["rule"], select=options["select"]
+        )
         if cost is not None or reject is not None:
             analysis.decide(cost=cost, reject=reject)
         session.log("writing ...")
@@ -115,7 +117,7 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     _check_request(source, options)
     with open_study(session, source, options) as analysis:
         compared = analysis.compare(split_names(options["models"]), most=options["most"])
-        choice = analysis.choose(by=options["by"], rule=options["rule"])
+        choice = analysis.choose(by=options["by"], rule=options["rule"], select=options["select"])
     session.result(
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
         f"{compared}\n\n{choice.why}",
@@ -161,7 +163,9 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         if models is None and options["model"]:
             models = [options["model"]]
         compared = analysis.compare(models, most=options["most"])
-        choice = analysis.choose(options["model"], by=options["by"], rule=options["rule"])
+        choice = analysis.choose(
+            options["model"], by=options["by"], rule=options["rule"], select=options["select"]
+        )
         facts = analysis.facts(command=session.command)
         text = analysis.explain()
     sections: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
@@ -186,7 +190,9 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
         name, why = options["model"], "The model was not compared with other models."
         if name is None:
             analysis.compare(split_names(options["models"]), most=options["most"])
-            choice = analysis.choose(by=options["by"], rule=options["rule"])
+            choice = analysis.choose(
+                by=options["by"], rule=options["rule"], select=options["select"]
+            )
             name, why = choice.name, choice.why
         model = analysis.model(name)
         if cost is not None or reject is not None:
@@ -231,7 +237,9 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
     if not isinstance(moments, ClassMoments):
         raise CommandError.not_moments(path, type(moments).__name__)
     names = [
-        name for name, model in candidate_models().items() if model.moment_based and not model.tuned
+        name
+        for name, model in candidate_models().items()
+        if model.moment_based and not model.tuning
     ]
     name = options["model"]
     if name is None:

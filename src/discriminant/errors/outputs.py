@@ -695,6 +695,21 @@ class StudyError(InputError):
         "features, and here are {rows} rows of {features} features. Use LDA with shrinkage."
     )
 
+    no_pool = template()(
+        "There is no pool: it needs two or more models with probabilities and a finite log loss, "
+        "all in memory. Compare more models, or use select='auto'."
+    )
+
+    one_class_in_training = template("labels")(
+        "All rows of class(es) {labels:names 5} are in one fold, and without that fold only one "
+        "class is left. Use other folds."
+    )
+
+    too_many_numbers = template("columns, most")(
+        "it would have {columns:,} columns, which is more than the limit of {most:,} for a table "
+        "of this size."
+    )
+
     no_probabilities = template("name")(
         "Model '{name}' gives no probabilities, which this needs. Choose another, for example "
         "'lda'."

@@ -507,6 +507,8 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
     """
     if weight is None:
         return model.fit(X, y)
+    if hasattr(model, "steps"):  # a pipeline passes weights on to the step that is named
+        return model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weight})
     if not has_fit_parameter(model, "sample_weight"):
         raise WeightError.not_supported(type(model).__name__)
     return model.fit(X, y, sample_weight=weight)

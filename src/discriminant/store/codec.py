@@ -46,6 +46,7 @@ from discriminant.store.kinds import (
     is_sklearn,
     kind_of,
     nan_reason,
+    pipeline_reason,
 )
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -124,6 +125,8 @@ class Decoder:
     def _estimator(self, cls: type[Any], entry: dict[str, Any]) -> Any:
         self._check_keys(entry, "options", "state")
         options, state = self._named(entry["options"]), self._named(entry["state"])
+        if entry["kind"] == "Pipeline":
+            self._refuse_if(pipeline_reason(options))
         model = cls(**options)
         for name in state:
             if name in vars(model) or not name.isidentifier() or not _is_free(cls, name):
@@ -429,6 +432,8 @@ def _estimator_parts(kind: str, model: Any, path: str) -> dict[str, dict[str, An
     # options that were copied: the copy that is in effect is written
     left_out = {*options, "_copied"}
     state = {name: value for name, value in attributes.items() if name not in left_out}
+    if kind == "Pipeline":
+        _raise_if_invalid(pipeline_reason(options), path or kind)
     nan = nan_reason(type(model), options) if state else None
     _raise_if_invalid(invalid_reason(type(model), state) or nan, path or kind)
     return {"options": options, "state": state}

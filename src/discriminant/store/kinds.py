@@ -7,7 +7,8 @@ another module. There are four sorts of kinds:
     estimator    constructed from its options; then its fitted attributes are set
     value        a frozen dataclass or a named tuple, constructed from its fields
     dictionary   a class with to_dict and from_dict
-    sklearn      the few scikit-learn classes that our estimators hold: frozen and calibrated models
+    sklearn      the few scikit-learn classes that our estimators hold: frozen and calibrated
+                 models, and pipelines
 
 Estimators and values are listed in `discriminant.catalog` with their modules. A module is imported
 only when a file contains one of its classes.
@@ -46,6 +47,7 @@ _SKLEARN = {
     "CalibratedClassifierCV": ("sklearn.calibration", "CalibratedClassifierCV"),
     "SigmoidCalibration": ("sklearn.calibration", "_SigmoidCalibration"),
     "IsotonicRegression": ("sklearn.isotonic", "IsotonicRegression"),
+    "Pipeline": ("sklearn.pipeline", "Pipeline"),
 }
 _CALIBRATED = "CalibratedMember"  # part of `CalibratedClassifierCV` that is not a dataclass
 _CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
@@ -152,6 +154,22 @@ def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     for name, value in parts.items():
         if name not in allowed and _has_nan(value):
             return f"{name} holds NaN (not a number)"
+    return None
+
+
+def pipeline_reason(options: Mapping[str, Any]) -> str | None:
+    """Return why a pipeline is invalid, or None if it is valid.
+
+    A pipeline from a file must not name a folder to which a later fit would write.
+    """
+    if options.get("memory") is not None:
+        return "memory names a folder or a cache"
+    steps = options.get("steps")
+    pairs = isinstance(steps, list) and all(
+        isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in steps
+    )
+    if not pairs or not all(hasattr(step[1], "get_params") for step in steps or ()):
+        return "its steps are not pairs of a name and an estimator"
     return None
 
 

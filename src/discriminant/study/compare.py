@@ -18,19 +18,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.classifier_outputs import Predictions
+from discriminant.assessment.classifier_outputs import BasisScorer, Predictions
+from discriminant.assessment.resampling.fold_penalties import FoldPenalties, logistic_by_fold
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
     PartitionedFolds,
     class_counts,
+    sample_rows,
     warn_classes_in_one_fold,
 )
 from discriminant.assessment.resampling.held_out import (
@@ -41,32 +44,55 @@ from discriminant.assessment.resampling.held_out import (
     score_folds,
     score_model,
 )
+from discriminant.assessment.resampling.held_out_pool import HeldOutPool, true_class_logs
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grids_by_fold
-from discriminant.engines.local import available_threads
+from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import StudyError, capture_warnings
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.posterior import gives_posterior
+from discriminant.report.format import number
 from discriminant.study.comparison import (
     LEVEL,
     Comparison,
     ModelResult,
+    PoolMember,
     both_correct_weight,
     describe_failed_fits,
+    describe_weights,
     held_out_auc,
     is_separated,
     measure_model,
 )
-from discriminant.study.models import StudyModel
-from discriminant.table.blocks import Floats
+from discriminant.study.models import POOL, StudyModel
+from discriminant.table.basis import JoinedBasis
+from discriminant.table.blocks import Floats, dense
 from discriminant.table.memory import Table
 
 Progress = Callable[[str, int, int], object]
+_PATH_ROWS = 20_000  # rows to which models with a path of penalties are fitted
+_PATH_NUMBERS = 10_000_000  # largest number of entries of the expanded features of these rows
+_PATH_COEFFICIENTS = 250  # largest number of coefficients of a model on expanded features
 _GRID_ROWS = 20_000  # held-out rows on which the hyperparameters of RDA are chosen
 _MOMENTS_BYTES = 1 << 30  # largest size of the moments of all folds together
 _PREDICTIONS_BYTES = 1 << 29  # largest size of the held-out posteriors of all models together
 _TYPICAL_FOLDS = 10  # number of folds assumed before the column that defines them is read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PenalisedFits:
+    """Fits of a model with a path of penalties, and the basis of its features."""
+
+    penalties: FoldPenalties
+    basis: JoinedBasis | None
+
+    def fold_model(self, estimator: Any) -> FoldModel:
+        """Return the model for `score_folds`."""
+        scorers: list[Any] = [*self.penalties.scorers]
+        if self.basis is not None:
+            scorers = [BasisScorer(self.basis, scorer) for scorer in scorers]
+        return FoldModel(estimator, from_moments=False, scorers=scorers)
 
 
 @dataclass
@@ -84,6 +110,7 @@ class ComparisonRun:
     fold_column: str | None = None  # column that defines the folds
     grid: Grid | None = None  # losses of the RDA candidates, once computed
     _grid_by_fold: list[Grid] = field(default_factory=list, init=False)
+    _paths: dict[str, _PenalisedFits] = field(default_factory=dict, init=False)
     _folded: MemoryFolds | PartitionedFolds | None = field(default=None, init=False)
     # warnings about classes that occur in one fold only
     _missing: tuple[Warning, ...] = field(default=(), init=False)
@@ -165,6 +192,7 @@ class ComparisonRun:
         """Score every model on the same folds and compute its measures."""
         left_out: list[tuple[str, str]] = []
         results, both_correct = self._results(models, left_out)
+        results, both_correct, members = self._with_pool(results, both_correct)
         self.progress("done", len(models), len(models))
         if not results:
             raise StudyError.none_left(left_out)
@@ -181,7 +209,51 @@ class ComparisonRun:
             tuple(str(label) for label in self.rows.schema.labels.tolist()),
             self.table.weight is not None,
             self.fold_column,
+            members,
+            baseline_log_loss=_entropy(weight),
         )
+
+    def _with_pool(
+        self, results: tuple[ModelResult, ...], both_correct: Floats
+    ) -> tuple[tuple[ModelResult, ...], Floats, tuple[PoolMember, ...]]:
+        """Add the pool of the models to their results, and return its members.
+
+        There is no pool without at least two models with finite log loss that converged.
+        """
+        pooled = [
+            result
+            for result in results
+            if result.predictions is not None
+            and result.converged
+            and result.value("log_loss") is not None
+        ]
+        if len(pooled) < 2:
+            return results, both_correct, ()
+        started = time.perf_counter()
+        held = [result.predictions for result in pooled if result.predictions is not None]
+        logs, codes, fold = [each.log_posterior for each in held], held[0].codes, held[0].fold
+        weight = held[0].weight
+        pool = HeldOutPool.of(true_class_logs(logs, codes), fold, weight, seed=self.seed)
+        chosen = np.flatnonzero(pool.weights)
+        if len(chosen) < 2:
+            return results, both_correct, ()
+        members = tuple(
+            PoolMember(pooled[m].name, pooled[m].title, float(pool.weights[m]))
+            for m in chosen[np.argsort(-pool.weights[chosen], kind="stable")]
+        )
+        log_posterior = pool.log_posterior(logs, fold)
+        predictions = Predictions(log_posterior, log_posterior.argmax(axis=1))
+        warnings = tuple(warning for m in chosen for warning in pooled[m].warnings)
+        note = f"Weights: {describe_weights(members)}."
+        seconds = time.perf_counter() - started
+        scores = HeldOutScores(POOL, predictions, seconds=seconds, warnings=warnings)
+        result, correct = self._measure(StudyModel.of_pool(), scores, True, note)
+        masks = [each.decided == each.codes for each in self._predictions(results)]
+        both = both_correct_weight(np.array([*masks, correct]), self.table.weight)
+        return (*results, result), both, members
+
+    def _predictions(self, results: tuple[ModelResult, ...]) -> list[HeldOutPredictions]:
+        return [self.predictions_of(result) for result in results]
 
     def _results(
         self, models: list[StudyModel], left_out: list[tuple[str, str]]
@@ -240,7 +312,7 @@ class ComparisonRun:
         return prepare
 
     def _measure(
-        self, model: StudyModel, scores: HeldOutScores, keep: bool
+        self, model: StudyModel, scores: HeldOutScores, keep: bool, note: str | None = None
     ) -> tuple[ModelResult, npt.NDArray[np.bool_]]:
         """Return the measures of one model, and a mask of the rows it predicts correctly."""
         converged = scores.converged or model.may_stop_early
@@ -262,7 +334,9 @@ class ComparisonRun:
                 area=area,
                 probabilistic=gives_posterior(model.make()),
                 seconds=scores.seconds,
-                note=self._note(model, converged, separated=is_separated(scores.warnings)),
+                note=self._note(model, converged, separated=is_separated(scores.warnings))
+                if note is None
+                else note,
                 warnings=(*scores.warnings, *self._missing),
                 converged=converged,
                 predictions=predictions if keep else None,
@@ -304,9 +378,12 @@ class ComparisonRun:
 
     def unfitted(self, model: StudyModel) -> Any:
         """Return the unfitted classifier with its selected hyperparameters."""
-        if not model.uses_rda_grid or self.detail is None:
-            return model.make()
-        return _rda(self._rda_grid())
+        estimator = model.make()
+        if model.tuning == "path":
+            return self._with_penalty(estimator, model)
+        if model.tuning == "grid" and self.detail is not None:
+            return _with_grid(estimator, self._rda_grid())
+        return estimator
 
     def check(self, model: Any) -> None:
         """Raise if a model cannot do what this study requires of all models."""
@@ -319,7 +396,14 @@ class ComparisonRun:
         def make() -> FoldModel:
             estimator, moments = model.make(), self.in_memory.whole
             self.check(estimator)
-            if model.uses_rda_grid and (moments is None or not moments.has("class")):
+            if model.tuning == "path":
+                return self._penalised_fits(model, estimator).fold_model(estimator)
+            grid = model.tuning == "grid" and moments is not None and moments.has("class")
+            if grid:
+                self._rda_grid()
+                by_fold = [_with_grid(estimator, grid) for grid in self._grid_by_fold]
+                return FoldModel(by_fold[0], from_moments=True, by_fold=by_fold)
+            if model.name == "rda":
                 raise StudyError.no_grid(len(self.rows), self.rows.width)
             if not model.moment_based or moments is None:
                 return FoldModel(
@@ -330,15 +414,57 @@ class ComparisonRun:
                     progress=self._fold_progress(model),
                     ranks=lambda fitted: not hasattr(fitted, "predict_log_proba"),
                 )
-            if not model.uses_rda_grid:
-                if not moments.has(estimator.detail):
-                    estimator.fit_moments(moments)  # raises an error that names what is missing
-                return FoldModel(estimator, from_moments=True)
-            self._rda_grid()
-            by_fold = [_rda(grid) for grid in self._grid_by_fold]
-            return FoldModel(estimator, from_moments=True, by_fold=by_fold)
+            if not moments.has(estimator.detail):
+                estimator.fit_moments(moments)  # raises an error that names what is missing
+            return FoldModel(estimator, from_moments=True)
 
         return make
+
+    def _penalised_fits(self, model: StudyModel, estimator: Any) -> _PenalisedFits:
+        """Return the fits of a model along a path of penalties; they are computed only once."""
+        if model.name not in self._paths:
+            folded = self.in_memory
+            table, fold = self.table, folded.fold
+            rows = np.arange(len(table))
+            if len(rows) > self._path_rows:
+                generator = np.random.default_rng(self.seed)
+                rows = sample_rows(rows, self._path_rows, generator)
+                table, fold = table.take(rows), fold[rows]
+            basis = None
+            if model.basis is not None:
+                basis = self._basis(estimator.steps[0][1], len(rows))
+                schema = replace(table.schema, features=basis.names, named=False)
+                expanded = basis.expand(np.asarray(dense(table.features[:]), dtype=np.float64))
+                table = replace(table, schema=schema, features=expanded)
+                estimator = estimator.steps[-1][1]
+            with capture_warnings(), one_blas_thread():
+                penalties = logistic_by_fold(table, fold, l1_ratio=estimator.l1_ratio)
+            self._paths[model.name] = _PenalisedFits(penalties, basis)
+        return self._paths[model.name]
+
+    @property
+    def _path_rows(self) -> int:
+        return min(_PATH_ROWS, self.max_rows)
+
+    def _basis(self, basis: Any, rows: int) -> JoinedBasis:
+        """Return the basis of the features; raise an error if it has too many columns."""
+        d, K = self.rows.width, len(self.rows.schema.labels)
+        columns = d + (d * (d + 1) // 2 if basis.degree == 2 else basis.random_features or 0)
+        most = min(_PATH_COEFFICIENTS // max(K - 1, 1), _PATH_NUMBERS // rows)
+        if columns > most:
+            raise StudyError.too_many_numbers(columns, most)
+        fitted: JoinedBasis = basis.fit(self.table.features[:]).basis_
+        return fitted
+
+    def _with_penalty(self, estimator: Any, model: StudyModel) -> Any:
+        """Return the estimator with its chosen penalty, for a fit to all rows.
+
+        A penalty per row that was chosen on a sample is divided by the ratio of the rows.
+        """
+        penalties = self._penalised_fits(model, estimator).penalties
+        ridge = penalties.ridge * penalties.rows / len(self.table)
+        name = "ridge" if model.basis is None else f"{estimator.steps[-1][0]}__ridge"
+        return estimator.set_params(**{name: ridge})
 
     def _fold_progress(self, model: StudyModel) -> Callable[[int], object]:
         folds = self.n_folds
@@ -348,9 +474,11 @@ class ComparisonRun:
         """Return remarks on a model: its hyperparameters, or how many rows it was fitted to."""
         notes = []
         refit = not model.moment_based or self.in_memory.whole is None
-        if model.uses_rda_grid and not refit:
-            notes.append(self._describe_tuning())
-        if refit:
+        if model.name in self._paths:
+            notes.append(self._describe_penalty(self._paths[model.name].penalties))
+        elif model.tuning == "grid" and self.grid is not None:
+            notes.append(self._describe_tuning(model))
+        elif refit:
             used = self.in_memory.largest_training_sample(self.max_rows)
             if used < self._training_size():
                 notes.append(f"Fitted to a sample of {used:,} rows of each training set.")
@@ -365,15 +493,28 @@ class ComparisonRun:
             return int(folded.trains[0].rows.sum())
         return len(folded.codes) - len(folded.rows[0])
 
-    def _describe_tuning(self) -> str:
+    def _describe_penalty(self, penalties: FoldPenalties) -> str:
+        sample = ""
+        if penalties.rows < len(self.rows):
+            sample = f" Fitted to a sample of {penalties.rows:,} rows."
+        return (
+            f"Ridge {number(penalties.ridge)} was selected from {len(penalties.ridges)} penalties; "
+            f"the selection was repeated for each held-out fold on the other folds.{sample}"
+        )
+
+    def _describe_tuning(self, model: StudyModel) -> str:
         grid = self._rda_grid()
-        p, s, _ = grid.best()
+        p, s, _ = _best_of_grid(model.make(), grid)
         pooling, shrinkage = grid.pooling[p], grid.shrinkage[s]
         candidates = len(grid.pooling) * len(grid.shrinkage)
+        if model.name != "rda":
+            candidates = len(grid.shrinkage)
         sampled = f" on a sample of {_GRID_ROWS:,} held-out rows"
         rows = "" if len(self.rows) <= _GRID_ROWS else sampled
         best = f"Pooling {pooling:g} and shrinkage {shrinkage:g} were"
-        if pooling == 0:
+        if model.name != "rda":
+            best = f"Shrinkage {shrinkage:g} was"
+        elif pooling == 0:
             best = "Pooling 0 (shrinkage then has no effect) was"
         return (
             f"{best} selected from {candidates} candidates{rows}; the selection was repeated for "
@@ -389,9 +530,26 @@ class ComparisonRun:
         return self.grid
 
 
-def _rda(grid: Grid) -> Any:
-    """Return an unfitted RDA with the best hyperparameters of a grid."""
-    from discriminant.estimators.gaussian.rda import RDA
+def _entropy(weight: Floats) -> float:
+    """Return the log loss of predicting the class shares of these weights."""
+    share = weight[weight > 0] / weight.sum()
+    return float(-(share @ np.log(share)))
 
-    p, s, _ = grid.best()
-    return RDA(pooling=float(grid.pooling[p]), shrinkage=grid.shrinkage[s])
+
+def _best_of_grid(estimator: Any, grid: Grid) -> tuple[int, int, int]:
+    """Return the indices of the best candidate of a grid; those of LDA have pooling 1."""
+    if hasattr(estimator, "pooling"):
+        return grid.best()
+    pooled = int(np.flatnonzero(grid.pooling == 1.0)[0])
+    losses = grid.log_loss[pooled : pooled + 1]
+    _, s, r = replace(grid, pooling=grid.pooling[pooled : pooled + 1], log_loss=losses).best()
+    return pooled, s, r
+
+
+def _with_grid(estimator: Any, grid: Grid) -> Any:
+    """Return an unfitted RDA or LDA with the best hyperparameters of a grid."""
+    p, s, _ = _best_of_grid(estimator, grid)
+    options: dict[str, Any] = {"shrinkage": grid.shrinkage[s]}
+    if hasattr(estimator, "pooling"):
+        options["pooling"] = float(grid.pooling[p])
+    return clone(estimator).set_params(**options)

@@ -33,7 +33,13 @@ from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.assessment.selection.refit_criterion import CriterionValues
 from discriminant.catalog import SIMPLICITY
 from discriminant.errors import DiscriminantError, OptionError, SeparationWarning, StudyError
-from discriminant.report.fact_types import ComparisonFacts, ModelFacts, plain
+from discriminant.report.fact_types import (
+    BestSingleFacts,
+    ComparisonFacts,
+    ModelFacts,
+    PoolMemberFacts,
+    plain,
+)
 from discriminant.report.format import (
     count_with_noun,
     duration,
@@ -54,12 +60,14 @@ from discriminant.report.sections.comparison import (
     log_odds,
     surface_facts,
 )
-from discriminant.study.models import StudyModel
+from discriminant.study.models import POOL, StudyModel
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 
 LEVEL = 0.95
-RULES = ("one_se", "least")
+RULES = ("least", "one_se")
+SELECTIONS = ("auto", "single", "pool")
+POOL_GAIN = 1.01  # a single model replaces the pool up to this ratio of their log losses
 # Measures that models can be selected by, the default first.
 CRITERIA = (
     "log_loss",
@@ -260,6 +268,24 @@ class Choice:
         return self.why
 
 
+@dataclass(frozen=True, slots=True)
+class PoolMember:
+    """A model of the pool, and its weight."""
+
+    name: str
+    title: str
+    weight: float
+
+
+def describe_weights(members: Sequence[PoolMember]) -> str:
+    """Return the members of a pool with their weights as text.
+
+    >>> describe_weights([PoolMember("lda", "LDA", 0.75), PoolMember("qda", "QDA", 0.25)])
+    'LDA 0.75, QDA 0.25'
+    """
+    return ", ".join(f"{member.title} {member.weight:.2f}" for member in members)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(PrintedResult):
     """Result of `Study.compare`: `print` it, or call `frame()` or `to_dict()`."""
@@ -276,6 +302,8 @@ class Comparison(PrintedResult):
     labels: tuple[str, ...]
     weighted: bool = False  # whether rows are weighted, so that shares of rows are shares of weight
     fold_column: str | None = None  # the column whose values are the folds
+    members: tuple[PoolMember, ...] = ()  # the models of the pool, the largest weight first
+    baseline_log_loss: float = math.nan  # log loss of predicting the class shares
 
     def __getitem__(self, name: str) -> ModelResult:
         """Return the result of the model with this name."""
@@ -331,27 +359,49 @@ class Comparison(PrintedResult):
             facts["surface"] = plain(surface_facts(self.surface))
         return facts
 
-    def choose(self, by: str = "log_loss", rule: str = "one_se") -> Choice:
+    def choose(self, by: str = "log_loss", rule: str = "least", *, select: str = "auto") -> Choice:
         """Select a model by a criterion and a rule, as `Study.choose` does."""
         if by not in CRITERIA:
             *names, last = map(repr, CRITERIA)
             raise OptionError.of("by", by, f"{', '.join(names)} or {last}")
         if rule not in RULES:
-            raise OptionError.of("rule", rule, "'one_se' or 'least'")
-        candidates = [result for result in self.results if result.value(by) is not None]
-        if not candidates:
+            raise OptionError.of("rule", rule, "'least' or 'one_se'")
+        if select not in SELECTIONS:
+            raise OptionError.of("select", select, "'auto', 'single' or 'pool'")
+        if select == "pool":
+            if not self.members:
+                raise StudyError.no_pool()
+            return self.choose_named(POOL)
+        candidates = self._candidates(by)
+        singles = [result for result in candidates if result.name != POOL]
+        if not singles:
             if by == "log_loss" and any(
                 result.value("brier") is not None for result in self.results
             ):
-                choice = self.choose("brier", rule)
+                choice = self.choose("brier", rule, select=select)
                 infinite = "No model has a finite log loss, so models are compared by Brier score."
                 return replace(choice, why=f"{infinite} {choice.why}")
             raise StudyError.no_probabilities(self.results[0].name)
-        candidates = [result for result in candidates if result.converged] or candidates
+        if select == "single":
+            candidates = singles
         best = min(candidates, key=lambda result: (_loss(result, by), result.model.simplicity))
         selected = best if rule == "least" else _simplest(candidates, best, by)
+        if selected.name == POOL:
+            single = min(singles, key=lambda result: (_loss(result, by), result.model.simplicity))
+            if _loss(single, by) <= POOL_GAIN * _loss(selected, by):
+                selected = single
         why = self._why(selected, best, by, candidates)
         return Choice(selected.name, selected.title, by, rule, why)
+
+    def _candidates(self, by: str) -> list[ModelResult]:
+        """Return the results with a finite criterion, without models that did not converge."""
+        candidates = [result for result in self.results if result.value(by) is not None]
+        return [result for result in candidates if result.converged] or candidates
+
+    def best_single(self, by: str = "log_loss") -> ModelResult | None:
+        """Return the best single model by a criterion, or None if no model has it."""
+        singles = [result for result in self._candidates(by) if result.name != POOL]
+        return min(singles, key=lambda result: _loss(result, by), default=None)
 
     def choose_named(self, name: str) -> Choice:
         """Select the model with this name."""
@@ -372,12 +422,47 @@ class Comparison(PrintedResult):
             folds=self._folds,
             level=LEVEL,
             baseline=self.baseline,
+            baseline_log_loss=self.baseline_log_loss,
         )
+        if self.members:
+            section["pool"] = [
+                PoolMemberFacts(name=member.name, label=member.title, weight=member.weight)
+                for member in self.members
+            ]
+        if choice.name == POOL and (single := self._best_single_facts()) is not None:
+            section["best_single"] = single
         if self.surface is not None:
             section["surface"] = surface_facts(self.surface)
         if note := self._unlearned():
             section["note"] = note
         return section
+
+    def _best_single_facts(self) -> BestSingleFacts | None:
+        """Return the facts on the best single model, compared with the pool."""
+        single = self.best_single()
+        if single is None:
+            return None
+        own, pool = single.value("log_loss"), self[POOL].value("log_loss")
+        ratio = own / pool if own is not None and pool else None
+        return BestSingleFacts(
+            name=single.name,
+            label=single.title,
+            error=single.facts["error"],
+            log_loss=own,
+            ratio=ratio,
+            text=self._single_sentence(single),
+        )
+
+    def _single_sentence(self, single: ModelResult) -> str:
+        """Return a sentence on what it costs to use the best single model instead of the pool."""
+        own, pool = single.value("log_loss"), self[POOL].value("log_loss")
+        if own is None or not pool:
+            return f"The best single model is {quoted(single.title)}."
+        more = percent(own / pool - 1)
+        return (
+            f"The best single model is {quoted(single.title)}: its log loss is {number(own)}, "
+            f"{more} more than that of the pool."
+        )
 
     @property
     def _folds(self) -> str:
@@ -421,22 +506,42 @@ class Comparison(PrintedResult):
         criterion, extreme = MEASURES[by].criterion, MEASURES[by].best
         with_value = "" if len(finite) == len(self.results) else f" with a finite {criterion}"
         among = f"the {len(candidates)} {converged}models{with_value}"
-        ties = [result for result in candidates if result.value(by) == best.value(by)]
+        value, least = _loss(selected, by), _loss(best, by)
         if len(candidates) == 1:
             reason = f"{name} is the only {converged}model compared{with_value}."
-        elif selected in ties:
-            equal = "" if len(ties) == 1 else f" ({len(ties) - 1} more have the same)"
+        elif selected is best:
+            ties = sum(shown(result.value(by)) == own for result in candidates) - 1
+            equal = "" if not ties else f" ({ties} more {'has' if ties == 1 else 'have'} the same)"
             reason = (
                 f"{name} has the {extreme} {criterion} on held-out rows, {own}, "
                 f"among {among}{equal}."
             )
+        elif best.name == POOL and value <= POOL_GAIN * least:
+            reason = (
+                f"{name} has the {extreme} {criterion} of the single models on held-out rows, "
+                f"{own}. A pool of {len(self.members)} models is at most 1% better, so the single "
+                "model was selected."
+            )
         else:
+            gap = shown(best.value(by))
+            compared = (
+                f"the same as the {extreme} at the precision shown"
+                if gap == own
+                else f"within one standard error ({shown(best.standard_error[by])}) of the "
+                f"{extreme} among {among}, {gap} for {quoted(best.title)}"
+            )
             reason = (
                 f"{name} was selected by the one-standard-error rule: it is simpler "
                 f"({SIMPLICITY[selected.model.simplicity]}), and its {criterion} on held-out rows, "
-                f"{own}, is within one standard error ({shown(best.standard_error[by])}) of the "
-                f"{extreme} among {among}, {shown(best.value(by))} for {quoted(best.title)}."
+                f"{own}, is {compared}."
             )
+        if selected.name == POOL:
+            reason = (
+                f"{reason} It is a weighted mean of the probabilities of "
+                f"{len(self.members)} models: {describe_weights(self.members)}."
+            )
+            if (single := self.best_single(by)) is not None and by == "log_loss":
+                reason = f"{reason} {self._single_sentence(single)}"
         fits = "its fits" if len(candidates) == 1 else f"the fits of each of {among}"
         unconverged = (
             "" if selected.converged else describe_failed_fits(fits, separated=selected.separated)

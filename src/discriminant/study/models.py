@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from discriminant import catalog
 from discriminant.assessment.resampling.folds import is_moment_based
 from discriminant.errors import StudyError
+
+POOL = "pool"  # name of the weighted mean of the models of a comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class StudyModel:
     make: Callable[[], Any]  # function that returns the unfitted classifier
     simplicity: int = 2  # rank in `catalog.SIMPLICITY`
     default: bool = False  # whether it is compared unless models are named
-    tuned: bool = False  # whether its hyperparameters are chosen on held-out rows
+    tuning: str = ""  # how a comparison chooses its hyperparameters: "", "grid" or "path"
+    basis: Mapping[str, Any] | None = None  # options of the basis in which features are expanded
     may_stop_early: bool = False  # whether its fit usually stops at the limit of passes
     compiled: bool = False  # whether its first fit compiles a loop
 
@@ -32,11 +36,6 @@ class StudyModel:
         """Whether the model is fitted to moments rather than to rows."""
         model = self.make()
         return is_moment_based(model) and model.detail != "rows"
-
-    @property
-    def uses_rda_grid(self) -> bool:
-        """Whether its hyperparameters are chosen from moments, by the losses of the RDA grid."""
-        return self.tuned and self.moment_based
 
     def load(self) -> None:
         """Compile the loop of the model by a fit to two rows, so that later times exclude the
@@ -51,7 +50,12 @@ class StudyModel:
 
         def make() -> Any:
             home = import_module(f"discriminant.{catalog.HOMES[estimator]}")
-            return getattr(home, estimator)(**candidate.options)
+            model = getattr(home, estimator)(**candidate.options)
+            if candidate.basis is None:
+                return model
+            from discriminant.estimators.basis import Basis
+
+            return make_pipeline(Basis(**candidate.basis), model)
 
         return cls(
             candidate.name,
@@ -59,10 +63,22 @@ class StudyModel:
             make,
             candidate.simplicity,
             candidate.default,
-            candidate.tuned,
+            candidate.tuning,
+            candidate.basis,
             candidate.may_stop_early,
             candidate.compiled,
         )
+
+    @classmethod
+    def of_pool(cls) -> StudyModel:
+        """Return the study model of the pool, whose members are those of a comparison."""
+
+        def make() -> Any:
+            from discriminant.estimators.meta.pool import Pool
+
+            return Pool([])
+
+        return cls(POOL, "Pool", make, max(catalog.SIMPLICITY))
 
     @classmethod
     def of(cls, name: str, model: Any) -> StudyModel:

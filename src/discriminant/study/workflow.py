@@ -26,6 +26,7 @@ from discriminant.errors import (
 from discriminant.estimators.base import fit_with_weight
 from discriminant.estimators.meta.decision import Decision
 from discriminant.estimators.meta.encoded import Encoded
+from discriminant.estimators.meta.pool import Pool
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import Facts
@@ -34,7 +35,7 @@ from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks, check_source
 from discriminant.study.data_source import StudySource, open_study_source, study_folds
-from discriminant.study.models import StudyModel, candidate_models, resolve_models
+from discriminant.study.models import POOL, StudyModel, candidate_models, resolve_models
 from discriminant.study.progress import ProgressRate, StudyProgress
 from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.table.load import EncodedTable
@@ -170,7 +171,7 @@ class Study:
         ----------
         models : list of str, 'all', or {name: classifier}, optional
             Names of candidates, all candidates (see `study.names`), or classifiers of your own.
-            Default: all candidates except `least_squares`, `laplace_nb` and `perceptron`.
+            Default: the candidates that the catalogue marks as default.
         most : int
             Largest number of rows of each training set to which models that need rows are fitted.
             If such models are fitted to a sample, a note in the result states this. Models based on
@@ -199,7 +200,12 @@ class Study:
         return self._get_run().moments
 
     def choose(
-        self, name: str | None = None, *, by: str = "log_loss", rule: str = "one_se"
+        self,
+        name: str | None = None,
+        *,
+        by: str = "log_loss",
+        rule: str = "least",
+        select: str = "auto",
     ) -> Choice:
         """Select a model, by name or by its measures on held-out rows.
 
@@ -211,8 +217,12 @@ class Study:
             Model to select; default: by criterion and rule.
         by : {'log_loss', 'error', 'brier'}
             Criterion.
-        rule : {'one_se', 'least'}
-            'one_se': the simplest model within one standard error of the best; 'least': the best.
+        rule : {'least', 'one_se'}
+            'least': the best; 'one_se': the simplest model within one standard error of the best.
+        select : {'auto', 'single', 'pool'}
+            'auto': the best of the single models and their pool, a weighted mean of their
+            probabilities; but a single model whose criterion is at most 1% worse than that of the
+            pool is preferred. 'single': never the pool. 'pool': the pool.
 
         Returns
         -------
@@ -220,7 +230,10 @@ class Study:
             The selected model, and the reason.
         """
         comparison = self._get_comparison()
-        choice = comparison.choose(by, rule) if name is None else comparison.choose_named(name)
+        if name is None:
+            choice = comparison.choose(by, rule, select=select)
+        else:
+            choice = comparison.choose_named(name)
         weighs = any(option is not None for option in self.options.values())
         if weighs and comparison[choice.name].facts["brier"] is None:
             raise StudyError.no_decision_probabilities(choice.name)
@@ -237,8 +250,11 @@ class Study:
         if name is None:
             name = self._get_choice().name
         if name not in self._fitted_models:
-            model = self._models.get(name) or resolve_models([name])[0]
-            self._fitted_models[name] = self._fit(model)
+            if name == POOL:
+                self._fitted_models[name] = self._fit_pool()
+            else:
+                model = self._models.get(name) or resolve_models([name])[0]
+                self._fitted_models[name] = self._fit(model)
         return self._fitted_models[name]
 
     def fitted(self, model: Any) -> Encoded:
@@ -319,6 +335,15 @@ class Study:
 
     def _get_choice(self) -> Choice:
         return self.choose() if self.choice is None else self.choice
+
+    def _fit_pool(self) -> Encoded:
+        """Return the pool of the models of the comparison, each fitted to all rows."""
+        members = self._get_comparison().members
+        if not members:
+            raise StudyError.no_pool()
+        fitted = [(member.name, self.model(member.name).estimator_) for member in members]
+        pool = Pool.of_fitted(fitted, [member.weight for member in members])
+        return Encoded.of_fitted(pool, self.opened.encoding)
 
     def _fit(self, model: StudyModel) -> Encoded:
         run = self._get_run()

@@ -81,6 +81,7 @@ class FoldModel:
     estimator: Any  # unfitted estimator
     from_moments: bool  # True: fitted by adding moments; False: fitted to rows
     by_fold: Sequence[Any] = ()  # an estimator for each of the F folds, if they differ
+    scorers: Sequence[Scorer] = ()  # a scorer for each of the F folds, if they are fitted already
     max_rows: int | None = None  # largest number of training rows; None: all
     seed: int = 0  # seed of the sample of training rows
     progress: Callable[[int], object] = id  # called with the fold that is being fitted
@@ -194,10 +195,13 @@ def _score_in_memory(
     model = make()
     labels, columns = folded.labels, np.arange(len(folded.labels))
     collector = PredictionCollector(labels, len(folded.codes))
-    if model.from_moments:
+    if model.from_moments or model.scorers:
 
         def score(f: int) -> tuple[bool, Floats | None]:
-            scorer, features = fit_without_fold(folded, model.without(f), f), folded.held_out(f)
+            features = folded.held_out(f)
+            scorer = (
+                model.scorers[f] if model.scorers else fit_without_fold(folded, model.without(f), f)
+            )
             for lo in range(0, len(folded.rows[f]), _PIECE):
                 piece = slice(lo, lo + _PIECE)
                 logs, codes, _ = scorer.predict(features[piece])
@@ -217,7 +221,8 @@ def _score_in_memory(
             return bool(getattr(fitted, "converged_", True)), scores
 
     folds = range(folded.n_folds)
-    if folded.parts and (model.from_moments or _thread_safe(model.estimator)):
+    ours = model.from_moments or model.scorers or _thread_safe(model.estimator)
+    if folded.parts and ours:
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             results = list(pool.map(in_thread(errors.watch(score)), folds))
     else:
@@ -325,6 +330,8 @@ def _fold_scorers(
     The scorer of an empty fold is None.
     """
     scorers: list[Scorer | None] = [None] * folded.n_folds
+    if model.scorers:
+        return [*model.scorers], True
     if model.from_moments:
         fit = errors.watch(lambda f: fit_without_fold(folded, model.without(f), f))
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:

@@ -17,8 +17,9 @@ if they are all in one fold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -62,6 +63,7 @@ _MIN_SHARE = 0.05  # smaller values of l1_ratio count as this for the largest pe
 _MAX_NUMBERS = 1 << 28  # numbers in the rows, which are copied
 _MAX_COEFFICIENTS = 3000  # a matrix of their products takes 72 MB
 _MANY = 200  # features from which fits to fewer rows use the directions that the rows span
+_PATIENCE, _RISE = 3, 1.02  # a path may end after so many losses this much above the least
 _FLAT = 1e-9  # a column with a smaller relative deviation is constant within a training set
 
 
@@ -274,12 +276,21 @@ def penalty_path(
     wide = table.width >= len(table)
     ridges = search.path(size, model.l1_ratio, wide=wide)
     error = search.criterion == "error"
-    if model.l1_ratio == 0 and wide and table.width > _MANY:
-        sums = rows.wide_sums(ridges, error=error)
-        nonzero = np.full(len(ridges), int((rows.spread[-1] > 0).sum()))
-    else:
-        sums, nonzero = rows.path_sums(ridges, error=error)
-    return _path_of_sums(ridges, sums, rows.fold_weight, nonzero, search)
+    path = (rows.wide_path if needs_row_space(table, model.l1_ratio) else rows.path)(
+        ridges, error=error
+    )
+    return _path_of_sums(ridges, path.losses, rows.fold_weight, path.nonzero, search)
+
+
+def _has_risen(losses: Floats) -> bool:
+    """Return whether the last of the losses (P, F) along a path are clearly above the least."""
+    total = losses.sum(axis=1)
+    return bool(len(total) > _PATIENCE and (total[-_PATIENCE:] > _RISE * total.min()).all())
+
+
+def needs_row_space(table: Table, l1_ratio: float) -> bool:
+    """Return whether training sets are fitted in the directions that their rows span."""
+    return l1_ratio == 0 and table.width >= len(table) and table.width > _MANY
 
 
 def _path_of_sums(
@@ -436,6 +447,22 @@ def _check_size(table: Table) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FoldPath:
+    """Fits with each penalty of a path without each fold, and their held-out losses."""
+
+    losses: Floats  # (P, F) summed losses of the rows of each fold
+    nonzero: npt.NDArray[np.intp]  # (P,) number of features used by the fit to all rows
+    # F functions from theta (q, m) to the (d, K) coefficients and (K,) intercepts for offsets
+    maps: tuple[Callable[[Floats], tuple[Floats, Floats]], ...]
+    fits: Sequence[Any]  # P times F thetas (q, m); empty if they were not kept
+    unfinished: int  # number of fits that did not converge
+
+    def coefficients(self, penalty: int, fold: int) -> tuple[Floats, Floats]:
+        """Return the (d, K) coefficients and (K,) intercepts of one fit, for offsets."""
+        return self.maps[fold](self.fits[penalty][fold])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FoldedRows:
     """Rows of positive weight, sorted by fold, with the scales of the columns in training sets."""
 
@@ -514,8 +541,11 @@ class FoldedRows:
         sizes = np.divide(gradient, factor, out=np.zeros_like(gradient), where=self.spread[-1] > 0)
         return float(sizes.max(initial=0.0))
 
-    def path_sums(self, ridges: Floats, *, error: bool) -> tuple[Floats, npt.NDArray[np.intp]]:
-        """Return the summed held-out losses (P, F), and the numbers of features used (P,)."""
+    def path(self, ridges: Floats, *, error: bool = False, keep: bool = False) -> FoldPath:
+        """Return the held-out losses of each penalty.
+
+        With `keep`, the fits are returned too, and the path ends where the loss has risen clearly.
+        """
         problem, free = self.problem(), int(self.model.intercept)
         T, q, m = problem.shape
         if not self.model.l1_ratio:
@@ -524,15 +554,28 @@ class FoldedRows:
         net = None if problem.corner is None else NetPath(problem, start, free)
         path = PathSolver(problem, start) if net is None else net
         sums, nonzero = np.zeros((len(ridges), T - 1)), np.zeros(len(ridges), dtype=np.intp)
+        fits: list[Floats] = []
+        unfinished = 0
         for i, ridge in enumerate(ridges.tolist()):
             theta = path.fit(ridge)
+            unfinished += path.unfinished if net is not None else 0
             sums[i] = problem.held_out_sums(theta, error=error)
             nonzero[i] = int((theta[-1, free:] != 0).any(axis=1).sum())
-        return sums, nonzero
+            if keep:
+                fits.append(theta[:-1].copy())
+                if _has_risen(sums[: i + 1]):
+                    sums, nonzero = sums[: i + 1], nonzero[: i + 1]
+                    break
+        maps = (self.coordinates(getattr(self.loss, "contrast", None)).coefficients,) * (T - 1)
+        unfinished = path.unfinished if net is None else unfinished
+        return FoldPath(sums, nonzero, maps, fits, unfinished)
 
-    def wide_sums(self, ridges: Floats, *, error: bool) -> Floats:
-        """Return the summed held-out losses (P, F) by fits in the directions of the rows."""
+    def wide_path(self, ridges: Floats, *, error: bool = False, keep: bool = False) -> FoldPath:
+        """Return the same by fits in the directions that the rows of each training set span."""
         sums, free = np.zeros((len(ridges), len(self.starts) - 1)), int(self.model.intercept)
+        fits: list[list[Floats]] = [[] for _ in ridges]
+        maps: list[Callable[[Floats], tuple[Floats, Floats]]] = []
+        unfinished = 0
         for f, (lo, hi) in enumerate(self._folds()):
             train = np.r_[0:lo, hi : len(self.offsets)]
             weight = None if self.weight is None else self.weight[train]
@@ -554,11 +597,28 @@ class FoldedRows:
             every = slice(0, hi - lo)
             solver = PathSolver(problem, null_fits(problem, free))
             for i, penalty in enumerate(ridges.tolist()):
-                scores = (held_rows @ solver.fit(penalty)[0])[:, None]
+                theta = solver.fit(penalty)[0]
+                scores = (held_rows @ theta)[:, None]
                 losses = held.errors(scores, every) if error else held.losses(scores, every)
                 held_weight = 1.0 if self.weight is None else self.weight[lo:hi]
                 sums[i, f] = float((losses[:, 0] * held_weight).sum())
-        return sums
+                if keep:
+                    fits[i].append(theta.copy())
+            unfinished += solver.unfinished
+            maps.append(partial(self._row_space_coefficients, space, scale))
+        nonzero = np.full(len(ridges), int((self.spread[-1] > 0).sum()))
+        return FoldPath(sums, nonzero, tuple(maps), fits, unfinished)
+
+    def _row_space_coefficients(
+        self, space: RowSpace, scale: Any, theta: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the (d, K) coefficients and (K,) intercepts of theta in a row space."""
+        free = int(self.model.intercept)
+        contrast = getattr(self.loss, "contrast", None)
+        theta = theta if contrast is None else theta @ contrast.T
+        at_mean = theta[0] if free else np.zeros(theta.shape[1])
+        coef, intercept = space.coefficients(theta[free:], at_mean)
+        return np.broadcast_to(scale, (len(coef),))[:, None] * coef, intercept
 
     def coordinates(self, contrast: Floats | None) -> ScaledCoordinates:
         """Return the coordinates of the problem."""

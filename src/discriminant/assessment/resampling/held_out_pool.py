@@ -1,0 +1,84 @@
+"""Pool of the models of a comparison, with weights from their held-out posteriors.
+
+    P(k|x) = sum_m w_m P_m(k|x)
+
+The weights maximise the likelihood of the held-out labels (`posterior.pool_weights`). Models with a
+weight below 0.05 are dropped, and the weights of the others are estimated again. The rows of a fold
+are pooled with the weights that the other folds give, so that no row helps to weight the models by
+which it is predicted. No model is refitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from discriminant.assessment.resampling.folds import FoldNumbers
+from discriminant.posterior import pool_log_posteriors, pool_weights
+from discriminant.table.blocks import Codes, Floats
+
+LEAST_WEIGHT = 0.05  # models with a smaller weight are dropped
+MAX_ROWS = 20_000  # rows from which the weights are estimated
+_TOLERANCE = 1e-5
+_STEPS = 300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutPool:
+    """Weights of the models of a pool, from all folds and for each fold."""
+
+    weights: Floats  # (M,) weights from all folds, with sum 1; 0 for models that are dropped
+    by_fold: Floats  # (F, M) weights from the folds other than each
+
+    @classmethod
+    def of(
+        cls, true_logs: Floats, fold: FoldNumbers, weight: Floats | None = None, *, seed: int = 0
+    ) -> HeldOutPool:
+        """Estimate the weights from the (N, M) log posteriors of the true classes."""
+        F = int(fold.max()) + 1
+        if len(true_logs) > MAX_ROWS:
+            generator = np.random.default_rng(seed)
+            rows = generator.choice(len(true_logs), MAX_ROWS, replace=False)
+            true_logs, fold = true_logs[rows], fold[rows]
+            weight = None if weight is None else weight[rows]
+        whole = weights_above(true_logs, weight)
+        by_fold = np.tile(whole, (F, 1))
+        for f in range(F):
+            others = fold != f
+            own = None if weight is None else weight[others]
+            by_fold[f] = weights_above(true_logs[others], own)
+        return cls(whole, by_fold)
+
+    def log_posterior(self, logs: Sequence[Floats], fold: FoldNumbers) -> Floats:
+        """Return the (N, K) log posteriors of the pool from those of the M models."""
+        pooled = np.empty_like(logs[0])
+        for f, weights in enumerate(self.by_fold):
+            rows, used = np.flatnonzero(fold == f), np.flatnonzero(weights).tolist()
+            pooled[rows] = pool_log_posteriors(
+                np.array([logs[m][rows] for m in used]), weights[used]
+            )
+        return pooled
+
+
+def weights_above(
+    true_logs: Floats, weight: Floats | None = None, least: float = LEAST_WEIGHT
+) -> Floats:
+    """Return the weights (M,) of a pool without the models whose weight would be below `least`.
+
+    `true_logs` (N, M) are the log posteriors that each model gives to the true classes.
+    """
+    estimate = partial(pool_weights, weight=weight, tolerance=_TOLERANCE, max_iter=_STEPS)
+    weights = estimate(true_logs)
+    used = np.flatnonzero(weights >= least)
+    kept = np.zeros(len(weights))
+    kept[used] = estimate(true_logs[:, used])
+    return kept
+
+
+def true_class_logs(logs: Sequence[Floats], codes: Codes) -> Floats:
+    """Return the (N, M) log posteriors of the true classes by M models."""
+    rows = np.arange(len(codes))
+    return np.column_stack([log[rows, codes] for log in logs])

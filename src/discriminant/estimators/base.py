@@ -45,7 +45,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from functools import cache, partial, wraps
 from inspect import isfunction
 from types import MethodType
@@ -221,12 +221,19 @@ class OptionHints(PredictionHints):
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
         """Raise an error for an unknown option; `__init__` stores the values of known options."""
-        if options:
-            parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-            if all(each.kind is not each.VAR_KEYWORD for each in parameters):
-                known = [each.name for each in parameters]
-                check_names(cls.__name__, options, known, partial(_hint, cls))
+        known = _constructor_options(cls.__init__) if options else None
+        if known is not None and not known.keys() >= options.keys():
+            check_names(cls.__name__, options, list(known), partial(_hint, cls))
         return super().__new__(cls)
+
+
+@cache
+def _constructor_options(constructor: Callable[..., None]) -> dict[str, None] | None:
+    """Return the names of all options, in order; None if a constructor accepts any name."""
+    parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return dict.fromkeys(each.name for each in parameters)
 
 
 def _hint(cls: type[Any], option: str) -> str | None:
@@ -295,6 +302,8 @@ def _option_names(kind: Any) -> tuple[str, ...]:
 
 def _is_mutable(value: Any) -> bool:
     """Return whether a value can be changed in place; estimators and functions do not count."""
+    if value is None or isinstance(value, str | float | int):
+        return False
     if isinstance(value, list | tuple | dict | set | np.ndarray):
         return True
     return hasattr(value, "shape") or hasattr(value, "__array__")  # frames, series, sparse matrices
@@ -328,13 +337,17 @@ def ignore_underflow(function: F) -> F:
     return cast(F, run)
 
 
+# Members that describe a fit and compute nothing from data
+_WITHOUT_ARITHMETIC = ("accepts", "detail", "detail_for", "family", "family_for", "fixed_family")
+
+
 class IgnoresUnderflow:
     """Mixin: public methods and properties ignore underflow."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, member in list(vars(cls).items()):
-            if name.startswith("_"):
+            if name.startswith("_") or name in _WITHOUT_ARITHMETIC:
                 continue
             if isfunction(member):
                 setattr(cls, name, ignore_underflow(member))
@@ -781,12 +794,13 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
 
         certain = None
         if isinstance(rule, LinearRule) and len(labels) == 2 and _is_large_block(X):
-            certain = CertainCodes.of(rule)
+            rule = rule.for_values()
+            certain = None if rule.anchor.idle else CertainCodes.of(rule)
         if certain is None:
             return self._map_scores(rule.scores, from_scores, X)
         features = self._rows_to_score(X)
 
-        def exact_codes(rows: Features) -> npt.NDArray[np.intp]:
+        def exact_codes(rows: Features) -> npt.NDArray[np.signedinteger[Any]]:
             return predicted_codes(_finite_scores(rule.scores, rows))
 
         def compute(rows: Features) -> npt.NDArray[Any]:
@@ -819,14 +833,14 @@ class _NotFiniteError(Exception):
     """Scores of some rows are not finite."""
 
 
-def predicted_codes(scores: Floats) -> npt.NDArray[np.intp]:
+def predicted_codes(scores: Floats) -> npt.NDArray[np.signedinteger[Any]]:
     """Return the index of the largest of K scores (n, K).
 
     A single score (n, 1) is the score of the second class minus the score of the first: the index
     is 1 where it is positive.
     """
     if scores.shape[1] == 1:
-        return np.asarray((scores[:, 0] > 0).astype(np.intp))
+        return (scores[:, 0] > 0).view(np.int8)
     return max_and_argmax(scores.T)[1]
 
 
@@ -1029,6 +1043,9 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         self
         """
         check_moments(moments)
+        if not self.accepts(moments):
+            name = type(self).__name__
+            raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         return self._fit_from(moments)
 
     def partial_fit(
@@ -1118,9 +1135,6 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         return self._fit_from(moments, named=table.schema.named)
 
     def _fit_from(self, moments: ClassMoments | ClassRows, named: bool | None = None) -> Self:
-        if not self.accepts(moments):
-            name = type(self).__name__
-            raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         moments = self._reduce_rows(moments)
         d = len(moments.features)
         rows = int(moments.rows.sum()) if moments.detail == "rows" else len(moments.labels) + d
@@ -1158,7 +1172,8 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         *,
         named: bool | None = None,
     ) -> None:
-        self._asked = copy(self)
+        self._asked = type(self).__new__(type(self))
+        self._asked.__dict__.update(self.__dict__)
         for name in ("moments_", "_asked", "_fitted", "_derived", "_copied"):
             self._asked.__dict__.pop(name, None)
         self._asked.__dict__.update(self.options_in_effect())
@@ -1195,7 +1210,10 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         return self._predict_labels(self._prediction_rule(), X)
 
     def _posteriors(self, X: Any) -> Floats:
-        return self._map_scores(self._prediction_rule().scores, posterior, X)
+        rule = self._prediction_rule()
+        if isinstance(rule, LinearRule) and len(rule.labels) == 2 and _is_large_block(X):
+            rule = rule.for_values()
+        return self._map_scores(rule.scores, posterior, X)
 
     def _prediction_rule(self) -> Rule:
         """Return the rule; for a linear rule of two classes, the one with a single predictor."""

@@ -36,6 +36,7 @@ from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
 _LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
 _EPS = float(np.finfo(np.float64).eps)
+_NEGLIGIBLE = 1e-13  # error of a log posterior, and so the relative error of a posterior
 _UNDERFLOW = 1e-290  # sums of products below this lose digits
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache
 _FEW = 8  # up to this many rows, all classes are scored by one product
@@ -97,6 +98,20 @@ class LinearRule:
             return self
         coef, intercept = np.diff(self.coef, axis=0), np.diff(self.intercept)
         return LinearRule(self.labels, self.anchor, coef, intercept)
+
+    def for_values(self) -> LinearRule:
+        """Return the rule for values instead of offsets if its scores are as accurate, else itself.
+
+        The predictor x . w + (b - origin . w) takes no subtraction. Its rounding error exceeds that
+        of (x - origin) . w + b by at most 2 (d + 1) eps sum_j |origin_j w_j|, which is negligible
+        if the origin is near zero.
+        """
+        origin = self.anchor.origin
+        excess = 2 * (len(origin) + 1) * _EPS * (np.abs(self.coef) @ np.abs(origin))
+        if self.anchor.idle or not self.anchor.plain or not (excess <= _NEGLIGIBLE).all():
+            return self
+        intercept = self.intercept - self.coef @ origin
+        return LinearRule(self.labels, Anchor.zero(len(origin)), self.coef, intercept)
 
     def finite_values(self, features: Features) -> Floats:
         """Return the (n, m) linear predictors, all finite.
@@ -205,7 +220,7 @@ class CertainCodes:
         return cls(slope, intercept - float(slope @ origin), growth, least)
 
     def predict(
-        self, rows: Floats, exact: Callable[[Floats], npt.NDArray[np.intp]]
+        self, rows: Floats, exact: Callable[[Floats], npt.NDArray[np.signedinteger[Any]]]
     ) -> npt.NDArray[np.int8] | None:
         """Return the (n,) codes of a C-contiguous block of rows (n, d).
 

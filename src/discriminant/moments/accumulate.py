@@ -367,8 +367,11 @@ def is_dense_without_responses(block: Block) -> bool:
 
 
 _TILE_BYTES = 2 << 20  # a tile stays in the cache for several NumPy operations
+_DENSE = 1 << 17  # multiplications up to which the rows are summed by class in a dense product
 _FEW = 64  # most classes that are summed separately; with more, this takes too long
-_GUESS = 512  # number of rows from which class means are guessed, if the block is much longer
+# Rows from which class means are guessed, if the block is much longer: 32 of each class, but at
+# most 512 unless these are fewer than 4 of each
+_GUESS, _GUESS_EACH, _GUESS_LEAST = 512, 32, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -428,7 +431,7 @@ class _PooledAccumulator:
         self.moments, self.block = moments, block
         K, d = moments.mean.shape
         self.size = tile_rows(d, K, len(block))
-        self.buffer, self.centre_buffer = np.empty((2, self.size, d))
+        self.buffer = np.empty((self.size, d))
         self.product = np.empty_like(moments.scatter)
 
     def read(self) -> None:
@@ -458,7 +461,7 @@ class _PooledAccumulator:
         sample = self.block if d <= NARROW else _spread_rows(self.block, K)
         for tile in split_rows(sample, self.size):
             rows = self.moments.anchor.offsets(_columns(tile), out=self.buffer[: len(tile)])
-            sums += _sums(_indicator(tile, K), rows)
+            sums += _sums(tile, rows, K)
             weight += np.bincount(tile.codes, tile.weight, minlength=K)
         guess = sums / np.where(weight > 0, weight, 1.0)[:, None]
         return np.where(np.isfinite(guess), guess, 0.0)
@@ -473,10 +476,9 @@ class _PooledAccumulator:
         squares[...] = 0.0
         for tile in split_rows(self.block, self.size):
             centres_used, rows = self._rows(tile, centre)
-            indicator = _indicator(tile, len(sums))
-            sums += _sums(indicator, rows)
+            sums += _sums(tile, rows, len(sums))
             if moments.detail == "diagonal":
-                squares += _sums(indicator, np.square(rows, out=rows))
+                squares += _sums(tile, np.square(rows, out=rows), len(sums))
                 continue
             if tile.weight is not None:
                 rows *= np.sqrt(tile.weight)[:, None]
@@ -497,12 +499,8 @@ class _PooledAccumulator:
             buffer -= centre.take(tile.codes, axis=0)
             return centre, buffer
         reference = centre + anchor.origin
-        centre_buffer = reference.take(
-            tile.codes, axis=0, out=self.centre_buffer[: len(tile)], mode="clip"
-        )
-        return reference - anchor.origin, np.subtract(
-            columns, centre_buffer, out=buffer, dtype=np.float64
-        )
+        reference.take(tile.codes, axis=0, out=buffer, mode="clip")
+        return reference - anchor.origin, np.subtract(columns, buffer, out=buffer, dtype=np.float64)
 
     def _excess(self, shift: Floats) -> Floats:
         """Return the increase of squares and products if rows are centred at `shift` from their
@@ -537,7 +535,8 @@ def tile_rows(width: int, classes: int, rows: int) -> int:
 
 def _spread_rows(block: Block, classes: int) -> Block:
     """Return evenly spread rows of a block, plus the first row of each class not among them."""
-    step = len(block) // max(_GUESS, 4 * classes)
+    enough = max(min(_GUESS, _GUESS_EACH * classes), _GUESS_LEAST * classes)
+    step = len(block) // enough
     if step < 2:
         return block
     rows = np.arange(0, len(block), step)
@@ -560,20 +559,20 @@ def _columns(tile: Block) -> npt.NDArray[Any]:
     return features if tile.responses is None else np.hstack([features, tile.responses])
 
 
-def _sums(indicator: sparse.csc_array, rows: Floats) -> Floats:
-    """Return the sum of the rows of each class, (K, d).
+def _sums(tile: Block, rows: Floats, classes: int) -> Floats:
+    """Return the weighted sum of the rows of each class, (K, d). `rows` are the rows of a tile.
 
     Long narrow tiles are summed pairwise to limit rounding errors.
 
     Narrow tables often have few distinct values; sequential summation would round each addition of
     such a value in the same direction.
     """
-    K, n = indicator.shape
-    if n <= SLICE or rows.shape[1] > NARROW or K > _FEW:
-        return np.asarray(indicator @ rows)
-    order = np.argsort(indicator.indices.astype(np.uint16), kind="stable")
-    columns = np.ascontiguousarray((rows * indicator.data[:, None]).take(order, axis=0).T)
-    ends = np.cumsum(np.bincount(indicator.indices, minlength=K)).tolist()
+    if len(rows) <= SLICE or rows.shape[1] > NARROW or classes > _FEW:
+        return np.asarray(_indicator(tile, classes, rows.size) @ rows)
+    order = np.argsort(tile.codes, kind="stable")
+    values = rows if tile.weight is None else rows * tile.weight[:, None]
+    columns = np.ascontiguousarray(values.take(order, axis=0).T)
+    ends = np.cumsum(np.bincount(tile.codes, minlength=classes)).tolist()
     return np.stack([columns[:, lo:hi].sum(axis=1) for lo, hi in pairwise([0, *ends])])
 
 
@@ -593,11 +592,17 @@ def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Fl
     )
 
 
-def _indicator(tile: Block, classes: int) -> sparse.csc_array:
-    """Return a sparse matrix (K, n) whose product with a matrix sums its rows by class.
+def _indicator(tile: Block, classes: int, numbers: int) -> Floats | sparse.csc_array:
+    """Return a matrix (K, n) whose product with a matrix of `numbers` numbers sums its rows by
+    class.
 
-    Column i holds the weight of row i, in the matrix row of its class.
+    Column i holds the weight of row i, in the matrix row of its class. The matrix is sparse unless
+    it is multiplied with so few numbers that a dense product is faster.
     """
+    if classes * numbers <= _DENSE:
+        member = tile.codes == np.arange(classes, dtype=tile.codes.dtype)[:, None]
+        weight = np.float64(1.0) if tile.weight is None else tile.weight
+        return np.asarray(member * weight)
     weight = np.ones(len(tile)) if tile.weight is None else tile.weight
     indices, starts = tile.codes.astype(np.int32), np.arange(len(tile) + 1, dtype=np.int32)
     return sparse.csc_array((weight, indices, starts), shape=(classes, len(tile)))

@@ -60,13 +60,15 @@ class Anchor:
         The origin is the median of each column. With `at_zero` the origin is zero, so that sparse
         rows stay sparse.
         """
-        sample = sample.astype(np.float64)
-        finite = np.isfinite(sample)
+        columns = sample.T.astype(np.float64, order="C")
+        finite = np.isfinite(columns)
         if not finite.all():
-            sample[~finite] = 0.0
-        origin = np.zeros(sample.shape[1]) if at_zero else _lower_median(sample)
-        extent = np.abs(sample - origin).max(axis=0)
-        extent = np.where(extent > 0, extent, np.abs(origin))
+            columns[~finite] = 0.0
+        origin = np.zeros(len(columns)) if at_zero else _lower_medians(columns)
+        columns -= origin[:, None]
+        extent = np.abs(columns, out=columns).max(axis=1)
+        if not extent.all():
+            extent = np.where(extent > 0, extent, np.abs(origin))
         return cls(origin, _unit(extent))
 
     def rescale_to(self, extent: Floats) -> Anchor:
@@ -195,9 +197,9 @@ def subtract_row(rows: npt.NDArray[Any], row: Floats, *, out: Floats | None = No
     return out
 
 
-def _lower_median(sample: Floats) -> Floats:
-    middle = (len(sample) - 1) // 2
-    columns = np.ascontiguousarray(sample.T)
+def _lower_medians(columns: Floats) -> Floats:
+    """Return the lower median of each row of `columns` (d, n); the values are reordered."""
+    middle = (columns.shape[1] - 1) // 2
     columns.partition(middle, axis=1)
     return columns[:, middle].copy()
 

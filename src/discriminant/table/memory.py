@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -149,10 +150,15 @@ class Table:
 
     def sample(self) -> npt.NDArray[Any]:
         """Return a few evenly spaced rows, to estimate the location and scale of columns."""
-        n = min(len(self), _SAMPLE)
-        rows = np.arange(n) if n == len(self) else np.linspace(0, len(self) - 1, n).astype(np.intp)
+        rows = _spread_rows(len(self))
         features = dense(self.features[rows])
         return features if self.responses is None else np.hstack([features, self.responses[rows]])
+
+
+@lru_cache(maxsize=8)
+def _spread_rows(rows: int) -> npt.NDArray[np.intp]:
+    """Return the numbers of at most `_SAMPLE` evenly spaced rows."""
+    return np.linspace(0, rows - 1, min(rows, _SAMPLE)).astype(np.intp)
 
 
 def as_table(

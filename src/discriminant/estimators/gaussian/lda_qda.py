@@ -84,7 +84,7 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
-from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES, STRUCTURES, Structure
+from discriminant.models.gaussian.structure import STRUCTURES, Structure
 from discriminant.models.gaussian.student import (
     PREDICTIVE,
     StudentRule,
@@ -257,12 +257,7 @@ class GaussianClassifier(MomentClassifier):
     @property
     def detail(self) -> Detail:
         """Level of detail of the moments that a fit needs: which sums they contain."""
-        family = self.family
-        if family.shrinkage == "auto":
-            return "fourth"
-        if not family.linear:
-            return "class"
-        return "diagonal" if family.shrinkage == 1.0 else "pooled"
+        return self.family.detail
 
     def detail_for(self, rows: int, width: int) -> Detail:
         """Return the level of detail to read: 'rows' if there are more features than rows."""
@@ -1010,15 +1005,11 @@ class QDA(GaussianClassifier):
         """Covariance family of plug-in densities for any moments; None with `map_prior`."""
         return super().fixed_family if self.map_prior is None else None
 
-    @property
-    def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
-        return "diagonal" if self.family.structure in DIAGONAL_STRUCTURES else super().detail
-
     def detail_for(self, rows: int, width: int) -> Detail:
         """Return the level of detail to read from a table of this shape."""
-        plain = self.map_prior is None and not self.family.structured
-        return super().detail_for(rows, width) if plain else self.detail
+        family = self.family
+        plain = self.map_prior is None and not family.structured
+        return super().detail_for(rows, width) if plain else family.detail
 
     def accepts(self, moments: ClassMoments | ClassRows) -> bool:
         """Return whether moments are enough for a fit."""

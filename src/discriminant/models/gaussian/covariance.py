@@ -721,7 +721,10 @@ def _floored_covariance(
     `floor_variances` sets the variances. The number counts the columns whose variance is estimated
     from the rows, because `floor_variances` leaves it unchanged.
     """
-    variance = floor_variances(moments, np.diagonal(covariance), code)
+    diagonal = np.diagonal(covariance)
+    variance = floor_variances(moments, diagonal, code)
+    if variance is diagonal:
+        return covariance, np.ones(len(diagonal), dtype=bool), len(diagonal)
     varying = variance > 0
     n_estimated = int((variance[varying] == np.diagonal(covariance)[varying]).sum())
     covariance = covariance.copy() if varying.all() else covariance[np.ix_(varying, varying)]

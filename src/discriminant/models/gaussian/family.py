@@ -53,13 +53,14 @@ from discriminant.models.gaussian.covariance import (
     target_diagonal,
 )
 from discriminant.models.gaussian.structure import (
+    DIAGONAL_STRUCTURES,
     Structure,
     group_degrees,
     group_numbers,
     structured_covariances,
 )
 from discriminant.models.rules import LinearRule, QuadraticRule, Rule
-from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
 
@@ -82,6 +83,17 @@ class GaussianFamily:
     def linear(self) -> bool:
         """Whether all classes share one covariance."""
         return self.pooling == 1.0
+
+    @property
+    def detail(self) -> Detail:
+        """Level of detail of the moments that a fit needs: which sums they contain."""
+        if self.structure in DIAGONAL_STRUCTURES:
+            return "diagonal"
+        if self.shrinkage == "auto":
+            return "fourth"
+        if not self.linear:
+            return "class"
+        return "diagonal" if self.shrinkage == 1.0 else "pooled"
 
     @property
     def structured(self) -> bool:

@@ -306,6 +306,7 @@ _NODES = {
     "abs": "Abs",
     "sqrt": "Sqrt",
     "sign": "Sign",
+    "cos": "Cos",
 }
 
 

@@ -31,7 +31,7 @@ from discriminant.table.text_values import ISO_DATE
 _MAX_ARGUMENTS = 50  # largest number of arguments of one function; SQLite allows 127
 _MAX_COLUMNS = 500  # largest number of columns of a step; wider steps are divided into several
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-_FUNCTIONS = {"exp": "EXP", "log": "LN", "abs": "ABS", "sqrt": "SQRT", "sign": "SIGN"}
+_FUNCTIONS = {"exp": "EXP", "log": "LN", "abs": "ABS", "sqrt": "SQRT", "sign": "SIGN", "cos": "COS"}
 
 Key = tuple[int, int]  # id of an expression, and the index of one of its numbers
 _COMPLETE: Key = (-1, 0)

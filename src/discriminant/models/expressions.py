@@ -32,7 +32,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import ExportError
 from discriminant.moments.anchor import Anchor
 from discriminant.table.basis import JoinedBasis, KernelBasis, PolynomialBasis, RandomBasis
 from discriminant.table.blocks import Floats
@@ -49,6 +48,7 @@ Elementwise = Literal[
     "abs",
     "sqrt",
     "sign",
+    "cos",
     "greater",
 ]
 Op = (
@@ -126,6 +126,10 @@ class Expression:
     def sqrt(self) -> Expression:
         """Return the square root."""
         return Expression("sqrt", (self,), self.width)
+
+    def cos(self) -> Expression:
+        """Return the cosine."""
+        return Expression("cos", (self,), self.width)
 
     def sign(self) -> Expression:
         """Return the sign of each number: -1, 0 or 1."""
@@ -283,11 +287,9 @@ def _part_expression(
 ) -> Expression:
     if isinstance(part, KernelBasis):
         return _kernel_expression(x, part)
-    return (
-        _relu_expression(x, part)
-        if isinstance(part, RandomBasis)
-        else _polynomial_expression(x, part)
-    )
+    if isinstance(part, RandomBasis):
+        return _random_expression(x, part)
+    return _polynomial_expression(x, part)
 
 
 def _polynomial_expression(x: Expression, basis: PolynomialBasis) -> Expression:
@@ -321,15 +323,12 @@ def _kernel_expression(x: Expression, basis: KernelBasis) -> Expression:
     return (stack(distances) * -0.5).exp().with_name("kernel", basis.names)
 
 
-def _relu_expression(x: Expression, basis: RandomBasis) -> Expression:
-    if basis.activation != "relu":
-        raise ExportError.of_part(
-            "A basis with Fourier features",
-            "the targets have no common cosine",
-            "Fit with activation='relu'.",
-        )
+def _random_expression(x: Expression, basis: RandomBasis) -> Expression:
     u = ((x - basis.origin) * basis.inverse_unit).with_name("standard", x.components)
-    return u.affine(basis.weights.T, basis.bias).larger(0.0).with_name("relu", basis.names)
+    projections = u.affine(basis.weights.T, basis.bias)
+    if basis.activation == "relu":
+        return projections.larger(0.0).with_name("relu", basis.names)
+    return (projections.cos() * np.sqrt(2.0 / basis.width)).with_name("fourier", basis.names)
 
 
 # --- links of two classes -----------------------------------------------------------------------

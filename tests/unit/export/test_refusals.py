@@ -12,7 +12,6 @@ from discriminant import (
     LDA,
     QDA,
     SVM,
-    Basis,
     Decision,
     Fusion,
     LeastSquares,
@@ -46,10 +45,6 @@ REFUSED = {
     "a fusion of such": (
         lambda: Fusion([("a", OneVsRest(LDA()), [0, 1]), ("b", LDA(), [2])]).fit(X, Y),
         "The probabilities of OneVsRest",
-    ),
-    "Fourier features": (
-        lambda: make_pipeline(Basis(random_features=3, activation="fourier"), LDA()).fit(X, Y),
-        "Fourier features",
     ),
     "calibration": (
         lambda: Decision(CalibratedClassifierCV(SVM())).fit(X, Y),

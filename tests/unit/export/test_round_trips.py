@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from discriminant import (
     GLM,
     LDA,
+    MDA,
     QDA,
     RDA,
     SDA,
@@ -33,6 +34,7 @@ from discriminant import (
     OrderedLogistic,
     OutputCodes,
     Perceptron,
+    Pool,
     Resampled,
     Reweighted,
     RobustLDA,
@@ -106,6 +108,27 @@ TWO = {
     "decision on calibrated": Decision(Calibrated(LeastSquares()), reject=0.2),
     "kernels": make_pipeline(Basis(degree=None, centres=4), Logistic(ridge=0.01)),
     "random features": make_pipeline(Basis(degree=1, random_features=6), LDA()),
+    "fourier features": make_pipeline(
+        Basis(degree=None, random_features=6, activation="fourier"), LDA()
+    ),
+    "pool": Pool(
+        [
+            ("lda", LDA()),
+            ("student", QDA(predictive="student")),
+            ("logistic", Logistic(ridge=0.01)),
+            ("quadratic", make_pipeline(Basis(degree=2), Logistic(ridge=0.1))),
+            ("relu", make_pipeline(Basis(degree=1, random_features=5), Logistic(ridge=0.1))),
+            (
+                "fourier",
+                make_pipeline(Basis(random_features=4, activation="fourier"), LDA(shrinkage=0.1)),
+            ),
+            ("svm", Calibrated(SVM())),
+        ],
+        weights=[3, 1, 2, 2, 1, 1, 2],
+    ),
+    "decision on a pool": Decision(
+        Pool([("lda", LDA()), ("logistic", Logistic())], weights=[1, 2]), reject=0.2
+    ),
     "frozen": Decision.of_fitted,
 }
 MANY = {
@@ -125,6 +148,17 @@ MANY = {
     "sparse directions": SparseLDA(),
     "laplace": LaplaceNB(),
     "softmax": Logistic(),
+    "pool": Pool(
+        [
+            ("rda", RDA(pooling=0.5)),
+            ("mda", MDA(components=2)),
+            ("softmax", Logistic(ridge=0.01)),
+            ("quadratic", make_pipeline(Basis(degree=2), LDA(shrinkage=0.3))),
+            ("fourier", make_pipeline(Basis(random_features=4, activation="fourier"), LDA())),
+            ("centroids", ShrunkenCentroids(threshold=0.3)),
+        ],
+        weights=[1, 2, 3, 2, 1, 1],
+    ),
     "ordered": OrderedLogistic(order=["ash", "c'", "Bé🙂"], prior=[0.2, 0.3, 0.5]),
     "ordered probit": OrderedLogistic("probit", order="sorted"),
     "ordered cloglog": OrderedLogistic("cloglog", order="sorted"),

@@ -328,7 +328,7 @@ def _random_expression(x: Expression, basis: RandomBasis) -> Expression:
     projections = u.affine(basis.weights.T, basis.bias)
     if basis.activation == "relu":
         return projections.larger(0.0).with_name("relu", basis.names)
-    return (projections.cos() * np.sqrt(2.0 / basis.width)).with_name("fourier", basis.names)
+    return (projections.cos() * float(np.sqrt(2.0 / basis.width))).with_name("fourier", basis.names)
 
 
 # --- links of two classes -----------------------------------------------------------------------

@@ -330,7 +330,7 @@ def one_dimensional_error(densities, prior, lo=-60.0, hi=60.0):
     def joint(x):
         return np.array([p * density(x) for p, density in zip(prior, densities, strict=True)])
 
-    winners = np.argmax([joint(x) for x in grid], axis=1)
+    winners = np.argmax(joint(grid), axis=0)
     breaks = 0.5 * (grid[:-1] + grid[1:])[np.diff(winners) != 0]
     edges = np.concatenate([[lo], breaks, [hi]])
     by_class = np.zeros(len(prior))
@@ -358,8 +358,10 @@ def test_bayes_error_of_unequal_variances_agrees_with_numerical_integration():
 
 
 def test_bayes_error_of_mixtures_agrees_with_numerical_integration():
+    near, far = norm(-3, 1).pdf, norm(3, 2).pdf
+
     def outer(x):
-        return 0.4 * norm(-3, 1).pdf(x) + 0.6 * norm(3, 2).pdf(x)
+        return 0.4 * near(x) + 0.6 * far(x)
 
     exact, by_class = one_dimensional_error([norm(0, 1).pdf, outer], [0.5, 0.5])
     model = dd.MDA.from_parameters(

@@ -119,7 +119,10 @@ def test_a_threshold_that_removes_every_feature_is_named():
 
 
 def test_constant_columns_alone_are_named():
-    with pytest.warns(NoFeatureSelectedWarning, match="All columns are constant"):
+    with (
+        pytest.warns(NoFeatureSelectedWarning, match="All columns are constant"),
+        pytest.warns(ConstantColumnWarning, match="'x0', 'x1'"),
+    ):
         model = dd.ShrunkenCentroids().fit(np.ones((6, 2)), list("aabbbb"))
     assert set(model.predict(np.ones((2, 2)))) == {"b"}
 

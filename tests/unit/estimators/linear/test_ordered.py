@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime, minimize
 import discriminant as dd
 from discriminant.errors import (
     ClassOrderWarning,
+    CollinearWarning,
     InferenceError,
     LabelError,
     NotConvergedWarning,
@@ -357,7 +358,7 @@ def test_more_columns_than_rows_need_a_ridge():
     X, y = rng.normal(size=(30, 200)), np.repeat([0, 1, 2], 10)
     model = dd.OrderedLogistic(ridge=0.1).fit(X, y)
     assert model.converged_ and model.coef_.shape == (200,)
-    with pytest.warns(SeparationWarning):
+    with pytest.warns(SeparationWarning), pytest.warns(CollinearWarning, match="rank 29 of 200"):
         dd.OrderedLogistic().fit(X, y)
 
 

@@ -98,6 +98,7 @@ ESTIMATORS = [
     SparseLDA(),
     SparseLDA(penalty=0.2, tolerance=1e-9),
     LaplaceNB(),
+    MDA(starts=1),
     MDA(),
     MDA(covariance="shared", shrinkage=0.1),
     MDA(components=1, covariance="component", starts=2),

@@ -56,7 +56,7 @@ _HOMES = {
     "plot_confusion": "report.plots.heatmaps",
     "plot_surface": "report.plots.heatmaps",
     "plot_penalty_path": "report.plots.penalty_path",
-    "plot_selection_path": "report.plots.selection_path",
+    "plot_selection_path": "report.plots.penalty_path",
     "plot_masking": "report.plots.lectures",
     "plot_reject": "report.plots.reject",
     "plot_perceptron_path": "report.plots.lectures",

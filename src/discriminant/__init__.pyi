@@ -94,7 +94,7 @@ from discriminant.estimators.gaussian.shrunken_centroids import (
 from discriminant.estimators.gaussian.sparse_lda import (
     SparseLDA as SparseLDA,
 )
-from discriminant.estimators.laplace_distribution import (
+from discriminant.estimators.laplace_naive_bayes import (
     LaplaceNB as LaplaceNB,
 )
 from discriminant.estimators.linear.bayesian_logistic import (
@@ -192,6 +192,7 @@ from discriminant.report.plots.lectures import (
 )
 from discriminant.report.plots.penalty_path import (
     plot_penalty_path as plot_penalty_path,
+    plot_selection_path as plot_selection_path,
 )
 from discriminant.report.plots.projection import (
     plot_projection as plot_projection,
@@ -201,9 +202,6 @@ from discriminant.report.plots.reject import (
 )
 from discriminant.report.plots.roc import (
     plot_roc as plot_roc,
-)
-from discriminant.report.plots.selection_path import (
-    plot_selection_path as plot_selection_path,
 )
 from discriminant.store import (
     load as load,

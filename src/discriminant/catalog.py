@@ -270,9 +270,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "LaplaceNB",
-        "estimators.laplace_distribution",
+        "estimators.laplace_naive_bayes",
         "Naive Bayes with Laplace-distributed features",
-        values={"LaplaceRule": "models.laplace_distribution"},
+        values={"LaplaceRule": "models.laplace_naive_bayes"},
         candidates=(
             Candidate(
                 "laplace_nb",
@@ -367,7 +367,7 @@ ESTIMATORS = (
         "BayesianLogistic",
         "estimators.linear.bayesian_logistic",
         "Bayesian logistic regression: the prior is chosen by the evidence, without held-out rows",
-        values={"ScoreVariance": "models.linear.laplace"},
+        values={"ScoreVariance": "models.linear.bayesian_logistic"},
     ),
     Estimator(
         "Basis",

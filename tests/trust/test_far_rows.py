@@ -37,7 +37,7 @@ from discriminant import (
     Reweighted,
 )
 from discriminant.errors import BasisError, InfiniteValueError
-from discriminant.models.laplace_distribution import LaplaceRule
+from discriminant.models.laplace_naive_bayes import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")

@@ -15,10 +15,6 @@ from discriminant.decision.costs import (
     cost_threshold as cost_threshold,
     rescaled_odds as rescaled_odds,
 )
-from discriminant.decision.group_thresholds import (
-    GroupThresholds as GroupThresholds,
-    group_thresholds as group_thresholds,
-)
 from discriminant.decision.risk_and_cost_curves import (
     CostCurve as CostCurve,
     RiskCoverage as RiskCoverage,
@@ -26,8 +22,10 @@ from discriminant.decision.risk_and_cost_curves import (
     risk_coverage as risk_coverage,
 )
 from discriminant.decision.thresholds import (
+    GroupThresholds as GroupThresholds,
     TunedReject as TunedReject,
     TunedThreshold as TunedThreshold,
+    group_thresholds as group_thresholds,
     tuned_reject as tuned_reject,
     tuned_threshold as tuned_threshold,
 )

@@ -1,6 +1,6 @@
-"""Systematic sampling of the rows of files: evenly spaced rows, since files are often sorted.
+"""Samples of rows: evenly spaced rows of files, and rows of each class by a hash of their content.
 
-A sample of n out of N rows is deterministic:
+Files are often sorted, so a systematic sample of n out of N rows is taken. It is deterministic:
 
     Parquet, Arrow           rows [N (i + 1/2) / n], i = 0 .. n - 1, from a limited number of parts:
                              parts are chosen at even distances, in proportion to their rows
@@ -9,13 +9,17 @@ A sample of n out of N rows is deterministic:
 
 At most 2 n rows, and one batch per core, are in memory. `sample_part_heads` returns the first rows
 of parts instead: this is faster and sufficient for planning the encoding.
+
+A sample of each class does not depend on partitions or the order of rows: the rows of a class with
+the smallest hashes of their content are sampled. Equal rows count as one row with the sum of their
+weights. So the same rows are sampled from a table in memory and from the same table in partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,8 +28,11 @@ import numpy.typing as npt
 
 from discriminant.engines.summation import available_threads, ordered_map
 from discriminant.errors import DiscriminantError
+from discriminant.moments.summary_base import Summable
+from discriminant.table.blocks import Block, Codes, Floats, dense
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.splits import CsvPart, FilePart, JsonPart, SplitError
+from discriminant.table.hash_folds import row_hashes
 
 _MAX_POSITIONS = 256  # most positions in a text at which lines are read, and most parts sampled
 _MIN_PARTS = 16  # parts that are sampled, however many cells they have
@@ -228,3 +235,65 @@ def _concat_tables(tables: Sequence[Any]) -> Any:
     import pyarrow as pa
 
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSample(Summable):
+    """At most `limit` different rows of each class, in the order of class and hash."""
+
+    limit: int
+    hashes: npt.NDArray[np.uint64]  # (n,)
+    features: Floats  # (n, d)
+    codes: Codes  # (n,)
+    weight: Floats  # (n,)
+
+    @classmethod
+    def of(
+        cls,
+        limit: int,
+        hashes: npt.NDArray[np.uint64],
+        features: Any,
+        codes: Codes,
+        weight: Floats,
+    ) -> RowSample:
+        """Create from rows, of which some may be equal and some are left out."""
+        order = np.lexsort((hashes, codes))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (np.diff(codes[order]) != 0) | (hashes[order][1:] != hashes[order][:-1])
+        first = order[new]
+        totals: Floats = np.bincount(np.cumsum(new) - 1, weight[order]).astype(np.float64)
+        rank = np.arange(len(first)) - np.searchsorted(codes[first], codes[first])
+        chosen = rank < limit
+        selected = first[chosen]
+        return cls(limit, hashes[selected], features[selected], codes[selected], totals[chosen])
+
+    def __add__(self, other: RowSample) -> RowSample:
+        return RowSample.of(
+            self.limit,
+            np.concatenate([self.hashes, other.hashes]),
+            np.concatenate([self.features, other.features]),
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.weight, other.weight]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowSampleReading:
+    """Sample at most `limit` rows of each class."""
+
+    limit: int
+    width: int  # number of features
+    classes: int
+    seed: int = 0
+
+    @property
+    def summary_size(self) -> int:
+        return self.limit * self.classes * self.width
+
+    def read(self, block: Block) -> RowSample:
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        positive = np.flatnonzero(weight > 0)
+        codes, weight = block.codes[positive].astype(np.intp), weight[positive]
+        features = dense(block.features[positive]).astype(np.float64) + 0.0  # no negative zeros
+        hashes = row_hashes(features, codes, seed=self.seed)
+        return RowSample.of(self.limit, hashes, features, codes, weight)

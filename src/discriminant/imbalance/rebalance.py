@@ -9,7 +9,7 @@ rows:
 
     under   m rows without replacement                   E scatter = S (m - 1) / (n - 1)
     over    all rows and m - n more with replacement     E scatter = S (m - (m - n) / m) / n
-    gaussian    m - n more from the class's Gaussian     see `imbalance.gaussian`
+    gaussian    m - n more from the class's Gaussian     see `imbalance.synthetic_rows`
 
 The expected mean is c in both cases. Under-sampling: the expectation of the sample variance
 (scatter over m - 1) is the variance of all rows (scatter over n - 1). Over-sampling: if row i is

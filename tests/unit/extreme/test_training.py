@@ -22,7 +22,6 @@ from discriminant.extreme.model.partition import (
     label_means,
     one_vs_rest_partition,
 )
-from discriminant.extreme.model.tasks import Task
 from discriminant.extreme.model.train import (
     TrainingSettings,
     bundle_tasks,
@@ -30,6 +29,7 @@ from discriminant.extreme.model.train import (
     train_tree,
 )
 from discriminant.extreme.model.training_checkpoint import ChunkPart, DiskStore
+from discriminant.extreme.model.training_tasks import Task
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 
@@ -256,7 +256,7 @@ def test_bundles_have_every_task_once_and_the_largest_first():
 def test_a_large_node_done_in_several_tasks_has_the_same_bits(monkeypatch):
     X, Y = rows_of(n_labels=100)
     whole = train_tree(one_vs_rest_partition(100), X, Y, settings=TrainingSettings())
-    monkeypatch.setattr("discriminant.extreme.model.tasks._MAX_WORK", 1)
+    monkeypatch.setattr("discriminant.extreme.model.training_tasks._MAX_WORK", 1)
     assert the_same(
         whole, train_tree(one_vs_rest_partition(100), X, Y, settings=TrainingSettings())
     )

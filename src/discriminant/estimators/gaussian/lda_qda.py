@@ -61,7 +61,6 @@ from discriminant.models.gaussian.bayes_error import (
     estimate_bayes_error,
     exact_bayes_error,
 )
-from discriminant.models.gaussian.conjugate_prior import MapPrior, conjugate_prior
 from discriminant.models.gaussian.covariance import (
     DENOMINATORS,
     TARGETS,
@@ -79,6 +78,7 @@ from discriminant.models.gaussian.family import (
     scores_with_missing,
 )
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
+from discriminant.models.gaussian.inverse_wishart_prior import MapPrior, conjugate_prior
 from discriminant.models.gaussian.mixture import (
     MixtureRule,
     scores_with_missing as mixture_scores_with_missing,

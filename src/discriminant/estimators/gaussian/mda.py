@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.partitioned_table import AnyTable
-from discriminant.engines.row_sample import RowSampleReading
+from discriminant.engines.sampling import RowSampleReading
 from discriminant.errors import (
     LabelError,
     MixtureError,

@@ -20,8 +20,8 @@ from discriminant.estimators.gaussian.lda_qda import (
     check_family,
 )
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
-from discriminant.models.gaussian.empirical_bayes import friedman_pooling
 from discriminant.models.gaussian.family import GaussianFamily
+from discriminant.models.gaussian.inverse_wishart_prior import friedman_pooling
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats

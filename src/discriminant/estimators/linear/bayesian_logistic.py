@@ -1,6 +1,6 @@
 """Bayesian logistic regression: a normal prior, the Laplace approximation, moderated predictions.
 
-The approximation is in `models.linear.laplace`.
+The approximation is in `models.linear.bayesian_logistic`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from discriminant.engines.local import one_blas_thread
 from discriminant.errors import NotConvergedWarning, OptionError, merge_warnings, warn
 from discriminant.estimators.base import check_choice, predicted_codes, second_minus_first
 from discriminant.estimators.linear.iterative import LinearClassifier
-from discriminant.models.linear.laplace import LaplaceFit, ScoreVariance, fit_laplace
+from discriminant.models.linear.bayesian_logistic import LaplaceFit, ScoreVariance, fit_laplace
 from discriminant.models.linear.preconditioning import ScaledCoordinates
 from discriminant.models.rules import LinearRule
 from discriminant.posterior import log_posterior, posterior

@@ -18,7 +18,7 @@ and rows common to all undersamples are summed once.
 SMOTE rows for arrays, sparse matrices and data frames, in the type of the input.
 
 Numeric columns of a synthetic row are interpolated; its categories are chosen by a vote of the
-neighbours. The algorithm is in `imbalance.smote`.
+neighbours. The algorithm is in `imbalance.synthetic_rows`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,6 @@ from discriminant.estimators.meta.decision import (
     log_posterior_of,
     training_shares,
 )
-from discriminant.imbalance.boundary import ClassAmongAll
-from discriminant.imbalance.gaussian import gaussian_rows
 from discriminant.imbalance.rebalance import (
     RowNumbers,
     SubsetsReading,
@@ -87,10 +85,12 @@ from discriminant.imbalance.rebalance import (
     under_samples,
     with_rows,
 )
-from discriminant.imbalance.smote import (
+from discriminant.imbalance.synthetic_rows import (
+    ClassAmongAll,
     Nominal,
     draw_segments,
     expected_moments,
+    gaussian_rows,
     interpolate,
     mixed_neighbours,
     nearest_neighbours,

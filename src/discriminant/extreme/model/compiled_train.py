@@ -46,7 +46,7 @@ from discriminant.extreme.model.compiled_simd import (
     prefetch,
     row_scores,
 )
-from discriminant.extreme.model.tasks import BLOCK
+from discriminant.extreme.model.training_tasks import BLOCK
 from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 

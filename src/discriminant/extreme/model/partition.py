@@ -59,7 +59,7 @@ from scipy.linalg import solve
 
 from discriminant.errors import HierarchyError
 from discriminant.extreme.model.fitted_tree import Ints, LabelPartition, Layer, Reals, Tree
-from discriminant.extreme.model.tasks import child_offsets
+from discriminant.extreme.model.training_tasks import child_offsets
 from discriminant.models.gaussian.family import GaussianFamily, check_classes, pooled_metric
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats

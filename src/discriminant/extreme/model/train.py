@@ -47,7 +47,14 @@ from scipy import sparse
 
 from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
 from discriminant.extreme.model.partition import hash_integers
-from discriminant.extreme.model.tasks import (
+from discriminant.extreme.model.training_checkpoint import (
+    ChunkPart,
+    DiskStore,
+    LayerStore,
+    MemoryStore,
+    child_dtype,
+)
+from discriminant.extreme.model.training_tasks import (
     BLOCK,
     NodeRows,
     Task,
@@ -56,13 +63,6 @@ from discriminant.extreme.model.tasks import (
     n_blocks,
     rows_by_level,
     total_work,
-)
-from discriminant.extreme.model.training_checkpoint import (
-    ChunkPart,
-    DiskStore,
-    LayerStore,
-    MemoryStore,
-    child_dtype,
 )
 from discriminant.numba_cache import log_slow_compilation
 

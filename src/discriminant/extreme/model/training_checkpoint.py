@@ -38,7 +38,7 @@ import numpy as np
 
 from discriminant.errors import CheckpointError
 from discriminant.extreme.model.fitted_tree import Ints, Layer, Reals
-from discriminant.extreme.model.tasks import Task
+from discriminant.extreme.model.training_tasks import Task
 from discriminant.table.files.atomic import sync_folder
 from discriminant.table.files.checkpoint_folder import (
     check_same,

@@ -69,7 +69,7 @@ from discriminant.imbalance.rebalance import (
     target_of,
     under_sample,
 )
-from discriminant.imbalance.smote import (
+from discriminant.imbalance.synthetic_rows import (
     expected_moments,
     mixed_neighbours,
     nearest_neighbours,

@@ -2,7 +2,7 @@
 
     log p(x | k) = - sum_j  log(2 s_kj) + |x_j - median_kj| / s_kj
 
-where s_kj is the mean absolute deviation from the median (`models.laplace_distribution`).
+where s_kj is the mean absolute deviation from the median (`models.laplace_naive_bayes`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.estimators.base import MomentClassifier, Prior
-from discriminant.models.laplace_distribution import LaplaceRule, fit_laplace
+from discriminant.models.laplace_naive_bayes import LaplaceRule, fit_laplace
 from discriminant.moments.class_moments import Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats

@@ -6,7 +6,7 @@ from scipy.stats import f, invwishart, wishart
 
 import discriminant as dd
 from discriminant.errors import OptionError
-from discriminant.models.gaussian.empirical_bayes import (
+from discriminant.models.gaussian.inverse_wishart_prior import (
     friedman_pooling,
     marginal_log_likelihood,
     marginal_slope,

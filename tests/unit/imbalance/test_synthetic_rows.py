@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 import discriminant
 from discriminant import LDA, QDA, Logistic, OneVsRest, Resampled, Reweighted
 from discriminant.errors import OptionError, ResamplingError
-from discriminant.imbalance.boundary import ClassAmongAll
+from discriminant.imbalance.synthetic_rows import ClassAmongAll
 
 
 def problem(classes=2, seed=0):

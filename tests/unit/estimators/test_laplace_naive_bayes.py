@@ -15,7 +15,7 @@ from discriminant.errors import (
     MomentsMismatchError,
     TooFewRowsError,
 )
-from discriminant.models.laplace_distribution import weighted_median
+from discriminant.models.laplace_naive_bayes import weighted_median
 
 PRIOR = np.array([0.2, 0.5, 0.3])
 

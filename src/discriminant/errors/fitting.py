@@ -371,6 +371,12 @@ class ClassMissingWarning(DiscriminantWarning):
         "class over folds, or leave the class out."
     )
 
+    of_choice = template("label, rows")(
+        "All {rows:n row} of class '{label}' are in one fold, so cross-validation chooses the "
+        "penalty or shrinkage without held-out predictions of this class. Use fewer folds, add "
+        "rows, or pass a number."
+    )
+
 
 class NoPosteriorWarning(DiscriminantWarning):
     """A classifier gives decisions but no posteriors."""
@@ -889,7 +895,7 @@ class MomentsMismatchError(InputError):
     )
 
     known_parameters = template("what")(
-        "{what} needs rows or their moments, but this model was created from known parameters. "
+        "{what} requires rows or their moments, but this model was created from known parameters. "
         "Fit a model to rows, fit(X, y), or to moments, fit_moments(moments)."
     )
 

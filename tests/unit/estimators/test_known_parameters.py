@@ -417,3 +417,10 @@ def test_bayes_error_of_a_fitted_model_is_that_of_its_parameters():
 def test_number_of_points_is_checked(n):
     with pytest.raises(OptionError, match="n="):
         model_of("QDA").bayes_error(n=n)
+
+
+@pytest.mark.parametrize("kind", [dd.RobustLDA, dd.RobustQDA])
+def test_robust_models_have_no_known_parameters(kind):
+    assert not hasattr(kind, "from_parameters")
+    with pytest.raises(AttributeError, match=r"use (LDA|QDA)\.from_parameters"):
+        kind.from_parameters(MEANS, COVARIANCES[0])

@@ -29,7 +29,7 @@ from scipy.linalg import eigh
 
 from discriminant.assessment.resampling.folds import fold_numbers, sums_without_each
 from discriminant.engines.dispatch import read_moments
-from discriminant.errors import OptionError
+from discriminant.errors import ClassMissingWarning, OptionError, warn
 from discriminant.models.gaussian.wide import RowSpace
 from discriminant.models.linear.elastic_net import ColumnScales
 from discriminant.models.linear.least_squares import Coding, class_codes
@@ -206,10 +206,13 @@ class PenaltySearch:
             fold[counted] = fold_numbers(self.folds, codes[counted], seed=self.default_seed)
         else:
             fold[counted] = fold_numbers(self.folds, codes)[counted]
-        for k in () if split_classes else np.unique(codes[counted]):
+        labels = table.schema.labels
+        for k in np.unique(codes[counted]) if len(labels) > 1 else ():
             rows = np.flatnonzero(counted & (codes == k))
             if len(np.unique(fold[rows])) == 1:
-                fold[rows] = -1
+                warn(ClassMissingWarning.of_choice(labels[k], len(rows)))
+                if not split_classes:
+                    fold[rows] = -1
         return _renumber(fold)
 
 

@@ -43,6 +43,7 @@ from discriminant.assessment.resampling.folds import (
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.errors import (
+    ClassMissingWarning,
     LabelError,
     ScarceRowsWarning,
     TooFewRowsError,
@@ -184,6 +185,9 @@ def grid_sums(
     """Sum the losses over the rows of each fold, or over a sample of them."""
     for train in folded.trains:
         check_training(train, candidates)
+    counts = np.array([train.rows for train in folded.trains])
+    for k in np.flatnonzero((counts == 0).any(axis=0) & (counts > 0).any(axis=0)):
+        warn(ClassMissingWarning.of_choice(folded.labels[k], int(counts[:, k].max())))
     jobs: list[tuple[Table, RowNumbers, Moments]] = []
     generator = np.random.default_rng(seed)
     for f, train in enumerate(folded.trains):
@@ -353,7 +357,9 @@ def _bases(train: ClassMoments, family: GaussianFamily, amounts: Floats) -> _Bas
     target = target_diagonal(variance, family.target, train.anchor.unit) / variance
     shrunk = (1 - amounts)[:, None, None] * (pooled / square)
     np.einsum("sii->si", shrunk)[...] += amounts[:, None] * target
-    own = class_covariances(train, family.denominator) / square
+    with np.errstate(invalid="ignore"):
+        own = class_covariances(train, family.denominator) / square
+    own[~np.isfinite(own)] = 0.0  # of a class with one row, which only full pooling allows
     try:
         low = np.linalg.cholesky(shrunk)
     except np.linalg.LinAlgError:

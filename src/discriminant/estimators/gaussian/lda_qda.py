@@ -762,7 +762,7 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
     def directions(self) -> FisherRule:
         """Return the rule in the space of the canonical directions."""
         if isinstance(self._present_moments, ClassParameters):
-            raise MomentsMismatchError.known_parameters("The canonical directions")
+            raise MomentsMismatchError.known_parameters("A projection on canonical directions")
         return cast(FisherRule, self._cached("directions", self._fit_directions))
 
     def _fit_directions(self) -> FisherRule:

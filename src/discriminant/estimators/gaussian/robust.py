@@ -52,6 +52,17 @@ def _needs_rows(model: Any) -> NoReturn:
     )
 
 
+class _NeedsEstimates:
+    """Attribute of LDA and QDA that robust models lack, because they estimate parameters."""
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        name = owner.__name__
+        raise AttributeError(
+            f"{name} estimates its parameters from rows. Known parameters are not estimated: use "
+            f"{name.removeprefix('Robust')}.from_parameters."
+        )
+
+
 class RobustGaussianClassifier(GaussianClassifier):
     """Base class of Gaussian classifiers whose means and covariances are estimated by MCD.
 
@@ -128,6 +139,8 @@ class RobustGaussianClassifier(GaussianClassifier):
         name = type(self).__name__
         allowed = f"rows, as in {name}().fit(X, y): moments include the outlying rows"
         raise OptionError.of("moments", type(moments).__name__, allowed)
+
+    from_parameters: Any = _NeedsEstimates()
 
     @available_if(_needs_rows)
     def partial_fit(self, *args: Any, **options: Any) -> Self:

@@ -53,7 +53,7 @@ class ClassParameters:
     def __getattr__(self, name: str) -> Any:
         if name in ClassParameters.__slots__ or not hasattr(ClassMoments, name):
             raise AttributeError(f"'ClassParameters' object has no attribute {name!r}")
-        raise MomentsMismatchError.known_parameters(f"'{name}' of moments")
+        raise MomentsMismatchError.known_parameters("This result")
 
     @property
     def means(self) -> Floats:

@@ -1,5 +1,7 @@
 """A path of penalties has the held-out losses of separate fits; the smallest one is chosen."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import discriminant as dd
 from discriminant import GLM, LDA, SVM, LeastSquares, Logistic
 from discriminant.assessment.resampling.penalty_search import PenaltyPath
-from discriminant.errors import NeedsMemoryError, OptionError
+from discriminant.errors import ClassMissingWarning, NeedsMemoryError, OptionError
 
 RIDGES = [0.3, 0.03, 0.003]
 
@@ -418,3 +420,19 @@ def test_large_partitioned_tables_are_rejected(monkeypatch, tmp_path):
     monkeypatch.setattr(type(table), "sample_is_complete", property(lambda self: False))
     with pytest.raises(NeedsMemoryError, match="A penalty chosen by cross-validation"):
         Logistic(ridge="cv").fit(table)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Logistic(ridge="cv"), SVM(ridge="cv"), LeastSquares(ridge="cv"), LDA(shrinkage="cv")],
+)
+@pytest.mark.filterwarnings("ignore::discriminant.errors.MaskedClassWarning")
+def test_a_class_with_one_row_is_named_and_the_model_is_fitted(model):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(41, 3)), np.array([0, 1] * 20 + [2])
+    with pytest.warns(ClassMissingWarning, match=r"All 1 row of class '2' are in one fold"):
+        model.fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClassMissingWarning)
+        model.fit(X[:40], y[:40])

@@ -1,6 +1,7 @@
 """Types of the facts of a report: one dictionary of plain values.
 
-    facts = {title, made, verdict, checks, read, comparison, space, decision, matters, use}
+    facts = {title, made, verdict, checks, read, comparison, pairs, space, calibration, decision,
+             matters, ranking, rows, columns, use}
 
 The dictionary holds only numbers, texts, lists and dictionaries, so that it can be written as JSON
 without conversion; numbers that are not finite are None. All sections except `read` and
@@ -177,19 +178,23 @@ class ComparisonFacts(TypedDict):
 
 
 class EllipseFacts(TypedDict):
-    """Ellipse of a class in the plane of the first two directions."""
+    """Ellipse of a class in the plane of two directions: its mean and covariance."""
 
     code: int
-    centre: list[float]  # (2,)
-    axes: list[list[float]]  # (2, 2) each row is a half axis of the ellipse
+    centre: list[float]  # (r,) in all directions on the page
+    covariance: list[list[float]]  # (r, r)
+    radius: float  # standard deviations from the centre
     share: float  # share of the rows of a Gaussian class that are inside the ellipse
 
 
-class RegionFacts(TypedDict):
-    """Region in which a class is predicted: a convex polygon."""
+class RegionsFacts(TypedDict):
+    """Predicted classes of a model on a grid in the plane of two directions."""
 
-    code: int
-    polygon: list[list[float]]  # (m, 2)
+    directions: list[int]  # (2,) indices of the directions: across, up
+    frame: list[float]  # left, right, low, high
+    across: int  # number of cells of a line
+    up: int  # number of lines, the lowest first
+    codes: str  # one character for each cell, line by line: "A" is class 0, ...
 
 
 class TestFacts(TypedDict):
@@ -221,18 +226,23 @@ class StructureFacts(TypedDict):
 
 
 class SpaceFacts(TypedDict):
-    """Section 3: the rows in discriminant space, and tests."""
+    """The rows in discriminant space, and tests."""
 
     labels: list[str]  # K labels
-    axes: list[str]  # 1 or 2 names
-    # (m, 3): both coordinates (the second is 0 if there is one direction), class code
-    points: list[list[float]]
+    axes: list[str]  # r names of the directions on the page
+    points: list[list[float]]  # (m, r) coordinates
+    codes: list[int]  # (m,) true classes
+    numbers: list[int]  # (m,) row numbers, from 0
+    decided: NotRequired[list[int]]  # (m,) predicted classes; K or more: another decision
+    probability: NotRequired[list[float | None]]  # (m,) predicted probability of the decided class
     shown: list[str]  # features whose values are shown with the points
     values: list[list[float]]  # (m, len(shown))
     rows: int  # number of all rows; the points may be a sample of them
-    means: list[list[float]]  # (K, 2) class means
+    positions: str  # how the positions were computed: one sentence
+    boundaries: str  # the model whose boundaries are drawn
+    means: list[list[float]]  # (K, r) class means
     ellipses: list[EllipseFacts]
-    regions: list[RegionFacts]
+    regions: list[RegionsFacts]  # one for each pair of directions
     borders: list[float]  # decision boundaries, if there is a single direction
     # if there is a single direction: edges of the bins, and counts of each class
     bins: NotRequired[dict[str, Any]]
@@ -242,6 +252,142 @@ class SpaceFacts(TypedDict):
     box_m: NotRequired[dict[str, float | None]]
     calls_for: str
     notes: list[str]
+
+
+class StripFacts(TypedDict):
+    """Distributions of a feature in two classes."""
+
+    feature: str
+    d: float  # |difference of the means| / pooled standard deviation
+    edges: list[float]  # (B + 1,) edges of the bins
+    counts: list[list[float]]  # (2, B) weight of each class in each bin
+    means: list[float]  # (2,) class means
+
+
+class PairFacts(TypedDict):
+    """Two classes that are confused, and why."""
+
+    codes: list[int]  # (2,) the classes; more rows of the first are predicted as the second
+    errors: list[float]  # (2,) rows of the first predicted as the second, and the reverse
+    rows: list[float]  # (2,) rows of both classes
+    distance: float | None  # Mahalanobis distance of the means, all features used
+    overlap: float | None  # error of the best linear rule for two Gaussian classes at this distance
+    text: str  # why they are confused
+    separates: str  # what would separate them
+    strips: list[StripFacts]
+
+
+class PairsFacts(TypedDict):
+    """The most confused pairs of classes."""
+
+    pairs: list[PairFacts]
+    errors: float  # number of misclassified held-out rows
+
+
+class CalibrationBinFacts(TypedDict):
+    """Held-out rows with similar predicted probabilities."""
+
+    rows: float
+    predicted: float  # mean predicted probability
+    observed: float  # share of the rows for which the prediction is true
+    low: float
+    high: float
+
+
+class CalibrationFacts(TypedDict):
+    """Reliability of the predicted probabilities on held-out rows."""
+
+    of: str  # what the probability refers to
+    bins: list[CalibrationBinFacts]
+    gap: float  # mean |predicted - observed| over the rows
+    p: float | None  # p-value of the test that all probabilities are right
+    poor: bool
+    text: str
+
+
+class OddColumnFacts(TypedDict):
+    """Value of a column that is unusual for the class of its row."""
+
+    feature: str
+    value: float
+    sd: float  # distance from the class mean, in standard deviations within the class
+
+
+class RowFacts(TypedDict):
+    """A row to look at."""
+
+    row: int  # number, from 0
+    line: NotRequired[int]  # line of the file
+    code: int  # class
+    decided: str
+    probability: float | None  # of the decided class
+    own: float | None  # probability of the row's own class
+    odd: list[OddColumnFacts]
+    text: str
+
+
+class RowListFacts(TypedDict):
+    """Rows to look at for one reason."""
+
+    kind: str  # label, misclassified, unsure, odd
+    title: str
+    text: str
+    count: int  # number of all such rows
+    rows: list[RowFacts]
+
+
+class RowsFacts(TypedDict):
+    """Rows to look at."""
+
+    numbering: str
+    lists: list[RowListFacts]
+
+
+class CardFacts(TypedDict):
+    """Distribution of a column in each class."""
+
+    name: str
+    kind: str
+    features: int
+    missing: int
+    note: str
+    edges: list[float]  # (B + 1,) edges of the bins of a numeric column; empty for a category
+    levels: list[str]  # (B,) levels of a category; empty for a numeric column
+    counts: list[list[float]]  # (K, B) weight of each class in each bin or level
+    alone: float | None  # share of its variation that is between the classes, 0 to 1
+    bins: str  # one character for each point of the discriminant space: "A" is bin 0, ...
+
+
+class EffectFacts(TypedDict):
+    """Change of a predicted probability when one feature changes, all others at their means."""
+
+    of: str  # class
+    low: float  # value of the feature before
+    high: float  # and after the change
+    before: float  # predicted probability
+    after: float
+
+
+class RankFacts(TypedDict):
+    """Importance of a feature by several measures."""
+
+    feature: str
+    importance: float  # mean of `alone` and `added`
+    alone: float  # separation that the feature explains alone: share of its variation
+    added: float | None  # partial R squared, given all other features
+    loading: float | None  # largest |correlation| with a discriminant direction
+    step: int | None  # step of the stepwise selection
+    why: str  # why the measures differ
+    effect: NotRequired[EffectFacts]
+
+
+class RankingFacts(TypedDict):
+    """Features in order of importance."""
+
+    features: list[RankFacts]
+    left_out: int
+    model: str  # the model of the effects
+    note: str
 
 
 class RocFacts(TypedDict):
@@ -335,6 +481,9 @@ class UseFacts(TypedDict, total=False):
     python: str
     sql: str
     command: str
+    onnx: str  # command that writes an ONNX file
+    refused: list[str]  # input that the model refuses
+    card: list[list[str]]  # model card: names and texts
 
 
 class CheckFacts(TypedDict):
@@ -367,9 +516,14 @@ class Facts(TypedDict):
     checks: NotRequired[list[CheckFacts]]
     read: ReadFacts
     comparison: ComparisonFacts
+    pairs: NotRequired[PairsFacts]
     space: NotRequired[SpaceFacts]
+    calibration: NotRequired[CalibrationFacts]
     decision: NotRequired[DecisionFacts]
     matters: NotRequired[MattersFacts]
+    ranking: NotRequired[RankingFacts]
+    rows: NotRequired[RowsFacts]
+    columns: NotRequired[list[CardFacts]]
     use: NotRequired[UseFacts]
 
 
@@ -379,9 +533,14 @@ def facts(
     made: Provenance,
     read: ReadFacts,
     comparison: ComparisonFacts,
+    pairs: PairsFacts | None = None,
     space: SpaceFacts | None = None,
+    calibration: CalibrationFacts | None = None,
     decision: DecisionFacts | None = None,
     matters: MattersFacts | None = None,
+    ranking: RankingFacts | None = None,
+    rows: RowsFacts | None = None,
+    columns: list[CardFacts] | None = None,
     use: UseFacts | None = None,
     checks: list[CheckFacts] | None = None,
     verdict: VerdictFacts | None = None,
@@ -390,9 +549,14 @@ def facts(
     sections = {
         "verdict": verdict,
         "checks": checks,
+        "pairs": pairs,
         "space": space,
+        "calibration": calibration,
         "decision": decision,
         "matters": matters,
+        "ranking": ranking,
+        "rows": rows,
+        "columns": columns,
         "use": use,
     }
     present = {name: section for name, section in sections.items() if section is not None}

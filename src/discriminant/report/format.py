@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _MAX_LENGTH = 60  # largest number of characters of a name
+_FEW = 30  # number of cases below which a share is given as counts
 
 
 def shown(name: object, longest: int = _MAX_LENGTH) -> str:
@@ -66,6 +67,18 @@ def percent(value: float | None, digits: int = 1) -> str:
     while round(scaled, digits) == 0.0 and digits < 4:
         digits += 1
     return f"{scaled:.{digits}f}%"
+
+
+def share(part: float, total: float) -> str:
+    """Return a share of cases: as a percentage, or as counts if there are fewer than 30 cases.
+
+    >>> share(7, 9), share(70, 90), share(1.5, 9)
+    ('7 of 9', '77.8%', '16.7%')
+    """
+    part, total = round(part, 6), round(total, 6)
+    if total < _FEW and part == int(part) and total == int(total):
+        return f"{int(part)} of {int(total)}"
+    return percent(part / total) if total else "–"
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -21,23 +21,38 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discriminant import catalog
 from discriminant.assessment.inference.summary import format_bytes
+from discriminant.assessment.intervals import wilson
 from discriminant.report import format, svg
-from discriminant.report.fact_types import Facts, plain
+from discriminant.report.fact_types import DecisionFacts, Facts, SpaceFacts, plain
 from discriminant.report.format import model_notes
-from discriminant.report.overview import in_short, selected, tiles
+from discriminant.report.overview import result, tiles
 from discriminant.report.svg import (
+    draw_calibration,
+    draw_card,
     draw_coefficients,
     draw_coverage,
     draw_intervals,
+    draw_learning_curve,
+    draw_recalls,
     draw_roc,
     draw_space,
+    draw_strip,
     draw_surface,
     shows_baseline,
+)
+from discriminant.report.verdict import (
+    baseline_log_loss,
+    selected,
+    verdict_of,
+    warning_checks,
 )
 
 _SENTENCE = 2000  # largest number of characters of a sentence
@@ -70,8 +85,12 @@ def render(facts: Facts) -> str:
         embedded=embedded(facts),
         figures=_figures(facts, codes),
         codes=codes,
-        in_short=in_short(facts),
+        verdict=facts.get("verdict") or verdict_of(facts),
+        warnings=warning_checks(facts),
+        findings=len(facts["matters"]["findings"]) if "matters" in facts else 0,
+        in_short=result(facts),
         tiles=tiles(facts),
+        guess_loss=baseline_log_loss(facts),
         notes=model_notes(facts["comparison"]["models"]),
         tests=_TESTS,
         used=lambda text, *terms: [term for term in terms if term in text],
@@ -92,6 +111,7 @@ def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
         embedded=svg.Svg(embedded),
         symbols=svg.symbols(),
         explained=_explained(),
+        next_section=count(1).__next__,
         **more,
     )
     return page
@@ -114,18 +134,25 @@ def embedded(facts: Facts) -> str:
     """Return the facts that the script needs, as JSON."""
     space, decision = facts.get("space"), facts.get("decision")
     content = {
-        "space": None
-        if space is None
-        else {
-            "labels": [format.shown(label) for label in space["labels"]],
-            "codes": [int(point[2]) for point in space["points"]],
-            "shown": [format.shown(name, 32) for name in space["shown"]],
-            "values": space["values"],
-        },
+        "space": None if space is None else _space(space),
+        "cards": [
+            {"name": format.shown(card["name"], 40), "bins": card["bins"], "counts": card["counts"]}
+            | {"names": [svg.bin_name(card, b) for b in range(len(card["counts"][0]))]}
+            for card in facts.get("columns", [])
+        ],
         "decision": None if decision is None else _decision(dict(decision)),
         "use": facts.get("use"),
     }
     return as_script(content)
+
+
+def _space(space: SpaceFacts) -> dict[str, Any]:
+    left_out = ("structure", "canonical", "tests", "box_m", "notes", "bins")
+    return {name: value for name, value in space.items() if name not in left_out} | {
+        "labels": [format.shown(label) for label in space["labels"]],
+        "shown": [format.shown(name, 32) for name in space["shown"]],
+        "boundaries": format.shown(space["boundaries"]),
+    }
 
 
 def as_script(content: dict[str, Any]) -> str:
@@ -148,17 +175,31 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, svg.Svg]:
+def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, Any]:
     """Draw every figure whose facts are present."""
     comparison = facts["comparison"]
-    figures = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
+    figures: dict[str, Any] = {
+        "intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])
+    }
     if "surface" in comparison:
         figures["surface"] = draw_surface(comparison["surface"])
     if "space" in facts:
         figures["space"] = draw_space(facts["space"])
+    if "pairs" in facts:
+        figures["strips"] = [
+            [draw_strip(strip, pair["codes"]) for strip in pair["strips"]]
+            for pair in facts["pairs"]["pairs"]
+        ]
+    if "calibration" in facts:
+        figures["calibration"] = draw_calibration(facts["calibration"])
+    if "learning_curve" in comparison:
+        figures["learning"] = draw_learning_curve(comparison["learning_curve"])
+    if "columns" in facts:
+        figures["cards"] = [draw_card(card) for card in facts["columns"]]
     if "decision" in facts:
         decision = facts["decision"]
         at = decision["coverage"], decision["error"]
+        figures["recalls"] = draw_recalls(decision)
         figures["coverage"] = draw_coverage(decision["risk_coverage"], at)
         if "roc" in decision:
             figures["roc"] = draw_roc(decision["roc"])
@@ -232,6 +273,13 @@ def _template(name: str) -> Any:
         "shape": svg.shape,
         "shade": shade,
         "column_type": column_type,
+        "column_sums": lambda table: [sum(column) for column in zip(*table, strict=True)],
+        "share_of": lambda rate, rows: "–" if rate is None else format.share(rate * rows, rows),
+        "wilson_interval": wilson_interval,
+        "spaced": lambda values, most: range(0, len(values), max(1, len(values) // most)),
+        "guess_cost": guess_cost,
+        "after_level": after_level,
+        "bin_name": svg.bin_name,
     }
     environment.globals["counted"] = format.count_with_noun
     return environment.get_template(name)
@@ -287,6 +335,43 @@ def column_type(kind: str) -> str:
     """
     names = {"identifier": "excluded", "constant": "excluded", "dropped": "excluded"}
     return names.get(kind, format.shown(kind))
+
+
+def wilson_interval(rate: float | None, rows: float) -> str:
+    """Return Wilson's 95% interval of a rate.
+
+    >>> wilson_interval(0.8, 10.0), wilson_interval(None, 0.0)
+    ('49% to 94%', '–')
+    """
+    if rate is None:
+        return "–"
+    low, high = (float(end) for end in wilson((np.array(rate * rows), np.array(rows))))
+    return f"{format.percent(low, 0)} to {format.percent(high, 0)}"
+
+
+def guess_cost(decision: DecisionFacts) -> float:
+    """Return the mean cost of the best decision that is the same for all rows.
+
+    >>> rows = [[6.0, 1.0], [0.0, 3.0]]
+    >>> guess_cost({"confusion": rows, "cost": [[0, 1], [1, 0]], "reject": None})
+    0.4
+    """
+    rows = np.array(decision["confusion"]).sum(axis=0)
+    costs = np.array(decision["cost"]) @ rows / rows.sum()
+    reject = decision["reject"]
+    return float(min(costs.min(), np.inf if reject is None else reject))
+
+
+def after_level(text: str) -> str:
+    """Return the text of a verdict without its level, which the page shows by itself.
+
+    >>> after_level("Use it with care, because x."), after_level("Use it. On held-out rows.")
+    (', because x.', 'On held-out rows.')
+    """
+    for level in ("Use it with care", "Do not use it:", "Use it."):
+        if text.startswith(level):
+            return text.removeprefix(level).strip()
+    return text
 
 
 def shade(part: float, whole: float) -> str:

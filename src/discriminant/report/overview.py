@@ -1,4 +1,4 @@
-"""Overview at the top of the report: headline figures and the verdict, from the facts alone."""
+"""Overview at the top of the report: headline figures, and the result as sentences."""
 
 from __future__ import annotations
 
@@ -7,67 +7,73 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.intervals import wilson
-from discriminant.report.fact_types import DecisionFacts, Facts, ModelFacts
-from discriminant.report.format import count_with_noun, fixed, number, percent, quoted, shown, whole
-
-_RARE = 0.8  # a class with less than this fraction of an even share of the rows is rare
-_FEW = 30  # number of cases below which a share is given as counts
+from discriminant.report.fact_types import DecisionFacts, Facts
+from discriminant.report.format import fixed, number, percent, quoted, share, shown
+from discriminant.report.verdict import (
+    baseline_log_loss,
+    headline,
+    selected,
+    verdict_of,
+)
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Return four or five headline figures, each with a name and a note that puts it in context."""
-    model, read = selected(facts), facts["read"]
-    accuracy = None if model["error"] is None else 1.0 - model["error"]
-    low, high = model["error_low"], model["error_high"]
-    interval = (
-        ""
-        if low is None or high is None
-        else f"95% interval {percent(1.0 - high)} to {percent(1.0 - low)}"
-    )
-    baseline = facts["comparison"]["baseline"]
-    weight = sum(row["weight"] for row in read["classes"])
-    weighted = "weighted " if read["weighted"] else ""
+    """Return the three figures that matter, each with its interval and what guessing gives."""
+    one, baseline = headline(facts), facts["comparison"]["baseline"]
+    weighted = "weighted " if facts["read"]["weighted"] else ""
+    corrected = ", corrected for the selection" if one.corrected else ""
     figures = [
         {
-            "value": percent(accuracy),
-            "name": f"{weighted}accuracy on held-out rows",
-            "note": interval,
+            "value": percent(one.error),
+            "name": f"{weighted}error on held-out rows{corrected}",
+            "note": _interval(one.error_low, one.error_high, percent),
+            "guess": "" if baseline is None else f"guessing: {percent(baseline)}",
         }
     ]
-    if baseline is not None:
-        name = "accuracy of always predicting the most frequent class"
-        figures.append({"value": percent(1.0 - baseline), "name": name, "note": "baseline"})
-    rare = rarest(facts)
-    if rare is not None:
-        label = f"“{shown(rare['label'], 24)}”"
-        note = "never predicted" if rare["precision"] is None else f"precision {rare['precision']}"
-        figures.append({"value": rare["recall"], "name": f"recall for {label}", "note": note})
-    if model["auc"] is not None:
-        note = "0.5 is random, 1 perfect"
-        figures.append({"value": fixed(model["auc"], 3), "name": "AUC", "note": note})
-    figures.append(
-        {
-            "value": whole(read["rows"]),
-            "name": "rows" + (f", total weight {whole(weight)}" if read["weighted"] else ""),
-            "note": f"{count_with_noun(read['features'], 'feature')}, "
-            f"{count_with_noun(len(read['classes']), 'class', 'classes')}",
-        }
-    )
+    if one.log_loss is not None:
+        figures.append(
+            {
+                "value": fixed(one.log_loss, 3),
+                "name": f"log loss of its probabilities{corrected}",
+                "note": _interval(one.log_loss_low, one.log_loss_high, _three),
+                "guess": f"guessing: {fixed(baseline_log_loss(facts), 3)}",
+            }
+        )
+    worst = lowest_recall(facts)
+    if worst is not None:
+        figures.append(
+            {
+                "value": worst["recall"],
+                "name": f"recall for “{shown(worst['label'], 24)}”, the lowest of all classes",
+                "note": worst["interval"],
+                "guess": "never predicted"
+                if worst["precision"] is None
+                else f"precision {worst['precision']}",
+            }
+        )
     return figures
 
 
+def _three(value: float | None) -> str:
+    return fixed(value, 3)
+
+
+def _interval(low: float | None, high: float | None, form: Any) -> str:
+    return "" if low is None or high is None else f"95% interval {form(low)} to {form(high)}"
+
+
 def in_short(facts: Facts) -> list[str]:
-    """Return the result, the verdict and the number of warnings as sentences."""
-    lines = [_result(facts), *verdict(facts)]
-    findings = facts["matters"]["findings"] if "matters" in facts else []
-    if findings:
-        lines.append(f"{count_with_noun(len(findings), 'warning')}: see “What matters”.")
-    return lines
+    """Return the verdict, its reasons, and the result as sentences."""
+    decided = facts.get("verdict") or verdict_of(facts)
+    lines = [decided["text"]]
+    if len(decided["reasons"]) > 1 or decided["level"] == "no":
+        lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in decided["reasons"]]
+    return [*lines, *result(facts)]
 
 
-def verdict(facts: Facts) -> list[str]:
-    """Return sentences on the baseline, costs, rejected rows and the rarest class."""
-    lines = [_against_baseline(facts)]
+def result(facts: Facts) -> list[str]:
+    """Return sentences on the model, costs, rejected rows and the best single model."""
+    lines = [_result(facts)]
     decision = facts.get("decision")
     if decision is not None and decision["costs_given"]:
         per = "a weight of 100" if decision["weighted"] else "100 rows"
@@ -80,55 +86,46 @@ def verdict(facts: Facts) -> list[str]:
             f"{percent(rejected)} of {_rows(facts)} {verb} rejected as too uncertain and referred "
             "to a person."
         )
-    rare = rarest(facts)
+    rare = lowest_recall(facts)
     if rare is not None:
-        lines.append(_rare_class(rare))
-    return [line for line in lines if line]
+        lines.append(_recall_sentence(rare))
+    single = facts["comparison"].get("best_single")
+    if single is not None:
+        lines.append(single["text"])
+    yardstick = facts["comparison"].get("yardstick")
+    if yardstick is not None:
+        lines.append(yardstick["text"])
+    return lines
 
 
-def rarest(facts: Facts) -> dict[str, Any] | None:
-    """Return recall and precision of the rarest class as text, or None if no class is rare."""
+def lowest_recall(facts: Facts) -> dict[str, Any] | None:
+    """Return recall and precision of the class with the lowest recall as text, if there is one."""
     decision = facts.get("decision")
     if decision is None:
         return None
     classes = [row for row in decision["by_class"] if row["recall"] is not None]
-    total = sum(row["rows"] for row in classes)
-    row = min(classes, key=lambda row: float(row["rows"]), default=None)
-    if row is None or len(classes) < 2 or row["rows"] * len(classes) >= _RARE * total:
+    if len(classes) < 2:
         return None
+    row = min(classes, key=lambda row: (float(row["recall"]), float(row["rows"])))
     correct = row["recall"] * row["rows"]
     low, high = map(float, wilson((np.array(correct), np.array(row["rows"]))))
     precision = row["precision"]
     return {
         "label": row["label"],
-        "recall": _share(correct, row["rows"]),
+        "recall": share(correct, row["rows"]),
         "interval": f"95% interval {percent(low)} to {percent(high)}",
-        "precision": "0%" if precision == 0 else precision and _share(correct, correct / precision),
+        "precision": "0%" if precision == 0 else precision and share(correct, correct / precision),
     }
 
 
-def _share(part: float, whole_count: float) -> str:
-    """Return a share as a percentage, or as counts if there are few cases."""
-    part, whole_count = round(part, 6), round(whole_count, 6)
-    if whole_count < _FEW and part == int(part) and whole_count == int(whole_count):
-        return f"{int(part)} of {int(whole_count)}"
-    return percent(part / whole_count)
-
-
-def _rare_class(rare: dict[str, Any]) -> str:
+def _recall_sentence(rare: dict[str, Any]) -> str:
     label = f"“{shown(rare['label'], 40)}”"
     if rare["precision"] is None:
-        return f"The rarest class, {label}, is never predicted: its recall is 0."
+        return f"{label} is never predicted: its recall is 0."
     return (
-        f"Recall for {label}, the rarest class, is {rare['recall']} ({rare['interval']}); "
+        f"The lowest recall is that of {label}: {rare['recall']} ({rare['interval']}); its "
         f"precision is {rare['precision']}."
     )
-
-
-def selected(facts: Facts) -> ModelFacts:
-    """Return the selected model, or the first model if no model is selected."""
-    models = facts["comparison"]["models"]
-    return next((model for model in models if model["chosen"]), models[0])
 
 
 def _result(facts: Facts) -> str:
@@ -147,13 +144,6 @@ def _rejected_share(decision: DecisionFacts) -> float:
 
 def _rows(facts: Facts) -> str:
     return "the weight of the rows" if facts["read"]["weighted"] else "the rows"
-
-
-def _against_baseline(facts: Facts) -> str:
-    model, baseline = selected(facts), facts["comparison"]["baseline"]
-    if baseline is None or model["error"] is None or model["error_high"] is None:
-        return ""
-    return compare_with_baseline(baseline, model["error_high"])
 
 
 def compare_with_baseline(baseline: float, error_high: float) -> str:

@@ -15,17 +15,24 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import (
+    CalibrationFacts,
+    CardFacts,
     CoefficientFacts,
     CoefficientsFacts,
     ComparisonFacts,
+    DecisionFacts,
     EllipseFacts,
+    LearningCurveFacts,
     ModelFacts,
+    RegionsFacts,
     RocFacts,
     SpaceFacts,
+    StripFacts,
     SurfaceFacts,
 )
-from discriminant.report.format import fixed, number, percent, shown
+from discriminant.report.format import fixed, number, percent, share, shown, whole
 from discriminant.table.blocks import Floats
 
 TickFormat = Callable[[float], str]
@@ -332,6 +339,34 @@ def _curve_figure(
     return Svg(drawing.replace("<svg ", f'<svg data-frame="{frame}" ', 1))
 
 
+_LOWEST = 12  # number of classes whose recall is drawn
+
+
+def draw_recalls(decision: DecisionFacts) -> Svg:
+    """Draw the recall of each class with Wilson's interval, in the order of the classes."""
+    rows = [(k, row) for k, row in enumerate(decision["by_class"]) if row["recall"] is not None]
+    lowest = sorted(rows, key=lambda one: float(one[1]["recall"]))[:_LOWEST]
+    lowest.sort(key=lambda one: one[0])
+    step = _ROW if len(lowest) <= 8 else 34.0
+    scale = Scale(0.0, 1.0, 10.0, WIDTH - 64.0)
+    foot = step * len(lowest) + 8.0
+    parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
+    for i, (k, row) in enumerate(lowest):
+        found, top = row["recall"] * row["rows"], step * i
+        low, high = (float(end) for end in wilson((np.array(found), np.array(row["rows"]))))
+        y = top + step - 11.0
+        tooltip = f"{share(found, row['rows'])}, 95% interval {percent(low)} to {percent(high)}"
+        bar = line((scale(low), y), (scale(high), y), f"bar {colour(k)}")
+        parts.append(
+            element("g", element("title", tooltip), bar, mark((scale(row["recall"]), y), k, "big"))
+        )
+        parts.append(name_text((10.0, top + 17), row["label"], kind="label"))
+        parts.append(text((WIDTH - 6, y + 5), share(found, row["rows"]), "end", "label"))
+    parts.append(text((WIDTH / 2, foot + 38), "recall", "middle", "axis"))
+    title = f"Recall of {len(lowest)} classes on held-out rows, with intervals"
+    return figure("recalls", foot + 48, *parts, title=title)
+
+
 _ROW = 40.0
 
 
@@ -382,72 +417,100 @@ _NAMED = 15  # largest number of classes whose names are written above their ell
 
 def draw_space(space: SpaceFacts) -> Svg:
     """Draw the projection: a scatter plot of two directions, or histograms along one direction."""
-    return _plane(space) if len(space["axes"]) == 2 else _along(space)
+    return _along(space) if len(space["axes"]) == 1 else _plane(space)
 
 
 def _plane(space: SpaceFacts) -> Svg:
-    across, up = _scales(space)
+    """Draw the first pair of directions; the script draws the other pairs in the same way."""
+    region = space["regions"][0]
+    i, j = region["directions"]
+    across, up = _scales(region)
     foot = up.start
-    parts = [_region(region["code"], region["polygon"], across, up) for region in space["regions"]]
-    parts += axis_across(across, _TOP, foot) + axis_up(up, _LEFT, _RIGHT)
-    dots = [mark((across(x), up(y)), int(code)) for x, y, code in space["points"]]
+    parts = [element("g", *_regions(region, across, up), class_="regions")]
+    parts.append(element("g", *axis_across(across, _TOP, foot), class_="ticks-across"))
+    parts.append(element("g", *axis_up(up, _LEFT, _RIGHT), class_="ticks-up"))
+    decided = space.get("decided", space["codes"])
+    dots = [
+        mark((across(point[i]), up(point[j])), code, "missed" if decided[row] != code else "")
+        for row, (point, code) in enumerate(zip(space["points"], space["codes"], strict=True))
+    ]
     parts.append(element("g", *dots, class_="points"))
-    parts += [_ellipse(ellipse, across, up) for ellipse in space["ellipses"]]
-    if len(space["labels"]) <= _NAMED:
-        parts += _names(space, across, up)
-    else:
-        means = enumerate(zip(space["means"], space["labels"], strict=True))
-        parts += [
-            name_text((across(x), up(y) + 5), label, "middle", f"mean {colour(k)}", longest=8)
-            for k, ((x, y), label) in means
-        ]
-    parts.append(text(((_LEFT + _RIGHT) / 2, foot + 36), "direction 1", "middle", "axis"))
-    parts.append(text((_LEFT, _TOP - 9), "direction 2", kind="axis"))
-    title = f"{len(space['points'])} rows in the plane of the first two directions"
-    return figure("space", foot + 46, *parts, title=title)
+    ellipses = [_ellipse(ellipse, (i, j), across, up) for ellipse in space["ellipses"]]
+    parts.append(element("g", *ellipses, class_="ellipses"))
+    parts.append(element("g", *_names(space, (i, j), across, up), class_="names"))
+    parts.append(text(((_LEFT + _RIGHT) / 2, foot + 36), space["axes"][i], "middle", "axis across"))
+    parts.append(text((_LEFT, _TOP - 9), space["axes"][j], kind="axis up"))
+    title = f"{len(space['points'])} rows in the plane of two discriminant directions"
+    drawing = figure("space", foot + 46, *parts, title=title)
+    frame = f"{_LEFT:g} {_RIGHT:g} {_TOP:g} {foot:.1f}"
+    return Svg(drawing.replace("<svg ", f'<svg data-box="{frame}" ', 1))
 
 
-def _scales(space: SpaceFacts) -> tuple[Scale, Scale]:
+def _scales(region: RegionsFacts) -> tuple[Scale, Scale]:
     """Return the scales of the axes.
 
     Both axes have the same unit, unless the plot would be too flat.
     """
-    corners = np.concatenate([np.array(region["polygon"]) for region in space["regions"]])
-    (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
+    left, right, low, high = region["frame"]
     width = _RIGHT - _LEFT
-    height = min(max(width * (high - low) / max(right - left, 1e-9), 0.62 * width), width)
+    height = min(max(width * (high - low) / max(right - left, 1e-9), 0.62 * width), 0.86 * width)
     return Scale(left, right, _LEFT, _RIGHT), Scale(low, high, _TOP + height, _TOP)
 
 
-def _region(code: int, polygon: list[list[float]], across: Scale, up: Scale) -> Svg:
-    corners = [(across(x), up(y)) for x, y in polygon]
-    return path(corners, f"region {colour(code)}", closed=True)
-
-
-def _ellipse(ellipse: EllipseFacts, across: Scale, up: Scale) -> Svg:
-    (x, y), ((ax, ay), (bx, by)) = ellipse["centre"], ellipse["axes"]
-    angles = [2 * math.pi * i / 60 for i in range(60)]
-    points = [
-        (
-            across(x + math.cos(angle) * ax + math.sin(angle) * bx),
-            up(y + math.cos(angle) * ay + math.sin(angle) * by),
-        )
-        for angle in angles
+def _regions(region: RegionsFacts, across: Scale, up: Scale) -> list[Svg]:
+    """Draw one path for each predicted class: runs of equal cells in each line of the grid."""
+    if not region["codes"]:
+        return []
+    columns, lines = region["across"], region["up"]
+    width = (across.stop - across.start) / columns
+    height = (up.start - up.stop) / lines
+    paths: dict[int, list[str]] = {}
+    for row in range(lines):
+        codes = region["codes"][row * columns : (row + 1) * columns]
+        y = up.start - (row + 1) * height
+        start = 0
+        for column in range(1, columns + 1):
+            if column == columns or codes[column] != codes[start]:
+                x, run = across.start + start * width, (column - start) * width
+                box = f"M{x:.1f} {y:.1f}h{run:.1f}v{height:.2f}h{-run:.1f}z"
+                paths.setdefault(ord(codes[start]) - 65, []).append(box)
+                start = column
+    return [
+        element("path", d="".join(boxes), class_=f"region {colour(code)}")
+        for code, boxes in sorted(paths.items())
     ]
+
+
+def _ellipse(ellipse: EllipseFacts, pair: tuple[int, int], across: Scale, up: Scale) -> Svg:
+    covariance = np.array(ellipse["covariance"])[np.ix_(pair, pair)]
+    variances, directions = np.linalg.eigh(covariance)
+    axes = ellipse["radius"] * np.sqrt(np.maximum(variances, 0.0)) * directions
+    x, y = (ellipse["centre"][place] for place in pair)
+    angles = np.linspace(0.0, 2.0 * math.pi, 60, endpoint=False)
+    around = axes @ np.stack([np.cos(angles), np.sin(angles)])
+    points = [(across(x + dx), up(y + dy)) for dx, dy in around.T.tolist()]
     return path(points, f"ellipse {colour(ellipse['code'])}", closed=True)
 
 
-def _names(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
+def _names(space: SpaceFacts, pair: tuple[int, int], across: Scale, up: Scale) -> list[Svg]:
     """Draw class names above the ellipses; names that would overlap are moved down."""
-    tops = [mean[1] for mean in space["means"]]
+    i, j = pair
+    if len(space["labels"]) > _NAMED:
+        return [
+            name_text(
+                (across(mean[i]), up(mean[j]) + 5), label, "middle", f"mean {colour(k)}", longest=8
+            )
+            for k, (mean, label) in enumerate(zip(space["means"], space["labels"], strict=True))
+        ]
+    tops = [mean[j] for mean in space["means"]]
     for ellipse in space["ellipses"]:
-        (_, ay), (_, by) = ellipse["axes"]
-        tops[ellipse["code"]] = ellipse["centre"][1] + math.hypot(ay, by)
+        reach = ellipse["radius"] * math.sqrt(max(ellipse["covariance"][j][j], 0.0))
+        tops[ellipse["code"]] = ellipse["centre"][j] + reach
     order = sorted(range(len(space["means"])), key=lambda k: up(tops[k]))
     positions: list[tuple[float, float]] = []
     names = []
     for k in order:
-        x, y = across(space["means"][k][0]), max(up(tops[k]) - 10, _TOP + 12)
+        x, y = across(space["means"][k][i]), max(up(tops[k]) - 10, _TOP + 12)
         half_width = 4.5 * min(len(space["labels"][k]), 18)
         x = min(max(x, _LEFT + half_width), _RIGHT - half_width)
         while any(abs(x - a) < 60 and abs(y - b) < 16 for a, b in positions):
@@ -482,8 +545,146 @@ def _along(space: SpaceFacts) -> Svg:
     for k, mean in enumerate(space["means"]):
         parts.append(mark((across(mean[0]), 262.0 - 12), k, "mean-sign"))
     parts.append(text(((_LEFT + _RIGHT) / 2, 288), "direction 1", "middle", "axis"))
+    decided, K = space.get("decided", space["codes"]), len(space["labels"])
+    band = max(min(160.0 / K, 44.0), 6.0)
+    dots = [
+        mark(
+            (across(point[0]), 300.0 + band * (code + 0.15 + 0.7 * (number * 0.618034 % 1.0))),
+            code,
+            "missed" if decided[row] != code else "",
+        )
+        for row, (point, code, number) in enumerate(
+            zip(space["points"], space["codes"], space["numbers"], strict=True)
+        )
+    ]
+    parts.append(element("g", *dots, class_="points"))
     title = "Rows of each class along the direction that separates them best"
-    return figure("along", 298, *parts, title=title)
+    return figure("along", 306.0 + band * K, *parts, title=title)
+
+
+_STRIP = 62.0  # height of the distributions of a strip
+
+
+def draw_strip(strip: StripFacts, codes: Sequence[int]) -> Svg:
+    """Draw the distributions of a feature in two classes, one above and one below the axis."""
+    edges, width = strip["edges"], WIDTH
+    across = Scale(edges[0], edges[-1], 10.0, width - 10.0)
+    parts = []
+    totals = [max(sum(counts), 1e-12) for counts in strip["counts"]]
+    top = max(max(counts) / total for counts, total in zip(strip["counts"], totals, strict=True))
+    middle = _STRIP + 4.0
+    for counts, total, code, sign in zip(strip["counts"], totals, codes, (-1, 1), strict=True):
+        outline = [(across(edges[0]), middle)]
+        for b, count in enumerate(counts):
+            y = middle + sign * _STRIP * count / total / max(top, 1e-12)
+            outline += [(across(edges[b]), y), (across(edges[b + 1]), y)]
+        outline.append((across(edges[-1]), middle))
+        parts.append(path(outline, f"hill {colour(code)}", closed=True))
+    for mean, code, sign in zip(strip["means"], codes, (-1, 1), strict=True):
+        x = across(min(max(mean, edges[0]), edges[-1]))
+        parts.append(line((x, middle), (x, middle + sign * _STRIP), f"at-mean {colour(code)}"))
+    parts.append(line((10.0, middle), (width - 10.0, middle), "zero"))
+    foot = middle + _STRIP + 4.0
+    parts += _number_ends(edges, across, foot + 14.0)
+    title = f"Distribution of {shown(strip['feature'], 40)} in two classes"
+    return figure("strip", foot + 20.0, *parts, title=title)
+
+
+def _number_ends(edges: Sequence[float], across: Scale, y: float) -> list[Svg]:
+    """Return the numbers at both ends of an axis and in its middle."""
+    ends = [
+        (edges[0], "start"),
+        ((edges[0] + edges[-1]) / 2, "middle"),
+        (edges[-1], "end"),
+    ]
+    return [text((across(value), y), number(value), anchor) for value, anchor in ends]
+
+
+def draw_card(card: CardFacts) -> Svg:
+    """Draw the distribution of a column: stacked bars, one for each bin or level."""
+    counts = np.array(card["counts"], dtype=float)
+    bins, total = counts.shape[1], counts.sum(axis=0)
+    top, foot, left, right = 6.0, 126.0, 10.0, WIDTH - 10.0
+    width = (right - left) / bins
+    heights = counts * (foot - top) / max(float(total.max()), 1e-12)
+    floor = foot - np.vstack([np.zeros(bins), heights]).cumsum(axis=0)  # (K + 1, bins)
+    parts = []
+    for k in range(len(counts)):
+        bars = [
+            f"M{left + b * width + 1:.1f} {floor[k, b]:.1f}h{width - 2:.1f}v{-heights[k, b]:.1f}"
+            f"h{2 - width:.1f}z"
+            for b in range(bins)
+            if heights[k, b] > 0
+        ]
+        parts.append(element("path", d="".join(bars), class_=f"block {colour(k)}"))
+    for b in range(bins):
+        name = element("title", f"{bin_name(card, b)}: {whole(float(total[b]))} rows")
+        cover = {"x": left + b * width, "y": top, "width": width, "height": foot - top}
+        parts.append(element("rect", name, **cover, class_="cover", data_bin=b))
+    parts.append(line((left, foot), (right, foot), "zero"))
+    if card["edges"]:
+        scale = Scale(card["edges"][0], card["edges"][-1], left, right)
+        parts += _number_ends(card["edges"], scale, foot + 17)
+    else:
+        longest = max(int(width / 9), 3)
+        parts += [
+            name_text((left + (b + 0.5) * width, foot + 17), level, "middle", longest=longest)
+            for b, level in enumerate(card["levels"])
+        ]
+    title = f"Distribution of {shown(card['name'], 40)} by class"
+    drawing = figure("card", foot + 24.0, *parts, title=title)
+    tallest = f"{float(total.max()):.6g}"
+    return Svg(drawing.replace("<svg ", f'<svg data-tallest="{tallest}" ', 1))
+
+
+def bin_name(card: CardFacts, place: int) -> str:
+    """Return the range of a bin, or the name of a level."""
+    if card["levels"]:
+        return shown(card["levels"][place], 24)
+    low, high = card["edges"][place : place + 2]
+    return f"{number(low)} to {number(high)}"
+
+
+def draw_calibration(calibration: CalibrationFacts) -> Svg:
+    """Draw observed shares with their intervals against predicted probabilities."""
+    across = Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT)
+    up = Scale(0.0, 1.0, 330.0, _CURVE_TOP)
+    parts = [line((across(0), up(0)), (across(1), up(1)), "chance")]
+    points = [(across(one["predicted"]), up(one["observed"])) for one in calibration["bins"]]
+    parts.append(path(points, "curve thin"))
+    for one, (x, y) in zip(calibration["bins"], points, strict=True):
+        tooltip = (
+            f"predicted {percent(one['predicted'])}, observed {percent(one['observed'])} "
+            f"(95% interval {percent(one['low'])} to {percent(one['high'])}), "
+            f"{whole(one['rows'])} rows"
+        )
+        bar = line((x, up(one["low"])), (x, up(one["high"])), "bar selected")
+        dot = element("circle", cx=x, cy=y, r=5.5, class_="dot selected")
+        parts.append(element("g", element("title", tooltip), bar, dot))
+    names = "predicted probability", "observed share"
+    return _curve_figure("calibration", across, up, parts, names, title="Reliability diagram")
+
+
+def draw_learning_curve(curve: LearningCurveFacts) -> Svg:
+    """Draw the error against the number of training rows."""
+    known = [(n, e) for n, e in zip(curve["rows"], curve["error"], strict=True) if e is not None]
+    most = max([n for n, _ in known], default=1)
+    across = Scale(0.0, 1.04 * most, _CURVE_LEFT, _CURVE_RIGHT)
+    up = Scale(0.0, 1.15 * max([e for _, e in known], default=1e-3) or 1e-3, 170.0, _CURVE_TOP)
+    points = [(across(n), up(e)) for n, e in known]
+    parts = [path(points, "curve")] if len(points) > 1 else []
+    parts += [element("circle", cx=x, cy=y, r=5.0, class_="dot selected") for x, y in points]
+    foot = up.start
+    return figure(
+        "learning",
+        foot + 46,
+        *axis_across(across, _CURVE_TOP, foot, number, 5),
+        *axis_up(up, _CURVE_LEFT, _CURVE_RIGHT, as_percent(up, 4), 4),
+        *parts,
+        text(((_CURVE_LEFT + _CURVE_RIGHT) / 2, foot + 38), "training rows", "middle", "axis"),
+        axis_title_up("error", 12, (foot + _CURVE_TOP) / 2),
+        title="Held-out error against the number of training rows",
+    )
 
 
 _SURFACE_LEFT, _SURFACE_TOP = 52.0, 8.0

@@ -16,6 +16,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
+
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
     ConstantColumnWarning,
@@ -28,18 +31,29 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.redaction import redact_facts
 from discriminant.report.fact_types import (
+    ComparisonFacts,
     DecisionFacts,
     Facts,
     FindingFacts,
     MattersFacts,
     ModelFacts,
     Provenance,
+    ReadFacts,
     SpaceFacts,
     UseFacts,
     facts,
+    plain,
 )
-from discriminant.report.format import excluded_models, fixed, plain_reason, shown
+from discriminant.report.format import (
+    excluded_models,
+    fixed,
+    percent,
+    plain_reason,
+    shown,
+)
 from discriminant.report.markdown import to_markdown
+from discriminant.report.sections.calibration import calibration_section
+from discriminant.report.sections.columns import columns_section
 from discriminant.report.sections.data import python_code, read_section, use_section
 from discriminant.report.sections.decision import decision_section
 from discriminant.report.sections.features import (
@@ -48,10 +62,16 @@ from discriminant.report.sections.features import (
     findings_of,
     matters_section,
 )
-from discriminant.report.sections.space import space_section
+from discriminant.report.sections.pairs import pairs_section
+from discriminant.report.sections.ranking import Probabilities, ranking_section
+from discriminant.report.sections.row_sample import RowSample
+from discriminant.report.sections.rows import rows_section
+from discriminant.report.sections.space import Predict, space_section
+from discriminant.report.verdict import headline, selected, verdict_of
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks
+from discriminant.table.blocks import Codes, Floats
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.load import EncodedTable
@@ -59,6 +79,8 @@ from discriminant.table.memory import Table
 
 _MAX_SQL = 40_000  # largest number of characters of SQL shown on a page
 _MAX_LINE_ROWS = 200_000  # largest number of rows of a CSV that is read again to find line numbers
+_SHOWN_ROWS = 20_000  # largest number of rows whose distributions are drawn
+_POINTS = 2000  # largest number of rows drawn as points
 _MAX_STEPWISE = 200  # largest number of features for a stepwise selection
 
 
@@ -109,17 +131,135 @@ def report_facts(
     )
     with capture_warnings():  # findings and notes state the same
         report = facts(
-            title or f"{study.target}: {Path(study.source).name}",
+            title or f"Predicting {study.target}",
             made=provenance(study, command),
             read=read,
             comparison=section,
-            space=_space(study, section),
-            decision=_decision(study),
-            matters=_matters(study),
-            use=_use(study, file),
             checks=list(study.check().findings),
+            **_sections(study, section, read),
         )
-    return cast(Facts, redact_facts(report))
+        use = _use(study, file)
+    if use is not None:
+        report["use"] = use
+        use["card"] = model_card(report)
+    report["verdict"] = verdict_of(report)
+    return cast(Facts, redact_facts(plain(report)))
+
+
+def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts) -> dict[str, Any]:
+    """Return the sections that describe the rows and the selected model."""
+    run, held = study._get_run(), _held(study)
+    table, moments = run.table, _class_moments(study)
+    sample = RowSample.of(table, most=_SHOWN_ROWS, seed=study.seed)
+    points = RowSample.of(table, most=_POINTS, seed=study.seed)
+    predict, probabilities = _functions(study)
+    space = _space(study, comparison, held, predict)
+    decision, matters = _decision(study, held), _matters(study)
+    sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
+    if decision is not None and held is not None:
+        sections["pairs"] = pairs_section(sample, moments, decision)
+        sections["calibration"] = calibration_section(held, positive=decision["positive"])
+        sections["rows"] = rows_section(
+            table,
+            held,
+            moments,
+            lines=_line_finder(study, table),
+            numbering=_row_numbering(study, table),
+        )
+    if moments is not None:
+        sections["ranking"] = ranking_section(
+            moments,
+            loadings=_largest_loadings(space),
+            matters=matters,
+            probabilities=probabilities,
+            model=study._get_choice().title,
+        )
+    sections["columns"] = columns_section(
+        sample, moments, read["columns"], encoded=study.opened.encoding.columns, points=points
+    )
+    return {name: section for name, section in sections.items() if section}
+
+
+def _held(study: ReportedStudy) -> HeldOutPredictions | None:
+    """Return the held-out predictions of the selected model, if it gives probabilities."""
+    result = study._get_comparison()[study._get_choice().name]
+    if result.facts["brier"] is None:
+        return None
+    return study._get_run().predictions_of(result)
+
+
+def _class_moments(study: ReportedStudy) -> ClassMoments | None:
+    """Return the moments of all rows if they hold the scatter of each class."""
+    moments = study.moments
+    return moments if moments is not None and moments.detail in ("class", "fourth") else None
+
+
+def _largest_loadings(space: SpaceFacts | None) -> dict[str, float] | None:
+    if space is None:
+        return None
+    structure = space["structure"]
+    return {
+        name: max(abs(value or 0.0) for value in line)
+        for name, line in zip(structure["features"], structure["loadings"], strict=True)
+    }
+
+
+def _functions(study: ReportedStudy) -> tuple[Predict, Probabilities | None]:
+    """Return functions from numeric rows to class codes and to posteriors of the selected model."""
+    model = study.model().estimator_
+    decides: Any = model
+    if any(option is not None for option in study.options.values()):
+        decides = Decision.of_fitted(model, **study.options)
+    labels = study.rows.schema.labels
+    order = np.searchsorted(model.classes_, labels)
+
+    def predict(features: Floats) -> Codes:
+        return np.searchsorted(labels, np.asarray(decides.predict(features)))
+
+    def probabilities(features: Floats) -> Floats:
+        return np.asarray(model.predict_proba(features))[:, order]
+
+    return predict, probabilities if gives_posterior(model) else None
+
+
+def model_card(report: Facts) -> list[list[str]]:
+    """Return a short model card: names and texts."""
+    read, model = report["read"], selected(report)
+    classes = ", ".join(
+        f"{shown(row['label'], 24)} ({row['rows']:,})" for row in read["classes"][:8]
+    )
+    more = len(read["classes"]) - 8
+    card = [
+        [
+            "Predicts",
+            f"{shown(read['target'])}: {classes}{f' and {more} more' if more > 0 else ''}",
+        ],
+        ["Model", model["label"]],
+        [
+            "Fitted to",
+            f"{read['rows']:,} rows of {shown(read['source'])}, {read['features']} features",
+        ],
+        ["Error", f"{percent(headline(report).error)} on held-out rows"],
+        [
+            "Not for",
+            "rows of another kind than those it was fitted to: other places, times, devices",
+        ],
+    ]
+    if "date" in report["made"]:
+        card.append(["Made", f"{report['made']['date']}, discriminant {report['made']['version']}"])
+    return card
+
+
+def _refused(study: ReportedStudy) -> list[str]:
+    """Return the input that the model refuses, in sentences."""
+    encoding = study.opened.encoding
+    refused = ["a table without one of the columns used"]
+    if encoding.missing == "error":
+        refused.append("rows with missing cells")
+    if encoding.unseen == "error" and any(c.kind == "category" for c in encoding.used):
+        refused.append("levels of a category that were not in the fitted rows")
+    refused.append("texts in a column of numbers, and infinite numbers")
+    return refused
 
 
 def provenance(study: ReportedStudy, command: str | None) -> Provenance:
@@ -192,21 +332,35 @@ def write_text(path: Path, text: str) -> None:
     atomic_write_bytes(path, text.encode("utf-8"))
 
 
-def _space(study: ReportedStudy, comparison: Any) -> SpaceFacts | None:
-    if study.moments is None or study.moments.detail not in ("class", "fourth"):
+def _space(
+    study: ReportedStudy,
+    comparison: ComparisonFacts,
+    held: HeldOutPredictions | None,
+    predict: Predict,
+) -> SpaceFacts | None:
+    moments, folded = _class_moments(study), study._get_run().in_memory
+    if moments is None:
         return None
     table = study._get_run().table
-    section = space_section(table, study.moments, comparison=comparison, seed=study.seed)
+    section = space_section(
+        table,
+        moments,
+        comparison=comparison,
+        held=held,
+        trains=folded.trains,
+        predict=predict,
+        model=study._get_choice().title,
+        most=_POINTS,
+        seed=study.seed,
+    )
     if section is not None and len(table) < len(study.rows):
         section["notes"].insert(0, f"Points are {_sample(study)}; means and tests use all rows.")
     return section
 
 
-def _decision(study: ReportedStudy) -> DecisionFacts | None:
-    result = study._get_comparison()[study._get_choice().name]
-    if result.facts["brier"] is None:  # without probabilities there is no decision section
+def _decision(study: ReportedStudy, held: HeldOutPredictions | None) -> DecisionFacts | None:
+    if held is None:  # without probabilities there is no decision section
         return None
-    held = study._get_run().predictions_of(result)
     section = decision_section(
         held.labels,
         held.codes,
@@ -227,11 +381,8 @@ def _sample(study: ReportedStudy) -> str:
 
 
 def _matters(study: ReportedStudy) -> MattersFacts:
-    moments, table = study.moments, study._get_run().table
-    if moments is not None and moments.detail not in ("class", "fourth"):
-        moments = None
-    result = study._get_comparison()[study._get_choice().name]
-    held = study._get_run().predictions_of(result) if result.facts["brier"] is not None else None
+    moments, table = _class_moments(study), study._get_run().table
+    result, held = study._get_comparison()[study._get_choice().name], _held(study)
     named = [_with_feature_names(warning, table.schema.features) for warning in result.warnings]
     warnings = [_of_fold(warning) for warning in named]
     warnings += [warning for warning in study.warnings if isinstance(warning, LookalikeWarning)]
@@ -346,7 +497,13 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
                 f"\n\n# those most likely {shown(rarest)!r}: sort predicted.csv by its column "
                 f"{shown(f'p({rarest})')!r}, largest first"
             )
-    return use_section(file=file, sql=sql, command=command, python=python)
+    use = use_section(file=file, sql=sql, command=command, python=python)
+    if use is not None:
+        use["refused"] = _refused(study)
+        if file and sql:
+            onnx = shlex.quote(f"{Path(file).stem}.onnx")
+            use["onnx"] = f"discriminant export {shlex.quote(file)} --to onnx --out {onnx}"
+    return use
 
 
 def _sql_comment(file: str, table: str, keys: Sequence[str]) -> str:

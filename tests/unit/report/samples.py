@@ -8,11 +8,18 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 import discriminant as dd
 from discriminant.report.fact_types import facts
+from discriminant.report.sections.calibration import calibration_section
+from discriminant.report.sections.columns import columns_section
 from discriminant.report.sections.comparison import comparison_section
 from discriminant.report.sections.data import read_section, use_section
 from discriminant.report.sections.decision import decision_section
 from discriminant.report.sections.features import coefficients_from, findings_of, matters_section
+from discriminant.report.sections.pairs import pairs_section
+from discriminant.report.sections.ranking import ranking_section
+from discriminant.report.sections.row_sample import RowSample
+from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import space_section
+from discriminant.report.verdict import verdict_of
 from discriminant.table.memory import as_table
 
 
@@ -33,8 +40,24 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
             "qda": dd.cross_validate(dd.QDA(), frame, y, grid.fold),
         }
         comparison = comparison_section(held, seconds={"lda": 0.01, "qda": 0.02}, surface=grid)
-        taken = held[next(m["name"] for m in comparison["models"] if m["chosen"])]
-        return facts(
+        chosen = next(m["name"] for m in comparison["models"] if m["chosen"])
+        taken = held[chosen]
+        fitted = {"lda": dd.LDA, "qda": dd.QDA}[chosen]().fit(np.asarray(X), codes)
+        trains = [dd.moments(frame[grid.fold != f], y[grid.fold != f]) for f in range(10)]
+        space = space_section(
+            table, moments, comparison=comparison, held=taken, trains=trains, predict=fitted.predict
+        )
+        decision = decision_section(
+            taken.labels, taken.codes, taken.log_posterior, weight=taken.weight, **options
+        )
+        matters = matters_section(
+            coefficients=coefficients_from(moments),
+            stepwise=dd.stepwise(moments),
+            findings=findings_of(table, moments, held=taken),
+        )
+        read = read_section(table, source=source, target="kind", said=["It is a table."])
+        sample = RowSample.of(table, most=20_000)
+        report = facts(
             title,
             made={
                 "version": "0",
@@ -42,19 +65,24 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
                 "seed": 0,
                 "command": "discriminant report",
             },
-            read=read_section(table, source=source, target="kind", said=["It is a table."]),
+            read=read,
             comparison=comparison,
-            space=space_section(table, moments, comparison=comparison),
-            decision=decision_section(
-                taken.labels, taken.codes, taken.log_posterior, weight=taken.weight, **options
+            pairs=pairs_section(sample, moments, decision),
+            space=space,
+            calibration=calibration_section(taken, positive=decision["positive"]),
+            decision=decision,
+            matters=matters,
+            ranking=ranking_section(
+                moments, matters=matters, probabilities=fitted.predict_proba, model=chosen
             ),
-            matters=matters_section(
-                coefficients=coefficients_from(moments),
-                stepwise=dd.stepwise(moments),
-                findings=findings_of(table, moments, held=taken),
+            rows=rows_section(table, taken, moments),
+            columns=columns_section(
+                sample, moments, read["columns"], points=RowSample.of(table, most=2000)
             ),
             use=use_section(file="rows.model", sql="SELECT 1", command="discriminant predict"),
         )
+        report["verdict"] = verdict_of(report)
+        return report
 
 
 def _frame(X, names):

@@ -63,6 +63,20 @@ def named(facts: Facts, name: str) -> Facts:
         section["labels"] = [name if label == old else label for label in section["labels"]]
     found["decision"]["actions"] = list(found["decision"]["labels"])
     found["decision"]["by_class"][0]["label"] = name
+    found["verdict"]["text"] = found["verdict"]["rule"] = f"{name}."
+    found["verdict"]["reasons"] = [f"{name}.", f"{name}."]
+    check = {"kind": name, "severity": "warning", "title": f"{name}.", "text": f"{name}."}
+    found["checks"] = [check | {"columns": [name], "rows": 1}]
+    found["space"]["boundaries"] = name
+    found["ranking"]["features"][0] |= {"feature": name, "why": f"{name}."}
+    found["columns"][0] |= {"name": name, "note": f"{name}."}
+    for pair in found["pairs"]["pairs"]:
+        pair["text"] = pair["separates"] = f"{name}."
+        pair["strips"][0]["feature"] = name
+    for one in found["rows"]["lists"]:
+        one["title"] = one["text"] = f"{name}."
+        one["rows"][0]["decided"] = name
+    found["use"] |= {"refused": [name], "card": [[name, name]], "onnx": name}
     coefficients = found["matters"]["coefficients"]
     coefficients["groups"] = [name if group == old else group for group in coefficients["groups"]]
     for row in coefficients["rows"]:
@@ -142,7 +156,7 @@ def test_a_term_is_explained_once(made):
 def test_what_there_are_no_facts_of_is_left_out():
     facts = {name: iris()[name] for name in ("title", "made", "read", "comparison")}
     page = render(facts)
-    assert re.findall(r'<h2 id="(\w+)"', page) == ["read", "comparison"]
+    assert re.findall(r'<h2 id="(\w+)"', page) == ["comparison", "columns"]
 
 
 @pytest.mark.parametrize(

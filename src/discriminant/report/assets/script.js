@@ -42,7 +42,8 @@
   });
 
   // --- everything is open on paper ---
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+  addEventListener("beforeprint", () =>
+    document.querySelectorAll("details:not(.behind)").forEach((d) => { d.open = true; }));
 
   // --- copying ---
   document.querySelectorAll("[data-copy]").forEach((button) => {
@@ -62,50 +63,297 @@
     return [at.x, at.y];
   };
 
+  // --- the tip: lines of text beside the pointer or beside an element with the focus ---
+  const tip = by("tip");
+  const line = (tag, text) => {
+    const part = document.createElement(tag);
+    part.textContent = text;
+    return part;
+  };
+  const say = (lines, x, y) => {
+    tip.replaceChildren(...lines.map((text, i) => line(i ? "span" : "b", text)));
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    const left = Math.min(x + 14, innerWidth - box.width - 8);
+    const top = y + 18 + box.height > innerHeight ? y - box.height - 12 : y + 18;
+    tip.style.transform = `translate(${Math.max(left, 8)}px, ${Math.max(top, 8)}px)`;
+  };
+  const hush = () => { tip.hidden = true; };
+  const beside = (one, lines) => {
+    const box = one.getBoundingClientRect();
+    say(lines, box.left + box.width / 2, box.bottom - 10);
+  };
+
+  // --- tables that can be sorted ---
+  document.querySelectorAll("table.sortable").forEach((table) => {
+    const value = (row, i) => {
+      const text = row.cells[i].textContent.trim().replace("−", "-").replace(/,/g, "");
+      const found = Number.parseFloat(text.replace(/^[<>] /, ""));
+      return text === "–" ? Infinity : Number.isNaN(found) ? text : found;
+    };
+    [...table.tHead.rows[0].cells].forEach((head, i) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        [...table.tHead.rows[0].cells].forEach((one) => one.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const rows = [...table.tBodies[0].rows].sort((one, two) => {
+          const [x, y] = [value(one, i), value(two, i)];
+          const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
+          return down ? -order : order;
+        });
+        table.tBodies[0].append(...rows);
+      });
+    });
+  });
+
+  // --- selecting the same rows everywhere: a cell, a class, a bar ---
+  const space = facts.space;
+  const plot = document.querySelector(".plot");
+  const dots = plot ? [...plot.querySelectorAll(".points use")] : [];
+  const cards = [...document.querySelectorAll("[data-card]")];
+  const SVG = "http://www.w3.org/2000/svg";
+  const brush = by("brush");
+  const select = (holds, text, origin) => {
+    const rows = holds && space ? space.codes.map((_, i) => holds(i)) : null;
+    const count = rows ? rows.filter(Boolean).length : 0;
+    dots.forEach((dot, i) => dot.classList.toggle("faded", rows !== null && !rows[i]));
+    cards.forEach((card, c) => {
+      const svg = card.querySelector("svg.card");
+      svg.querySelectorAll(".picked").forEach((one) => one.remove());
+      svg.classList.toggle("dim", rows !== null);
+      const { bins, names } = facts.cards[c];
+      if (!rows || !bins) return;
+      const sums = new Array(names.length).fill(0);
+      rows.forEach((inside, i) => { if (inside) sums[bins.charCodeAt(i) - 65] += 1; });
+      const covers = [...svg.querySelectorAll(".cover")];
+      const top = Math.max(...sums, 1);
+      covers.forEach((cover, b) => {
+        const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(cover.getAttribute(name)));
+        const bar = document.createElementNS(SVG, "rect");
+        const high = (height * sums[b]) / top;
+        Object.entries({ x: x + 3, y: y + height - high, width: width - 6, height: high, class: "picked" })
+          .forEach(([name, to]) => bar.setAttribute(name, to));
+        svg.insertBefore(bar, covers[0]);
+      });
+    });
+    document.querySelectorAll("[data-row]").forEach((row) => {
+      const i = rows ? space.numbers.indexOf(Number(row.dataset.row)) : -1;
+      row.classList.toggle("lit", i >= 0 && rows[i]);
+    });
+    document.querySelectorAll(".matrix button").forEach((cell) => {
+      const [k, a] = [Number(cell.dataset.true), Number(cell.dataset.decided)];
+      cell.classList.toggle("lit", rows !== null && space.codes.some((code, i) => rows[i] && code === k && space.decided && space.decided[i] === a));
+    });
+    document.querySelectorAll("[aria-pressed]").forEach((one) => one.removeAttribute("aria-pressed"));
+    if (origin && rows) origin.setAttribute("aria-pressed", "true");
+    brush.hidden = rows === null;
+    if (rows) brush.querySelector("span").textContent = `${whole(count)} of the rows shown: ${text}`;
+  };
+  const toggle = (origin, holds, text) =>
+    origin.getAttribute("aria-pressed") === "true" ? select(null) : select(holds, text, origin);
+  brush.querySelector("button").addEventListener("click", () => select(null));
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    hush();
+    select(null);
+  });
+  if (space) {
+    document.querySelectorAll("[data-class].pick").forEach((one) => one.addEventListener("click", () => {
+      const k = Number(one.dataset.class);
+      toggle(one, (i) => space.codes[i] === k, `class ${space.labels[k]}`);
+    }));
+    cards.forEach((card, c) => {
+      const { name, bins, names } = facts.cards[c];
+      card.querySelectorAll("[data-bin]").forEach((one) => one.addEventListener("click", () => {
+        const b = Number(one.dataset.bin);
+        toggle(one, (i) => bins.charCodeAt(i) - 65 === b, `${name} ${names[b]}`);
+      }));
+    });
+  }
+
+  // --- cells of the confusion table ---
+  const wilson = (x, n) => {
+    const z2 = 1.959963984540054 ** 2 / n;
+    const p = x / n;
+    const middle = p + z2 / 2;
+    const reach = Math.sqrt(z2 * (p * (1 - p) + z2 / 4));
+    return [x === 0 ? 0 : (middle - reach) / (1 + z2), x === n ? 1 : (middle + reach) / (1 + z2)];
+  };
+  document.querySelectorAll(".matrix button").forEach((cell) => {
+    const [k, a, x, n] = ["true", "decided", "count", "of"].map((name) => Number(cell.dataset[name]));
+    const { labels, actions } = facts.decision;
+    const decided = a < actions.length ? actions[a] : "rejected";
+    const [low, high] = wilson(x, n);
+    const lines = [
+      `${labels[k]} → ${decided}`,
+      `${whole(x)} of ${whole(n)} rows: ${percent(x / n)}`,
+      `95% interval ${percent(low)} to ${percent(high)}`,
+    ];
+    cell.setAttribute("aria-label", lines.join(", "));
+    cell.addEventListener("pointerenter", () => beside(cell, lines));
+    cell.addEventListener("focus", () => beside(cell, lines));
+    cell.addEventListener("pointerleave", hush);
+    cell.addEventListener("blur", hush);
+    cell.addEventListener("click", () => {
+      if (!space || !space.decided) return;
+      toggle(cell, (i) => space.codes[i] === k && space.decided[i] === a, `${labels[k]} decided as ${decided}`);
+    });
+  });
+
   // --- rows in discriminant space ---
-  const plane = document.querySelector("svg.space");
-  if (plane && facts.space) {
-    const rows = [...plane.querySelectorAll(".points use")];
-    const spots = rows.map((row) => [Number(row.getAttribute("x")), Number(row.getAttribute("y"))]);
-    const tip = by("tip");
+  if (plot && space) {
+    const svg = plot.querySelector("svg");
     let near = -1;
     const leave = () => {
-      if (near >= 0) rows[near].classList.remove("near");
+      if (near >= 0) dots[near].classList.remove("near");
       near = -1;
-      tip.hidden = true;
+      hush();
     };
-    const line = (tag, text) => {
-      const part = document.createElement(tag);
-      part.textContent = text;
-      return part;
+    const describe = (i) => {
+      const { labels, codes, numbers, decided, probability, shown, values } = space;
+      const lines = [`Row ${numbers[i].toLocaleString("en")}: ${labels[codes[i]]}`];
+      if (decided) {
+        const p = probability[i] === null ? "" : `, probability ${percent(probability[i])}`;
+        const label = decided[i] < labels.length ? labels[decided[i]] : "rejected";
+        lines.push(`${decided[i] === codes[i] ? "Decided" : "Misclassified: decided"} ${label}${p}`);
+      }
+      return [...lines, ...shown.map((name, j) => `${name}: ${values[i][j]}`)];
     };
-    plane.addEventListener("pointermove", (event) => {
-      const [x, y] = place(plane, event);
+    const spot = (i) => [Number(dots[i].getAttribute("x")), Number(dots[i].getAttribute("y"))];
+    const visible = (i) => dots[i].style.display !== "none";
+    const show = (i, x, y) => {
+      leave();
+      near = i;
+      dots[i].classList.add("near");
+      const box = dots[i].getBoundingClientRect();
+      say(describe(i), x === undefined ? box.left + box.width / 2 : x, y === undefined ? box.bottom : y);
+    };
+    svg.addEventListener("pointermove", (event) => {
+      const [x, y] = place(svg, event);
       let best = -1;
       let least = 14 * 14;
-      spots.forEach(([a, b], i) => {
+      dots.forEach((_, i) => {
+        if (!visible(i)) return;
+        const [a, b] = spot(i);
         const far = (a - x) ** 2 + (b - y) ** 2;
         if (far < least) { least = far; best = i; }
       });
-      if (best !== near) {
-        leave();
-        if (best < 0) return;
-        near = best;
-        rows[near].classList.add("near");
-        const { labels, codes, shown, values } = facts.space;
-        tip.replaceChildren(
-          line("b", labels[codes[near]]),
-          ...shown.map((name, j) => line("span", `${name}: ${values[near][j]}`)),
-        );
-        tip.hidden = false;
-      }
-      if (near < 0) return;
-      const box = tip.getBoundingClientRect();
-      const left = Math.min(event.clientX + 14, innerWidth - box.width - 8);
-      const top = event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 12 : event.clientY + 18;
-      tip.style.transform = `translate(${Math.max(left, 8)}px, ${Math.max(top, 8)}px)`;
+      if (best < 0) leave();
+      else if (best !== near) show(best, event.clientX, event.clientY);
     });
-    plane.addEventListener("pointerleave", leave);
+    svg.addEventListener("pointerleave", leave);
+    plot.addEventListener("blur", leave);
+    plot.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const order = dots.map((_, i) => i).filter(visible).sort((i, j) => spot(i)[0] - spot(j)[0] || i - j);
+      const at = order.indexOf(near);
+      show(order[at < 0 ? (step > 0 ? 0 : order.length - 1) : (at + step + order.length) % order.length]);
+    });
+
+    // --- other directions, and zoom: the plane is drawn anew ---
+    if (space.axes.length > 1) {
+      const [left, right, top, foot] = svg.dataset.box.split(" ").map(Number);
+      const pair = by("pair");
+      const part = (tag, names, text) => {
+        const one = document.createElementNS(SVG, tag);
+        Object.entries(names).forEach(([name, to]) => one.setAttribute(name, to));
+        if (text !== undefined) one.textContent = text;
+        return one;
+      };
+      const ticks = (low, high, most) => {
+        const raw = (high - low) / most;
+        const size = 10 ** Math.floor(Math.log10(raw));
+        const step = [1, 2, 2.5, 5, 10].map((k) => k * size).find((k) => k >= raw * (1 - 1e-9));
+        const first = Math.ceil(low / step - 1e-9);
+        const places = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)) + (String(step).includes("25") && step < 10 ? 1 : 0);
+        const count = Math.floor(high / step + 1e-9) - first + 1;
+        return Array.from({ length: count }, (_, i) => [(first + i) * step, ((first + i) * step).toFixed(places).replace("-", "−")]);
+      };
+      let view = null;
+      const draw = () => {
+        const region = space.regions[pair ? pair.value : 0];
+        const [i, j] = region.directions;
+        const frame = view || region.frame;
+        const x = (value) => left + ((value - frame[0]) / (frame[1] - frame[0])) * (right - left);
+        const y = (value) => foot - ((value - frame[2]) / (frame[3] - frame[2])) * (foot - top);
+        const inside = (a, b) => a >= left - 0.5 && a <= right + 0.5 && b >= top - 0.5 && b <= foot + 0.5;
+        const clip = (value, low, high) => Math.min(Math.max(value, low), high);
+        const paths = new Map();
+        const [width, height] = [(region.frame[1] - region.frame[0]) / region.across, (region.frame[3] - region.frame[2]) / region.up];
+        for (let row = 0; row < region.up && region.codes; row += 1) {
+          let start = 0;
+          for (let column = 1; column <= region.across; column += 1) {
+            const at = row * region.across;
+            if (column < region.across && region.codes[at + column] === region.codes[at + start]) continue;
+            const [a, b] = [start, column].map((k) => clip(x(region.frame[0] + k * width), left, right));
+            const [low, high] = [row, row + 1].map((k) => clip(y(region.frame[2] + k * height), top, foot));
+            if (b > a && low > high) {
+              const code = region.codes.charCodeAt(at + start) - 65;
+              paths.set(code, `${paths.get(code) || ""}M${a} ${high}H${b}V${low}H${a}z`);
+            }
+            start = column;
+          }
+        }
+        svg.querySelector(".regions").replaceChildren(...[...paths].map(([k, d]) => part("path", { d, class: `region k${k % 8}` })));
+        svg.querySelector(".ticks-across").replaceChildren(...ticks(frame[0], frame[1], 6).flatMap(([value, text]) => [
+          part("line", { x1: x(value), x2: x(value), y1: top, y2: foot, class: "grid" }),
+          part("text", { x: x(value), y: foot + 17, "text-anchor": "middle" }, text),
+        ]));
+        svg.querySelector(".ticks-up").replaceChildren(...ticks(frame[2], frame[3], 5).flatMap(([value, text]) => [
+          part("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }),
+          part("text", { x: left - 6, y: y(value) + 4.5, "text-anchor": "end" }, text),
+        ]));
+        dots.forEach((dot, k) => {
+          const [a, b] = [x(space.points[k][i]), y(space.points[k][j])];
+          dot.setAttribute("x", a);
+          dot.setAttribute("y", b);
+          dot.style.display = inside(a, b) ? "" : "none";
+        });
+        svg.querySelector(".ellipses").replaceChildren(...space.ellipses.map(({ code, centre, covariance, radius }) => {
+          const [a, b, c] = [covariance[i][i], covariance[i][j], covariance[j][j]];
+          const first = Math.sqrt(Math.max(a, 1e-12));
+          const rest = Math.sqrt(Math.max(c - (b * b) / (first * first), 0));
+          const around = Array.from({ length: 60 }, (_, k) => {
+            const [u, v] = [Math.cos((k * Math.PI) / 30), Math.sin((k * Math.PI) / 30)];
+            return `${x(centre[i] + radius * first * u)} ${y(centre[j] + radius * ((b / first) * u + rest * v))}`;
+          });
+          return part("path", { d: `M${around.join("L")}Z`, class: `ellipse k${code % 8}` });
+        }));
+        svg.querySelector(".names").replaceChildren(...space.labels.map((label, k) => {
+          const [a, b] = [x(space.means[k][i]), y(space.means[k][j])];
+          const one = part("text", { x: a, y: b, "text-anchor": "middle", class: `mean k${k % 8}` }, label.slice(0, 18));
+          if (!inside(a, b)) one.style.display = "none";
+          return one;
+        }));
+        svg.querySelector(".axis.across").textContent = space.axes[i];
+        svg.querySelector(".axis.up").textContent = space.axes[j];
+        leave();
+      };
+      const zoom = (factor, at) => {
+        const frame = view || space.regions[pair ? pair.value : 0].frame;
+        const centre = at || [(frame[0] + frame[1]) / 2, (frame[2] + frame[3]) / 2];
+        view = factor === 0 ? null : frame.map((end, k) => centre[k >> 1] + factor * (end - centre[k >> 1]));
+        draw();
+      };
+      document.querySelectorAll("[data-zoom]").forEach((button) =>
+        button.addEventListener("click", () => zoom(Number(button.dataset.zoom))));
+      svg.addEventListener("dblclick", (event) => {
+        const frame = view || space.regions[pair ? pair.value : 0].frame;
+        const [a, b] = place(svg, event);
+        zoom(0.5, [
+          frame[0] + ((a - left) / (right - left)) * (frame[1] - frame[0]),
+          frame[2] + ((foot - b) / (foot - top)) * (frame[3] - frame[2]),
+        ]);
+      });
+      if (pair) pair.addEventListener("change", () => { view = null; draw(); });
+    }
   }
 
   // --- the decision ---
@@ -165,6 +413,11 @@
     by("wrong").textContent = percent(wrong);
     by("passed").textContent = percent(1 - decided / total);
     by("paid").textContent = number((100 * paid) / total);
+    by("passed-rows").textContent = whole(passed);
+    const price = (rows) => rows.reduce((sum, row, a) => sum + row.reduce((part, n, k) => part + n * (a === A ? (aside.value === NEVER ? 0 : aside.value) : cost[a][k]), 0), 0);
+    by("paid-before").textContent = number((100 * price(decision.confusion)) / total);
+    const single = cost.map((row) => row.reduce((sum, value, k) => sum + value * sums[k], 0));
+    by("paid-guess").textContent = number(100 * Math.min(...single.map((value) => value / total), aside.value));
     move(document.querySelector("svg.coverage"), decided / total, wrong);
     return { total, decided, right };
   };

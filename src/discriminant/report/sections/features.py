@@ -49,7 +49,7 @@ from discriminant.report.fact_types import (
 )
 from discriminant.report.format import count_with_noun, name_list, number, percent
 from discriminant.report.sections.data import warning_text
-from discriminant.table.blocks import Floats
+from discriminant.table.blocks import Floats, Places
 from discriminant.table.memory import Table
 
 _FEATURES = 24  # largest number of features shown
@@ -378,12 +378,9 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
 
 
 def _outliers(table: Table, moments: ClassMoments, describe: DescribeRows) -> list[FindingFacts]:
-    squared, width = _class_distances(table, moments)
-    limit = float(chdtri(width, _OUTLIER_LEVEL / len(table))) if width else np.inf
-    far = np.flatnonzero(squared > limit)
+    order = far = far_rows(table, moments)
     if not len(far):
         return []
-    order = far[np.argsort(-squared[far], kind="stable")]
     rows = ", ".join(f"{i:,}" for i in order[:5].tolist()) + (", …" if len(far) > 5 else "")
     rows = f"row {rows}" if len(far) == 1 else f"rows {rows}"
     text = (
@@ -394,6 +391,14 @@ def _outliers(table: Table, moments: ClassMoments, describe: DescribeRows) -> li
         "and heavy tails."
     )
     return [FindingFacts(kind="outliers", text=text)]
+
+
+def far_rows(table: Table, moments: ClassMoments) -> Places:
+    """Return the rows farther from their class than a Gaussian class allows, the farthest first."""
+    squared, width = _class_distances(table, moments)
+    limit = float(chdtri(width, _OUTLIER_LEVEL / len(table))) if width else np.inf
+    far = np.flatnonzero(squared > limit)
+    return far[np.argsort(-squared[far], kind="stable")]
 
 
 def _class_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
@@ -439,17 +444,23 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
     return findings
 
 
-def _mislabelled(held: HeldOutPredictions, describe: DescribeRows) -> list[FindingFacts]:
+def mislabelled_rows(held: HeldOutPredictions) -> Places:
+    """Return the rows whose own class is so improbable that their labels may be wrong."""
     if not held.probabilistic:
-        return []
+        return np.zeros(0, dtype=np.intp)
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
     share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
     with np.errstate(divide="ignore"):
         limit = np.log(np.minimum(_LIKELY, 0.1 * share / share.sum()))
     counts = True if held.weight is None else held.weight > 0
-    low = np.flatnonzero((own < limit[held.codes]) & counts)
+    return np.flatnonzero((own < limit[held.codes]) & counts)
+
+
+def _mislabelled(held: HeldOutPredictions, describe: DescribeRows) -> list[FindingFacts]:
+    low = mislabelled_rows(held)
     if not len(low):
         return []
+    own = held.log_posterior[np.arange(len(held.codes)), held.codes]
     worst = int(low[np.argmin(own[low])])
     predicted = name_list([held.predicted[worst]])
     p = float(np.exp(own[worst]))

@@ -1,20 +1,23 @@
-"""Section 3 of the report, discriminant space: rows projected on Fisher's directions, and tests.
+"""Section of the report on the discriminant space: rows projected on directions, and tests.
 
-In z = project(x) the pooled covariance of the classes is the identity. In the plane of the first
-two directions,
+In z = project(x) the pooled covariance C of the classes is the identity. Positions of rows are
+held-out: the directions A_f of each fold are fitted without its rows and rotated onto the
+directions of all rows by R (orthogonal Procrustes, from the class means of both):
 
-    ellipse_k   centre + radius * half axes of the covariance of class k's projected rows,
-                radius^2 = the 95 % point of chi-squared(2)
-    region_k    where z . z_k - |z_k|^2 / 2 + log prior_k is largest: a convex polygon, which is
-                the frame clipped by one half plane for each other class
+    z = A_f'(x - centre_f) R     R = U V'  where  M_f' diag(weight) M = U S V'
 
-Along a single direction (two classes) there are histograms and decision boundaries instead. Tests
-that cannot be computed are left out, with the reason in the notes.
+Ellipses are those of the class covariances, A' S_k A, at the 95 % point of chi-squared(2).
+
+The shaded regions are the predictions of the selected model on a grid in the plane of two
+directions. A point z of the plane stands for the row x = centre + C A z, whose other directions are
+at their mean. Along a single direction (two classes) there are histograms, and the boundaries are
+where the prediction changes. Tests that cannot be computed are left out, with the reason in the
+notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +25,7 @@ from scipy.special import chdtri
 
 from discriminant.assessment.inference.group_tests import BoxM, box_m
 from discriminant.assessment.inference.manova import FTest, Manova, manova
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import DiscriminantError
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
@@ -31,22 +35,30 @@ from discriminant.report.fact_types import (
     ComparisonFacts,
     EllipseFacts,
     ModelFacts,
-    RegionFacts,
+    RegionsFacts,
     SpaceFacts,
     StructureFacts,
     TestFacts,
 )
 from discriminant.report.format import p_value, percent, plain_reason
-from discriminant.table.blocks import Codes, Floats, dense
+from discriminant.report.sections.row_sample import RowSample
+from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import Table
 
 T = TypeVar("T")
 
+Predict = Callable[[Floats], Codes]
+
 _SHARE = 0.95  # share of a Gaussian class inside its ellipse
 _FEATURES = 40  # largest number of features in the table of the structure
 _VALUES = 6  # number of features whose values are shown with a point
-_BLOCK = 1 << 16  # rows projected at a time
+_DIRECTIONS = 4  # largest number of directions that can be shown
 _BINS = 48
+_HISTOGRAM_ROWS = 20_000  # largest number of rows of a histogram
+_GRID = (84, 60)  # cells of the grid across and up
+_STEPS = 2000  # steps along a single direction
+_MOST_FOLDS = 50  # largest number of folds whose directions are fitted
+_REGION_CLASSES = 60  # largest number of classes with regions
 
 
 def space_section(
@@ -54,6 +66,10 @@ def space_section(
     moments: ClassMoments,
     *,
     comparison: ComparisonFacts | None = None,
+    held: HeldOutPredictions | None = None,
+    trains: Sequence[ClassMoments] = (),
+    predict: Predict | None = None,
+    model: str = "LDA on the directions shown",
     most: int = 2000,
     seed: int = 0,
 ) -> SpaceFacts | None:
@@ -64,7 +80,14 @@ def space_section(
     table, moments
         The rows, and their moments (with detail 'class', for Box's M).
     comparison
-        Section 2, the comparison: its held-out errors of LDA and QDA are quoted beside Box's M.
+        The section on the comparison: its held-out errors of LDA and QDA are quoted beside Box's M.
+    held
+        Held-out predictions of the selected model for the rows of the table.
+    trains
+        Moments without each fold of `held`, for held-out positions.
+    predict, model
+        Function from rows (n, d) to class codes, for the boundaries, and the name of its model
+        (default: LDA on the directions).
     most, seed
         Largest number of rows shown, and the seed for sampling them.
     """
@@ -73,21 +96,26 @@ def space_section(
     if rule is None:
         return None
     equal_means, equal_covariances = _try(manova, moments, notes), _try(box_m, moments, notes)
-    parts = [rule.project(block.features)[:, :2] for block in table.blocks(_BLOCK)]
-    projections = np.concatenate(parts)  # (N, 1 or 2)
     structure = _structure(moments, rule, equal_means)
-    sample = _sample(table.codes, most, seed)
+    sample = RowSample.of(table, most=most, seed=seed)
+    r = min(rule.projected.shape[1], _DIRECTIONS)
+    positions, how = _positions(rule, sample, moments, held, trains)
     shown = structure["features"][:_VALUES]
-    values = dense(table.take(sample).features)[:, [*map(table.schema.features.index, shown)]]
+    places = [table.schema.features.index(name) for name in shown]
+    values = sample.features[:, places].tolist()
     section = SpaceFacts(
-        labels=[str(label) for label in table.schema.labels.tolist()],
-        axes=[f"direction {j + 1}" for j in range(projections.shape[1])],
-        points=_points(projections[sample], table.codes[sample]),
+        labels=list(sample.labels),
+        axes=[f"direction {j + 1}" for j in range(r)],
+        points=np.round(positions[:, :r], 3).tolist(),
+        codes=sample.codes.tolist(),
+        numbers=sample.numbers.tolist(),
         shown=shown,
-        values=[[float(f"{value:.4g}") for value in row] for row in values.astype(float).tolist()],
+        values=[[float(f"{value:.4g}") for value in row] for row in values],
         rows=len(table),
-        means=np.round(rule.projected[:, :2], 4).tolist(),
-        ellipses=[],
+        positions=how,
+        boundaries=model,
+        means=np.round(rule.projected[:, :r], 4).tolist(),
+        ellipses=_ellipses(moments, rule, r) if r > 1 else [],
         regions=[],
         borders=[],
         structure=structure,
@@ -96,17 +124,32 @@ def space_section(
         calls_for=_recommendation(equal_covariances, comparison),
         notes=notes,
     )
-    log_prior = _log_prior(rule)
-    if projections.shape[1] == 2:
-        section["ellipses"] = _ellipses(projections, table.codes, table.weight)
-        section["regions"] = _regions(rule.projected[:, :2], log_prior, _frame(section))
+    if held is not None:
+        rows = sample.numbers
+        section["decided"] = held.decided[rows].tolist()
+        section["probability"] = decided_probability(held)[rows].round(4).tolist()
+    if predict is None:
+        predict = _lda_on_directions(rule, r)
+    if r > 1:
+        section["regions"] = _regions(section, rule, moments, predict)
     else:
-        K = len(section["labels"])
-        section["borders"] = _borders(rule.projected[:, 0], log_prior)
-        section["bins"] = _histograms(projections[:, 0], table.codes, table.weight, K)
+        larger = RowSample.of(table, most=_HISTOGRAM_ROWS, seed=seed)
+        along = _positions(rule, larger, moments, held, trains)[0][:, 0]
+        section["bins"] = _histograms(along, larger, len(section["labels"]))
+        section["borders"] = _borders(along, rule, moments, predict)
     if equal_covariances is not None:
         section["box_m"] = {n: getattr(equal_covariances, n) for n in ("chi2", "df", "p", "m")}
     return section
+
+
+def decided_probability(held: HeldOutPredictions) -> Floats:
+    """Return the predicted probability of each row's decision, (N,); NaN if there is none."""
+    K = len(held.labels)
+    if not held.probabilistic:
+        return np.full(len(held.codes), np.nan)
+    own = np.minimum(held.decided, K - 1)
+    p = np.exp(held.log_posterior[np.arange(len(own)), own])
+    return np.asarray(np.where(held.decided < K, p, np.nan))
 
 
 def _try(compute: Callable[[ClassMoments], T], moments: ClassMoments, notes: list[str]) -> T | None:
@@ -123,120 +166,174 @@ def _fit_fisher(moments: ClassMoments) -> FisherRule:
     return fit_fisher(moments, family=GaussianFamily(), prior=prior, projection=ProjectionOptions())
 
 
-def _sample(codes: Codes, most: int, seed: int) -> Any:
-    """Return the numbers of about `most` sampled rows; every class keeps some rows."""
-    if len(codes) <= most:
-        return np.arange(len(codes))
-    rows = np.bincount(codes)
-    size = np.minimum(
-        rows, np.maximum(np.floor(most * rows / len(codes)), min(20, most // len(rows)))
-    )
-    generator = np.random.default_rng(seed)
-    parts = [
-        generator.choice(np.flatnonzero(codes == k), int(n), replace=False)
-        for k, n in enumerate(size)
-        if n
-    ]
-    return np.sort(np.concatenate(parts))[: 2 * most]
+def _positions(
+    rule: FisherRule,
+    sample: RowSample,
+    moments: ClassMoments,
+    held: HeldOutPredictions | None,
+    trains: Sequence[ClassMoments],
+) -> tuple[Floats, str]:
+    """Return the positions of the sampled rows, (m, r), and how they were computed."""
+    if held is not None and len(trains) == int(held.fold.max()) + 1 <= _MOST_FOLDS:
+        positions = _held_out_positions(
+            rule, sample, moments, held.fold[sample.numbers], trains=trains
+        )
+        if positions is not None:
+            return positions, (
+                "Positions are held-out: each row is projected on directions that were fitted "
+                "without its fold, rotated onto those of all rows."
+            )
+    how = "Positions use directions fitted to all rows, which look slightly too well separated."
+    return rule.project(sample.features), how
 
 
-def _points(projections: Floats, codes: Codes) -> list[list[float]]:
-    second = projections[:, 1] if projections.shape[1] > 1 else np.zeros(len(projections))
-    columns = np.round(projections[:, 0], 3).tolist(), np.round(second, 3).tolist(), codes.tolist()
-    return [list(point) for point in zip(*columns, strict=True)]
-
-
-def _ellipses(projections: Floats, codes: Codes, weight: Floats | None) -> list[EllipseFacts]:
-    radius = float(np.sqrt(chdtri(2, 1.0 - _SHARE)))
-    ellipses = []
-    for k in np.unique(codes):
-        rows = projections[codes == k]
-        if len(rows) < 3:
+def _held_out_positions(
+    rule: FisherRule,
+    sample: RowSample,
+    moments: ClassMoments,
+    fold: Any,
+    *,
+    trains: Sequence[ClassMoments],
+) -> Floats | None:
+    positions = np.empty((len(sample), rule.projected.shape[1]))
+    weight = moments.weight[:, None]
+    for f, train in enumerate(trains):
+        rows = np.flatnonzero(fold == f)
+        if not len(rows):
             continue
-        w = None if weight is None else weight[codes == k]
-        covariance = np.atleast_2d(np.cov(rows.T, fweights=None, aweights=w))
-        variances, directions = np.linalg.eigh(covariance)
-        axes = radius * np.sqrt(np.maximum(variances, 0.0))[:, None] * directions.T
-        centre = np.average(rows, axis=0, weights=w)
+        try:
+            own = _fit_fisher(train)
+        except DiscriminantError:  # a training set without a class: no directions of its own
+            return None
+        if len(own.projected) != len(rule.projected):
+            return None
+        left, _, right = np.linalg.svd((weight * own.projected).T @ rule.projected, False)
+        positions[rows] = own.project(sample.features[rows]) @ left @ right
+    return positions
+
+
+def _ellipses(moments: ClassMoments, rule: FisherRule, r: int) -> list[EllipseFacts]:
+    radius = float(np.sqrt(chdtri(2, 1.0 - _SHARE)))
+    directions = rule.scalings[:, :r]
+    ellipses = []
+    for k, weight in enumerate(moments.weight):
+        if moments.rows[k] < 3 or weight <= 1:
+            continue
+        covariance = directions.T @ moments.scatter[k] @ directions / (weight - 1.0)
         ellipses.append(
-            EllipseFacts(code=int(k), centre=centre.tolist(), axes=axes.tolist(), share=_SHARE)
+            EllipseFacts(
+                code=k,
+                centre=rule.projected[k, :r].round(4).tolist(),
+                covariance=covariance.round(5).tolist(),
+                radius=radius,
+                share=_SHARE,
+            )
         )
     return ellipses
 
 
-def _log_prior(rule: FisherRule) -> Floats:
-    """Return the (K,) log priors: the intercepts minus the intercepts of the nearest-mean rule."""
+def _lda_on_directions(rule: FisherRule, r: int) -> Predict:
     means = rule.projected
     half = 0.5 * np.einsum("kr,kr->k", means, means)
-    return np.asarray(rule.intercept - means @ rule.shift + half)
+    log_prior = rule.intercept - means @ rule.shift + half
+    offset = log_prior - 0.5 * np.einsum("kr,kr->k", means[:, :r], means[:, :r])
+
+    def predict(features: Floats) -> Codes:
+        scores = rule.project(features)[:, :r] @ means[:, :r].T + offset
+        return np.asarray(scores.argmax(axis=1))
+
+    return predict
 
 
-def _frame(section: SpaceFacts) -> Floats:
-    """Return the (2, 2) limits of the plot, with a margin."""
-    extremes = [np.asarray(section["points"])[:, :2]]
+def _rows_at(rule: FisherRule, moments: ClassMoments, z: Floats) -> Floats:
+    """Return rows (n, d) with the projections z (n, r) on the first directions.
+
+    Their other directions are at the mean of all rows.
+    """
+    r = z.shape[1]
+    spread = moments.pooled @ rule.scalings[:, :r]
+    slope = np.linalg.solve(rule.scalings[:, :r].T @ spread, spread.T)  # (r, d)
+    offsets = (z - rule.shift[:r]) @ slope
+    return rule.anchor.values(offsets)
+
+
+def _regions(
+    section: SpaceFacts, rule: FisherRule, moments: ClassMoments, predict: Predict
+) -> list[RegionsFacts]:
+    """Return the predicted classes on a grid in the plane of every pair of directions."""
+    r, (across, up) = len(section["axes"]), _GRID
+    pairs = [(i, j) for i in range(r) for j in range(i + 1, r)]
+    frames = [_frame(section, pair) for pair in pairs]
+    if len(section["labels"]) > _REGION_CLASSES:
+        return [_region(pair, frame, "") for pair, frame in zip(pairs, frames, strict=True)]
+    grids = []
+    for (i, j), frame in zip(pairs, frames, strict=True):
+        x = frame[0] + (np.arange(across) + 0.5) / across * (frame[1] - frame[0])
+        y = frame[2] + (np.arange(up) + 0.5) / up * (frame[3] - frame[2])
+        grid = np.zeros((across * up, r))
+        grid[:, i], grid[:, j] = np.tile(x, up), np.repeat(y, across)
+        grids.append(_rows_at(rule, moments, grid))
+    codes = predict(np.concatenate(grids)).reshape(len(pairs), -1)
+    return [
+        _region(pair, frame, as_characters(line))
+        for pair, frame, line in zip(pairs, frames, codes, strict=True)
+    ]
+
+
+def as_characters(numbers: Any) -> str:
+    """Return small whole numbers as one character each: 0 is "A".
+
+    >>> as_characters([0, 1, 25])
+    'ABZ'
+    """
+    return "".join(chr(65 + int(number)) for number in numbers)
+
+
+def _region(pair: tuple[int, int], frame: list[float], codes: str) -> RegionsFacts:
+    return RegionsFacts(
+        directions=list(pair), frame=frame, across=_GRID[0], up=_GRID[1], codes=codes
+    )
+
+
+def _frame(section: SpaceFacts, pair: tuple[int, int]) -> list[float]:
+    """Return left, right, low and high end of the plot, with a margin."""
+    extremes = [np.asarray(section["points"])[:, list(pair)]]
     for ellipse in section["ellipses"]:
-        radii = np.sqrt((np.asarray(ellipse["axes"]) ** 2).sum(axis=0))
-        extremes.append(np.asarray(ellipse["centre"]) + np.stack([-radii, radii]))
+        variances = np.diagonal(np.asarray(ellipse["covariance"]))[list(pair)]
+        radii = ellipse["radius"] * np.sqrt(variances)
+        extremes.append(np.asarray(ellipse["centre"])[list(pair)] + np.stack([-radii, radii]))
     points = np.concatenate(extremes)
     low, high = points.min(axis=0), points.max(axis=0)
     margin = 0.04 * np.maximum(high - low, 1e-9)
-    return np.stack([low - margin, high + margin])
+    left, bottom = (low - margin).round(4).tolist()
+    right, top = (high + margin).round(4).tolist()
+    return [left, right, bottom, top]
 
 
-def _regions(means: Floats, log_prior: Floats, frame: Floats) -> list[RegionFacts]:
-    (left, low), (right, high) = frame
-    corners = np.array([[left, low], [right, low], [right, high], [left, high]])
-    offset = log_prior - 0.5 * np.einsum("kr,kr->k", means, means)
-    regions = []
-    for k in range(len(means)):
-        polygon = corners
-        for other in range(len(means)):
-            if other != k and len(polygon):
-                polygon = _clip(polygon, means[k] - means[other], offset[k] - offset[other])
-        if len(polygon) > 2:
-            regions.append(RegionFacts(code=k, polygon=np.round(polygon, 4).tolist()))
-    return regions
+def _borders(
+    along: Floats, rule: FisherRule, moments: ClassMoments, predict: Predict
+) -> list[float]:
+    """Return where the prediction changes along one direction, by a scan and bisection."""
+    z = np.linspace(along.min(), along.max(), _STEPS)
+    codes = predict(_rows_at(rule, moments, z[:, None]))
+    changes = np.flatnonzero(codes[1:] != codes[:-1])
+    if not len(changes):
+        return []
+    low, high, before = z[changes], z[changes + 1], codes[changes]
+    for _ in range(40):
+        middle = (low + high) / 2
+        same = predict(_rows_at(rule, moments, middle[:, None])) == before
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    borders: list[float] = ((low + high) / 2).tolist()
+    return borders
 
 
-def _clip(polygon: Floats, normal: Floats, offset: float) -> Floats:
-    """Clip a convex polygon (m, 2) to `z . normal + offset >= 0` (Sutherland and Hodgman)."""
-    above = polygon @ normal + offset
-    clipped = []
-    for i in range(len(polygon)):
-        j = (i + 1) % len(polygon)
-        if above[i] >= 0:
-            clipped.append(polygon[i])
-        if (above[i] >= 0) != (above[j] >= 0):
-            step = above[i] / (above[i] - above[j])
-            clipped.append(polygon[i] + step * (polygon[j] - polygon[i]))
-    return np.array(clipped).reshape(-1, 2)
-
-
-def _borders(means: Floats, log_prior: Floats) -> list[float]:
-    """Return the decision boundaries along one direction.
-
-    The boundaries are the corners of the upper envelope of the class scores, which are lines.
-    """
-    slope, height = means, log_prior - 0.5 * means**2
-    border, k = -np.inf, int(np.lexsort((height, -slope))[-1])
-    borders: list[float] = []
-    while True:
-        steeper = np.flatnonzero(slope > slope[k])
-        if not len(steeper):
-            return borders
-        crossings = (height[k] - height[steeper]) / (slope[steeper] - slope[k])
-        ahead = np.maximum(crossings, border)
-        first = int(np.lexsort((-slope[steeper], ahead))[0])
-        border, k = float(ahead[first]), int(steeper[first])
-        borders.append(border)
-
-
-def _histograms(values: Floats, codes: Codes, weight: Floats | None, K: int) -> dict[str, Any]:
+def _histograms(values: Floats, sample: RowSample, K: int) -> dict[str, Any]:
     edges = np.linspace(values.min(), values.max() + 1e-9, _BINS + 1)
     counts = []
     for k in range(K):
-        weights = None if weight is None else weight[codes == k]
-        counts.append(np.histogram(values[codes == k], edges, weights=weights)[0])
+        weights = None if sample.weight is None else sample.weight[sample.codes == k]
+        counts.append(np.histogram(values[sample.codes == k], edges, weights=weights)[0])
     return {
         "edges": np.round(edges, 4).tolist(),
         "counts": [count.astype(float).tolist() for count in counts],

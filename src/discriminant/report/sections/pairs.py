@@ -1,0 +1,207 @@
+"""Section of the report on confused classes: which pairs are confused, and why.
+
+For two classes a and b with n rows in total, from their moments alone:
+
+    d_j   = |mean_aj - mean_bj| / s_j       s_j^2 = (scatter_a + scatter_b)_jj / (n - 2)
+    D^2   = difference' C^-1 difference     C = (scatter_a + scatter_b) / (n - 2)
+    D'^2  = (n - p - 3) / (n - 2) D^2 - n p / (n_a n_b)    for p features, 0 if negative
+    overlap = Phi(-D' / 2)
+
+D'^2 is the unbiased estimate of the squared Mahalanobis distance, and the overlap is the error of
+the best linear rule for two equally frequent Gaussian classes at that distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from discriminant.assessment.selection.stepwise import stepwise
+from discriminant.errors import DiscriminantError
+from discriminant.models.gaussian.covariance import factorise
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.report.fact_types import DecisionFacts, PairFacts, PairsFacts, StripFacts
+from discriminant.report.format import count_with_noun, fixed, name_list, percent, whole
+from discriminant.report.sections.row_sample import RowSample, bin_edges
+from discriminant.table.blocks import Floats
+
+_PAIRS = 3  # number of pairs shown
+_STRIPS = 3  # largest number of features shown for a pair
+_BINS = 24
+_LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
+_SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
+_STEPWISE = 200  # largest number of features for a stepwise selection
+
+
+def pairs_section(
+    sample: RowSample, moments: ClassMoments | None, decision: DecisionFacts
+) -> PairsFacts:
+    """Return the most confused pairs of classes, with the features that separate them.
+
+    Parameters
+    ----------
+    sample
+        Rows for the distributions.
+    moments
+        Moments of all rows, with detail 'class'. Without them only counts are given.
+    decision
+        The section on decisions: its confusion table is the one explained.
+    """
+    labels, actions = decision["labels"], decision["actions"]
+    K = len(labels)
+    counts = np.zeros((K, K))  # predicted by true class
+    for a, action in enumerate(actions):
+        if action in labels:
+            counts[labels.index(action)] = decision["confusion"][a]
+    np.fill_diagonal(counts, 0.0)
+    both = np.triu(counts + counts.T)
+    order = np.argsort(-both, axis=None, kind="stable")[:_PAIRS]
+    rows = [float(row["rows"]) for row in decision["by_class"]]
+    pairs = []
+    for i, j in zip(*np.unravel_index(order, both.shape), strict=True):
+        if both[i, j] > 0:
+            a, b = (int(i), int(j)) if counts[j, i] >= counts[i, j] else (int(j), int(i))
+            errors = [float(counts[b, a]), float(counts[a, b])]
+            pairs.append(_pair(sample, moments, (a, b), errors, [rows[a], rows[b]]))
+    return PairsFacts(pairs=pairs, errors=float(counts.sum()))
+
+
+def _pair(
+    sample: RowSample,
+    moments: ClassMoments | None,
+    codes: tuple[int, int],
+    errors: list[float],
+    rows: list[float],
+) -> PairFacts:
+    labels = [sample.labels[k] for k in codes]
+    a, b = (name_list([label]) for label in labels)
+    counts = f"{whole(errors[0])} of the {whole(rows[0])} rows of {a} are predicted as {b}"
+    if errors[1]:
+        counts += f", and {whole(errors[1])} of the {whole(rows[1])} rows of {b} as {a}"
+    pair = PairFacts(
+        codes=list(codes),
+        errors=errors,
+        rows=rows,
+        distance=None,
+        overlap=None,
+        text=f"{counts}.",
+        separates="",
+        strips=[],
+    )
+    if moments is None:
+        return pair
+    two = moments.classes([moments.labels[k] for k in codes])
+    two_codes = [two.labels.tolist().index(moments.labels[k]) for k in codes]
+    d = effect_sizes(two)
+    strips = np.argsort(-d, kind="stable")[:_STRIPS]
+    distance = _distance(two)
+    overlap = None if distance is None else float(ndtr(-distance / 2))
+    pair["distance"], pair["overlap"] = distance, overlap
+    pair["text"] = f"{counts}. {_describe(moments.features, d, (a, b))}"
+    pair["separates"] = _separates(two, overlap, moments.features, strips[d[strips] >= _SMALL])
+    pair["strips"] = [_strip(sample, two, two_codes, codes, int(j), float(d[j])) for j in strips]
+    return pair
+
+
+def effect_sizes(two: ClassMoments) -> Floats:
+    """Return |difference of the means| / pooled standard deviation of each feature, (d,).
+
+    `two` are the moments of two classes. A feature that varies within neither class has 0 if its
+    means are equal, and infinity otherwise.
+    """
+    pooled = two.pooled if two.pooled.ndim == 1 else np.diagonal(two.pooled)
+    sd = np.sqrt(np.maximum(pooled, 0.0) / max(float(two.weight.sum()) - 2.0, 1.0))
+    difference = np.abs(two.mean[0] - two.mean[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(difference > 0, difference / sd, 0.0))
+
+
+def _distance(two: ClassMoments) -> float | None:
+    """Return the Mahalanobis distance D', or None if it cannot be estimated."""
+    n, (n_a, n_b) = float(two.weight.sum()), two.weight
+    pooled = two.pooled
+    if pooled.ndim == 1:
+        return None
+    varying = np.flatnonzero(np.diagonal(pooled) > 0)
+    p = len(varying)
+    if n - p - 3 <= 0 or not p:
+        return None
+    metric, loss = factorise(pooled[np.ix_(varying, varying)] / (n - 2))
+    if metric is None or loss is not None:
+        return None
+    difference = (two.mean[0] - two.mean[1])[varying]
+    squared = float(difference @ metric.solve(difference))
+    return float(np.sqrt(max((n - p - 3) / (n - 2) * squared - n * p / (n_a * n_b), 0.0)))
+
+
+def _describe(features: Sequence[str], d: Floats, names: tuple[str, str]) -> str:
+    """Say on which features the classes differ most, and on how many they hardly differ."""
+    order = np.argsort(-d, kind="stable")
+    large = [j for j in order if d[j] >= _LARGE][:2]
+    small = int((d < _SMALL).sum())
+    few = f"{small} of {count_with_noun(len(d), 'feature')} hardly differ (d below {_SMALL:g})"
+    if not large:
+        best = f"the largest is {name_list([features[order[0]]])} with d = {fixed(d[order[0]], 2)}"
+        return (
+            f"Their means differ by less than {_LARGE:g} standard deviations in every feature "
+            f"({best}), so single features overlap widely; {few}."
+        )
+    listed = " and ".join(f"{name_list([features[j]])} (d = {fixed(d[j], 2)})" for j in large)
+    return f"They differ most in {listed}; {few}."
+
+
+def _separates(
+    two: ClassMoments, overlap: float | None, features: Sequence[str], shown: Any
+) -> str:
+    """Say what would separate the classes: the next features, or that nothing measured does."""
+    steps: list[str] = []
+    if two.mean.shape[1] <= _STEPWISE:
+        try:
+            entered = [step.entered for step in stepwise(two, enter=0.05, stay=0.05).steps]
+            steps = [name for name in dict.fromkeys(entered) if name]
+        except DiscriminantError:  # too few rows, or redundant columns: no search
+            steps = []
+    known = [features[j] for j in shown]
+    following = [name for name in steps if name not in known]
+    search = (
+        f"After {name_list(known)}, a stepwise search for these two classes adds "
+        f"{name_list([following[0]])} next."
+        if known and following
+        else f"A stepwise search for these two classes starts with {name_list([following[0]])}."
+        if following
+        else ""
+    )
+    if overlap is None:
+        return search
+    best = (
+        f"With all features, a linear rule for two Gaussian classes would misclassify about "
+        f"{percent(overlap)} of them"
+    )
+    if overlap >= _SEPARABLE:
+        return (
+            f"Nothing measured here separates them: {best[0].lower()}{best[1:]}. Another "
+            f"measurement is needed. {search}"
+        ).strip()
+    return f"{best}. {search}".strip()
+
+
+def _strip(
+    sample: RowSample,
+    two: ClassMoments,
+    two_codes: Sequence[int],
+    codes: Sequence[int],
+    j: int,
+    d: float,
+) -> StripFacts:
+    rows = np.isin(sample.codes, codes)
+    edges = bin_edges(sample.features[rows, j], _BINS)
+    return StripFacts(
+        feature=two.features[j],
+        d=d,
+        edges=[float(f"{edge:.5g}") for edge in edges],
+        counts=[sample.histogram(j, edges, code).tolist() for code in codes],
+        means=[float(two.means[k, j]) for k in two_codes],
+    )

@@ -1,0 +1,190 @@
+"""Verdict of a report: whether to use the model, by a rule over its facts.
+
+    no     the corrected log loss is not below that of the class shares by more than its interval,
+           and the error is not significantly below that of always predicting the most frequent
+           class
+    care   a data check of severity "stop" or "warning"; a class of fewer than 10 rows; a recall
+           whose 95% interval reaches below 50%; poor calibration; boosted trees that are clearly
+           better; a fit that did not converge; a class that is never predicted correctly
+    use    otherwise
+
+Without corrected figures the raw figures of the selected model are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discriminant.assessment.intervals import wilson
+from discriminant.report.fact_types import CheckFacts, Facts, ModelFacts, VerdictFacts
+from discriminant.report.format import count_with_noun, fixed, name_list, number, percent, share
+
+FEW_ROWS = 10  # number of rows below which nothing is known about a class
+_LEAST_RECALL = 0.5
+_RULE = (
+    "Do not use: neither the log loss on held-out rows (corrected for the selection of the model) "
+    "nor the error is better than guessing by more than its 95% interval. Use with care: a data "
+    "check found a problem, a class has fewer than 10 rows or a recall whose interval reaches "
+    "below 50%, the probabilities are off, boosted trees are clearly better, or a fit did not "
+    "converge. Use: none of these."
+)
+_FINDINGS = {  # kinds of findings that call for care
+    "not converged": "a fit did not converge",
+    "masked": "a class is never predicted correctly",
+    "worse than chance": "the ranking of held-out rows is worse than chance",
+}
+
+
+class Headline(NamedTuple):
+    """Error and log loss of the selected model with intervals, corrected if possible."""
+
+    error: float | None
+    error_low: float | None
+    error_high: float | None
+    log_loss: float | None
+    log_loss_low: float | None
+    log_loss_high: float | None
+    corrected: bool
+
+
+def headline(facts: Facts) -> Headline:
+    """Return the corrected measures of the selected model, or its raw measures."""
+    one: Any = facts["comparison"].get("headline")
+    if one is not None:
+        ends = (one["log_loss_low"], one["log_loss_high"])
+        return Headline(
+            one["error"], one["error_low"], one["error_high"], one["log_loss"], *ends, True
+        )
+    model = selected(facts)
+    ends = (model["error_low"], model["error_high"])
+    return Headline(model["error"], *ends, model["log_loss"], None, None, False)
+
+
+def selected(facts: Facts) -> ModelFacts:
+    """Return the selected model, or the first model if no model is selected."""
+    models = facts["comparison"]["models"]
+    return next((model for model in models if model["chosen"]), models[0])
+
+
+def baseline_log_loss(facts: Facts) -> float:
+    """Return the log loss of predicting the class shares: their entropy.
+
+    >>> shares = {"comparison": {}, "read": {"classes": [{"weight": 1.0}, {"weight": 3.0}]}}
+    >>> round(baseline_log_loss(shares), 4)
+    0.5623
+    """
+    given = facts["comparison"].get("baseline_log_loss")
+    if given is not None:
+        return given
+    weight = np.array([row["weight"] for row in facts["read"]["classes"]])
+    p = weight[weight > 0] / weight.sum()
+    return float(-(p @ np.log(p)))
+
+
+def verdict_of(facts: Facts) -> VerdictFacts:
+    """Return the verdict on the selected model."""
+    reasons = care_reasons(facts)
+    if not better_than_guessing(facts):
+        return VerdictFacts(
+            level="no",
+            text=f"Do not use it: no better than guessing. {_against_guessing(facts)}",
+            rule=_RULE,
+            reasons=reasons,
+        )
+    if not reasons:
+        text = f"Use it. {_against_guessing(facts)}"
+        return VerdictFacts(level="use", text=text, rule=_RULE, reasons=[])
+    more = f", and {count_with_noun(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    text = f"Use it with care, because {reasons[0]}{more}."
+    return VerdictFacts(level="care", text=text, rule=_RULE, reasons=reasons)
+
+
+def better_than_guessing(facts: Facts) -> bool:
+    """Whether the log loss or the error is significantly better than guessing."""
+    one, baseline = headline(facts), facts["comparison"]["baseline"]
+    if one.error_high is not None and baseline is not None and one.error_high < baseline:
+        return True
+    loss = one.log_loss if one.log_loss_high is None else one.log_loss_high
+    return loss is not None and loss < baseline_log_loss(facts)
+
+
+def _against_guessing(facts: Facts) -> str:
+    """Compare the error and the log loss with those of guessing, in one sentence."""
+    one, baseline = headline(facts), facts["comparison"]["baseline"]
+    parts = []
+    if one.error is not None and baseline is not None:
+        parts.append(f"it misclassifies {percent(one.error)}, guessing {percent(baseline)}")
+    if one.log_loss is not None and math.isfinite(one.log_loss):
+        guess = fixed(baseline_log_loss(facts), 2)
+        parts.append(f"its log loss is {fixed(one.log_loss, 2)}, guessing {guess}")
+    text = "; ".join(parts)
+    return f"On held-out rows {text}." if text else ""
+
+
+def care_reasons(facts: Facts) -> list[str]:
+    """Return the reasons for care, the most serious first."""
+    checks = warning_checks(facts)
+    reasons = [_lower_first(check["title"]) for check in checks]
+    reasons += _class_reasons(facts, {kind for check in checks for kind in [check["kind"]]})
+    calibration = facts.get("calibration")
+    if calibration is not None and calibration["poor"]:
+        gap = number(100 * calibration["gap"], 2)
+        reasons.append(f"its probabilities are off by {gap} percentage points on average")
+    yardstick = facts["comparison"].get("yardstick")
+    if yardstick is not None and yardstick["better"]:
+        reasons.append("boosted trees are clearly better: the classes are not separated linearly")
+    findings = facts["matters"]["findings"] if "matters" in facts else []
+    for kind in dict.fromkeys(finding["kind"] for finding in findings):
+        if kind in _FINDINGS:
+            reasons.append(_FINDINGS[kind])
+    return reasons
+
+
+def warning_checks(facts: Facts) -> list[CheckFacts]:
+    """Return the data checks to show on the first screen, "stop" first."""
+    rank = {"stop": 0, "warning": 1}
+    checks = [check for check in facts.get("checks", []) if check["severity"] in rank]
+    return sorted(checks, key=lambda check: rank[check["severity"]])
+
+
+def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
+    reasons = []
+    few = [row["label"] for row in facts["read"]["classes"] if 0 < row["rows"] < FEW_ROWS]
+    if few and "rare_class" not in kinds:
+        noun = "class" if len(few) == 1 else "classes"
+        reasons.append(f"{noun} {name_list(few)} has fewer than {FEW_ROWS} rows")
+        if len(few) > 1:
+            reasons[-1] = reasons[-1].replace(" has ", " have ")
+    decision = facts.get("decision")
+    if decision is None:
+        return reasons
+    low = []
+    for row in decision["by_class"]:
+        if row["recall"] is None or row["label"] in few:
+            continue
+        found = row["recall"] * row["rows"]
+        if float(wilson((np.array(found), np.array(row["rows"])))[0]) < _LEAST_RECALL:
+            low.append((row["label"], found, row["rows"]))
+    if len(low) == 1:
+        label, found, rows = low[0]
+        reasons.append(f"it recognises only {share(found, rows)} of {name_list([label])}")
+    elif low:
+        label, found, rows = min(low, key=lambda one: one[1] / one[2])
+        reasons.append(
+            f"the recall of {count_with_noun(len(low), 'class', 'classes')} may be below 50% "
+            f"(lowest: {name_list([label])}, {share(found, rows)})"
+        )
+    return reasons
+
+
+def _lower_first(text: str) -> str:
+    """Return a title as part of a sentence: its first letter in lower case unless it is a name.
+
+    >>> _lower_first("Column x leaks the class."), _lower_first("ID column")
+    ('column x leaks the class', 'ID column')
+    """
+    text = text.rstrip(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -28,7 +28,7 @@ from discriminant.redaction import split_table
 from discriminant.report.fact_types import Facts, to_json
 from discriminant.report.format import count_with_noun
 from discriminant.report.markdown import markdown_to_text, to_markdown
-from discriminant.report.overview import verdict
+from discriminant.report.overview import in_short
 from discriminant.study import study
 from discriminant.study.data_source import reject_sparse_file
 from discriminant.study.models import candidate_models, resolve_models
@@ -103,7 +103,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 
 def _verdict(facts: Facts, why: str) -> list[str]:
     """Return the verdict of the report as lines, without sentences that repeat the reason `why`."""
-    lines = verdict(facts)
+    lines = in_short(facts)
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
         lines.append(

@@ -150,7 +150,13 @@ def test_pointing_at_a_row_says_its_class_and_its_values(opened):
     box = mark.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     lines = page.inner_text("#tip").split("\n")
-    assert (lines[0] in iris()["space"]["labels"], len(lines)) == (True, 5)
+    space = iris()["space"]
+    number, label = re.fullmatch(r"Row (\d+): (.*)", lines[0]).groups()
+    row = space["numbers"].index(int(number))
+    decided = space["labels"][space["decided"][row]]
+    probability = f"{100 * space['probability'][row]:.1f}"[:4]
+    assert (label, len(lines)) == (space["labels"][space["codes"][row]], 6)
+    assert decided in lines[1] and probability in lines[1]
 
 
 def test_the_theme_can_be_switched(opened):
@@ -376,7 +382,8 @@ def test_on_paper_there_are_no_controls_and_the_ground_is_white(opened, made):
     page = opened(made(), 680, "dark")
     page.emulate_media(media="print")
     seen = page.evaluate(
-        "[[...document.querySelectorAll('input, button, nav, .script, pre.long')]"
+        "[[...document.querySelectorAll('input, button:not(.pick, .sort, .matrix button),"
+        " select, nav, .script, pre.long')]"
         ".filter(one => one.getClientRects().length).length,"
         " getComputedStyle(document.body).backgroundColor]"
     )

@@ -54,7 +54,10 @@ _FIRST = click.option(
 )
 click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
-        {"name": "From a table to a decision", "commands": ["report", "compare", "explain"]},
+        {
+            "name": "From a table to a decision",
+            "commands": ["check", "report", "compare", "explain"],
+        },
         {"name": "Models", "commands": ["fit", "predict", "assess", "export"]},
         {"name": "Moment files", "commands": ["moments", "merge", "forget", "drift"]},
         {"name": "Getting started", "commands": ["examples"]},
@@ -178,6 +181,27 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
     """Explain which features separate the classes, and list data checks."""
     _check_present(*source)
     from discriminant.cli.study_commands import explain as run_command
+
+    return run_command(_session(options), source, options)
+
+
+@cli.command()
+@_SOURCE
+@shared.target_option
+@shared.source_options
+@shared.column_options
+@shared.folds_option
+@shared.seed_option
+@shared.output_options
+def check(source: tuple[str, ...], **options: Any) -> int:
+    """Check the data before modelling: leaks, missing values, groups, duplicates, drift.
+
+    No model is fitted. Missing cells and rows without a label are counted, and are not an error.
+
+    discriminant check loans.csv --target default
+    """
+    _check_present(*source)
+    from discriminant.cli.study_commands import check as run_command
 
     return run_command(_session(options), source, options)
 

@@ -81,36 +81,9 @@ formula_option = click.option(
     "'case ~ age + C(education) + log(dose)'. It needs the library formulaic, and all rows in "
     "memory.",
 )
-reading_options = _all(
-    source_options,
-    click.option(
-        "--pushdown",
-        is_flag=True,
-        help="Compute the moments inside the database, so that no row leaves it (for moments, and "
-        "for fit with a --model that needs only moments).",
-    ),
-    click.option(
-        "--checkpoint",
-        type=click.Path(),
-        help="Folder for intermediate results; rerun the same command to resume.",
-    ),
+# Options on the meaning of columns, which `check` has as well.
+column_options = _all(
     click.option("--weight", help="Column of row weights."),
-    click.option(
-        "--missing",
-        type=click.Choice(MISSING_IN_TABLES),
-        default="error",
-        show_default=True,
-        help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "
-        "and add an indicator, or integrate the feature out (marginal). All but error also drop "
-        "rows without a label.",
-    ),
-    click.option(
-        "--unseen",
-        type=click.Choice(UNSEEN),
-        default="error",
-        show_default=True,
-        help="How to treat categories not seen during fitting: error, ignore or reject.",
-    ),
     click.option(
         "--ordered",
         multiple=True,
@@ -123,14 +96,6 @@ reading_options = _all(
     click.option("--exclude", multiple=True, help="Column to leave out. May be repeated."),
     click.option(
         "--column", multiple=True, help="Column to use; all others are left out. May be repeated."
-    ),
-    click.option(
-        "--reference",
-        type=click.Choice(tuple(REFERENCES)),
-        help=(
-            "Reference level of a category, which gets no indicator (default: frequent; for "
-            "moments: none, so that moments of several sites can be added)."
-        ),
     ),
     click.option(
         "--missing-text",
@@ -159,30 +124,71 @@ reading_options = _all(
         help="Stop with an error if the file is larger than this.",
     ),
 )
+reading_options = _all(
+    source_options,
+    click.option(
+        "--pushdown",
+        is_flag=True,
+        help="Compute the moments inside the database, so that no row leaves it (for moments, and "
+        "for fit with a --model that needs only moments).",
+    ),
+    click.option(
+        "--checkpoint",
+        type=click.Path(),
+        help="Folder for intermediate results; rerun the same command to resume.",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(MISSING_IN_TABLES),
+        default="error",
+        show_default=True,
+        help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "
+        "and add an indicator, or integrate the feature out (marginal). Rows without a label are "
+        "always dropped with a warning, except for moments with error.",
+    ),
+    click.option(
+        "--unseen",
+        type=click.Choice(UNSEEN),
+        default="error",
+        show_default=True,
+        help="How to treat categories not seen during fitting: error, ignore or reject.",
+    ),
+    click.option(
+        "--reference",
+        type=click.Choice(tuple(REFERENCES)),
+        help=(
+            "Reference level of a category, which gets no indicator (default: frequent; for "
+            "moments: none, so that moments of several sites can be added)."
+        ),
+    ),
+    column_options,
+)
+folds_option = click.option(
+    "--folds",
+    type=_number_or_column,
+    metavar="NUMBER|COLUMN",
+    default=10,
+    show_default=True,
+    help=(
+        "Number of cross-validation folds; or the name of a column, such as patient: rows "
+        "with the same value are held out together. The column is then not used as a feature."
+    ),
+)
+seed_option = click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed for assigning rows to folds.",
+)
 comparing_options = _all(
     click.option(
         "--models",
         help="Models to compare, separated by commas, such as lda,qda,rda; or all (default: "
         "the models with probabilities or scores whose regularisation is chosen, and LDA and QDA).",
     ),
-    click.option(
-        "--folds",
-        type=_number_or_column,
-        metavar="NUMBER|COLUMN",
-        default=10,
-        show_default=True,
-        help=(
-            "Number of cross-validation folds; or the name of a column, such as patient: rows "
-            "with the same value are held out together. The column is then not used as a feature."
-        ),
-    ),
-    click.option(
-        "--seed",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Seed for assigning rows to folds.",
-    ),
+    folds_option,
+    seed_option,
     click.option(
         "--most",
         type=click.IntRange(100),

@@ -19,7 +19,7 @@ from discriminant.cli.options import (
 )
 from discriminant.cli.session import DONE, NOT_CONVERGED, Session, track_output
 from discriminant.engines.moments_with_encoding import TableMoments, without_encoding
-from discriminant.errors import CommandError, StudyError
+from discriminant.errors import CommandError, StudyError, UnlabelledRowsWarning
 from discriminant.estimators.meta.decision import Decision
 from discriminant.estimators.meta.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
@@ -68,6 +68,28 @@ def open_study(
         for warning in analysis.warnings[shown_warnings:]:
             session.warn(warning)
         analysis.complete()
+
+
+def check(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Print the findings of the data checks."""
+    if options["target"] is None:
+        reject_sparse_file(source)
+    unused = {"missing": "mean", "unseen": "error", "reference": None}  # no model is fitted
+    arguments = reading_arguments({**options, **unused, "pushdown": False, "checkpoint": None})
+    with session.progress() as shown:
+        analysis = study(
+            one_or_all(source),
+            seed=options["seed"],
+            folds=options["folds"],
+            progress=shown,
+            **arguments,
+        )
+        for warning in analysis.warnings:
+            if not isinstance(warning, UnlabelledRowsWarning):  # a finding of the checks
+                session.warn(warning)
+        checks = analysis.check()
+    session.result(checks.to_dict(), checks.text)
+    return DONE
 
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:

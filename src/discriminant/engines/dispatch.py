@@ -355,6 +355,7 @@ def rows(
     ordered: Mapping[str, Sequence[str]] | None = None,
     categories: Iterable[str] = (),
     missing: str = "error",
+    unlabelled: str = "error",
     unseen: str = "error",
     columns: Iterable[str] | None = None,
     exclude: Iterable[str] = (),
@@ -381,7 +382,7 @@ def rows(
         Name of the column of weights. If features and `y` are Dask arrays, the weights themselves.
     engine : {'files', 'dask', 'spark', 'sql'}, optional
         Engine that reads the source. None means that the engine is chosen by the kind of source.
-    ordered, categories, missing, unseen, columns, exclude, reference
+    ordered, categories, missing, unlabelled, unseen, columns, exclude, reference
         As for `discriminant.open_source`.
     max_classes : int, default=1000
         Stop if the target has more classes than this.
@@ -428,6 +429,7 @@ def rows(
         ordered=ordered,
         categories=categories,
         missing=missing,
+        unlabelled=unlabelled,
         unseen=unseen,
         reference=reference,
         max_levels=max_levels,
@@ -501,7 +503,7 @@ def _plan_and_read(
     sample = source.sample(options.columns_to_read(source.names), _SAMPLE_ROWS)
     sample = replace(sample, excluded=tuple(n for n in source.names if n not in sample.positions))
     if options.target is not None and sample[options.target].n_missing:
-        if options.missing != "error":
+        if options.drops_unlabelled:
             size, sample = len(sample), sample.drop_unlabelled(options.target)
             if not len(sample):
                 raise LabelError.none_left(options.target, size)

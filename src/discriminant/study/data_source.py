@@ -94,10 +94,14 @@ def open_study_source(
     checkpoint: Any = None,
     pushdown: bool = False,
     detail: Detail | None = None,
+    unlabelled: str = "error",
     progress: Callable[[int, int | None], None] | None = None,
     **reading: Any,
 ) -> StudySource:
-    """Read a source into memory, or open it as a partitioned table."""
+    """Read a source into memory, or open it as a partitioned table.
+
+    `unlabelled` applies only to sources that are not yet open.
+    """
     formula = reading.pop("formula", None)
     source = resolve_database(source, table, query)
     if pushdown:
@@ -124,13 +128,15 @@ def open_study_source(
         engine = MEMORY
     engine = choose_engine(source, engine=engine, partitioned=checkpoint is not None)
     if engine == MEMORY:
-        opened = open_source(source, target=target, formula=formula, **reading)
+        opened = open_source(
+            source, target=target, formula=formula, unlabelled=unlabelled, **reading
+        )
         if opened.encoding.formula is not None and not opened.encoding.formula.intercept:
             raise FormulaError.needs_intercept()
         return StudySource(name, opened)
     if formula is not None:
         raise FormulaError.needs_memory(engine)
-    options = {**reading, "detail": detail}
+    options = {**reading, "detail": detail, "unlabelled": unlabelled}
     if ENGINES[engine].reads_files:
         options["progress"] = progress
     else:

@@ -50,7 +50,7 @@ from discriminant.table.files.csv_dialect import (
     missing_number_texts,
 )
 from discriminant.table.labels import closest_name, lookalike_pairs
-from discriminant.table.policies import MISSING, UNSEEN
+from discriminant.table.policies import MISSING, UNLABELLED, UNSEEN
 from discriminant.table.text_values import explain_unparsed, parse_texts
 
 REFERENCES = ("frequent", "first", None)
@@ -78,6 +78,7 @@ class ReadOptions:
     ordered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # levels, from the lowest
     categories: tuple[str, ...] = ()  # columns to use as categories although they look like numbers
     missing: Any = "error"
+    unlabelled: Any = "error"  # whether rows without a label are an error, or dropped
     unseen: Any = "error"
     reference: Any = "frequent"  # level without an indicator
     max_levels: Any = 100
@@ -109,13 +110,23 @@ class ReadOptions:
         return options
 
     @property
+    def drops_unlabelled(self) -> bool:
+        """Whether rows without a label are dropped; every policy for missing cells drops them."""
+        return bool(self.unlabelled == "drop" or self.missing != "error")
+
+    @property
     def target_and_weight(self) -> tuple[str, ...]:
         """Names of the columns with labels and weights."""
         return tuple(name for name in (self.target, self.weight) if name is not None)
 
     def check(self) -> None:
         """Raise OptionError for an invalid option or contradictory roles of a column."""
-        allowed = (("missing", MISSING), ("unseen", UNSEEN), ("reference", REFERENCES))
+        allowed = (
+            ("missing", MISSING),
+            ("unlabelled", UNLABELLED),
+            ("unseen", UNSEEN),
+            ("reference", REFERENCES),
+        )
         for name, values in allowed:
             if getattr(self, name) not in values:
                 words = ", ".join(repr(value) for value in values)

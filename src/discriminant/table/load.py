@@ -93,6 +93,7 @@ def open_source(
     ordered: Mapping[str, Sequence[str]] | None = None,
     categories: Iterable[str] = (),
     missing: str = "error",
+    unlabelled: str = "error",
     unseen: str = "error",
     columns: Iterable[str] | None = None,
     exclude: Iterable[str] = (),
@@ -126,6 +127,9 @@ def open_source(
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
         Treatment of missing cells; see `table.encoding`. All but 'error' also drop rows without a
         label: 'drop' with a note, the others with a warning.
+    unlabelled : {'error', 'drop'}, default='error'
+        Treatment of rows without a label if `missing` is 'error': raise an error, or drop them with
+        a warning.
     unseen : {'error', 'ignore', 'reject'}, default='error'
         Treatment of levels at prediction that do not occur in these rows.
     columns : iterable of str, optional
@@ -180,6 +184,7 @@ def open_source(
         ordered=ordered,
         categories=categories,
         missing=missing,
+        unlabelled=unlabelled,
         unseen=unseen,
         reference=reference,
         max_levels=max_levels,
@@ -281,7 +286,7 @@ def _encode_table(
     assert options.target is not None
     notes = [] if format is None else [format.description]
     rows_read = len(frame)
-    if options.missing != "error":
+    if options.drops_unlabelled:
         frame = frame.drop_unlabelled(options.target)
         if not len(frame):
             raise LabelError.none_left(options.target, rows_read)

@@ -200,6 +200,7 @@ class ReadPlan:
     target: str
     weight: str | None = None
     fold_column: ColumnFolds | None = None  # if folds are defined by a column
+    drop_unlabelled: bool = False
     transforms: tuple[BlockTransform, ...] = ()  # applied to the block in this order
 
     @property
@@ -233,7 +234,7 @@ class ReadPlan:
         return block
 
     def _encode(self, frame: Frame, columnar: bool) -> Block:
-        if self.encoding.missing != "error":
+        if self.drop_unlabelled:
             frame = frame.drop_unlabelled(self.target)
             if not len(frame):
                 empty = np.zeros((0, len(self.encoding.features)))

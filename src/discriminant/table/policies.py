@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Missing = Literal["error", "drop", "mean", "indicator", "marginal", "em"]
+Unlabelled = Literal["error", "drop"]
 Unseen = Literal["error", "ignore", "reject"]
 
 MISSING: tuple[str, ...] = get_args(Missing)
 MISSING_IN_TABLES = tuple(policy for policy in MISSING if policy != "em")  # without a model
+UNLABELLED: tuple[str, ...] = get_args(Unlabelled)
 UNSEEN: tuple[str, ...] = get_args(Unseen)

@@ -90,7 +90,9 @@ def plan_reading(
     encoding, notes = encoding_from_profiles(
         profiles, options, excluded=sample.excluded, named=sample.named
     )
-    plan = ReadPlan(encoding, labels, options.target, options.weight)
+    plan = ReadPlan(
+        encoding, labels, options.target, options.weight, drop_unlabelled=options.drops_unlabelled
+    )
     return PlanningResult(plan, tuple(notes))
 
 
@@ -306,7 +308,7 @@ class SurveyWork:
     def _survey(self, frame: Frame) -> Survey:
         options = self.options
         assert options.target is not None
-        if options.missing != "error":
+        if options.drops_unlabelled:
             frame = frame.drop_unlabelled(options.target)
         columns, start = [frame[name] for name in self.columns], frame.start
         weight = None

@@ -161,7 +161,7 @@ def test_every_option_is_known_to_apply_or_to_be_refused_somewhere(command):
     known = _ALWAYS | {
         name for (c, _), (names, _) in INAPPLICABLE.items() if c == command for name in names
     }
-    if command in ("compare", "explain"):
+    if command in ("check", "compare", "explain"):
         known |= comparing
     if command == "moments":
         known |= reading

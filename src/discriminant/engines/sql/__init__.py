@@ -266,7 +266,7 @@ class SqlSource:
         dropped.
         """
         query, options = self.query, self.options
-        if options is not None and options.missing != "error" and options.target:
+        if options is not None and options.drops_unlabelled and options.target:
             term = self.database.identifier(options.target)
             missing = f"{term} IS NULL"
             if self.kinds.get(options.target) == "number":

@@ -24,6 +24,7 @@ from discriminant.table.labels import lookalike_pairs
 _FEW = 10
 _RATIO, _SEVERE = 10.0, 50.0
 _LEVEL = 0.01
+_MIN_ROWS = 20  # smaller tables are not tested for a signal
 _PERMUTATIONS = 499
 _PERMUTED_ROWS = 500  # largest number of rows of the permutation test
 
@@ -88,7 +89,7 @@ def signal(table: CheckedTable) -> list[CheckFacts]:
     present = np.unique(sample.codes)
     codes = np.searchsorted(present, sample.codes)
     K = len(present)
-    if K < 2 or n <= K + 1 or d == 0:
+    if K < 2 or n < max(_MIN_ROWS, K + 2) or d == 0:
         return []
     if d < (n - K) / 2:
         value, p = _rao(matrix, codes, K)

@@ -308,8 +308,8 @@ def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
         -1                      in at least 5 rows, below others that are not negative
         any value               in at least 3 rows, and g > 5 R
         0                       in at least 2 rows, below positive others that stay away from 0:
-                                their 5% quantile is at least half their median, and their minimum
-                                a fifth of it
+                                their 5% quantile is at least .4 of their median, their minimum .2
+                                of it and 3 times the usual distance of the lowest values
 
     >>> sentinels_of(np.array([-999.0, *range(30, 60)]))
     [-999.0]
@@ -341,7 +341,8 @@ def _low_sentinel(distinct: Floats, counts: npt.NDArray[np.integer]) -> bool:
         return bool((rest == np.floor(rest)).all()) or gap > 0.1 * span
     if value == 0.0 and rows >= 2:
         low, middle = np.quantile(np.repeat(rest, counts[1 : len(rest) + 1]), [0.05, 0.5])
-        return bool(low >= 0.5 * middle and rest[0] >= 0.2 * middle and rows < counts[1:].sum())
+        spaced = gap >= 3.0 * float(np.median(np.diff(rest[:20])))
+        return bool(low >= 0.4 * middle and rest[0] >= 0.2 * middle and spaced)
     return rows >= 3 and gap > 5 * span
 
 

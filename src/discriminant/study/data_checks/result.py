@@ -13,9 +13,9 @@ from discriminant.assessment.inference.summary import PrintedResult
 from discriminant.assessment.resampling.folds import FoldNumbers
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.report.fact_types import CheckFacts, plain
-from discriminant.report.format import count_with_noun, shown
+from discriminant.report.format import count_with_noun, percent, shown
 from discriminant.study.data_checks import classes, columns, rows
-from discriminant.study.data_checks.checked_table import SAMPLE_ROWS, CheckedTable
+from discriminant.study.data_checks.checked_table import SAMPLE_ROWS, CheckedTable, finding
 from discriminant.study.data_source import StudySource
 from discriminant.table.cells import Frame, import_pandas
 from discriminant.table.load import EncodedTable
@@ -121,7 +121,9 @@ def check_source(
         fold = _fold_of_labelled(opened, frame, fold)
     table = CheckedTable.of(frame, opened.encoding, target=target, fold=fold, seed=seed)
     total = len(table) if source.partitioned is None else len(source.partitioned)
-    findings = check_table(table)
+    dropped = opened.rows_read - len(frame) if source.partitioned is None else 0
+    findings = [*unlabelled_rows(dropped, opened.rows_read), *check_table(table)]
+    findings.sort(key=lambda found: SEVERITIES.index(found["severity"]))
     return DataChecks(source.name, target, total, len(table), len(table.columns), tuple(findings))
 
 
@@ -139,8 +141,20 @@ def _sample_frame(table: PartitionedTable, target: str) -> Frame:
     return table.source.sample(names, SAMPLE_ROWS).drop_unlabelled(target)
 
 
+def unlabelled_rows(dropped: int, rows: int) -> list[CheckFacts]:
+    """Return a finding on rows without a label, if there are any."""
+    if not dropped:
+        return []
+    text = (
+        f"{count_with_noun(dropped, 'row')} of {rows:,} ({percent(dropped / rows)}) "
+        f"{'has' if dropped == 1 else 'have'} no label and {'is' if dropped == 1 else 'are'} not "
+        "used. If labels are missing for a reason, such as an outcome that is not yet known, the "
+        "other rows may not represent new rows."
+    )
+    title = f"{count_with_noun(dropped, 'row')} without a label"
+    return [finding("unlabelled", "warning", title, text, rows=dropped)]
+
+
 def check_table(table: CheckedTable) -> list[CheckFacts]:
-    """Return the findings of all checks, the most severe first."""
-    findings = [found for check in _CHECKS for found in check(table)]
-    order = {severity: place for place, severity in enumerate(SEVERITIES)}
-    return sorted(findings, key=lambda found: order[found["severity"]])
+    """Return the findings of all checks."""
+    return [found for check in _CHECKS for found in check(table)]

@@ -144,7 +144,7 @@ reading_options = _all(
         show_default=True,
         help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "
         "and add an indicator, or integrate the feature out (marginal). Rows without a label are "
-        "always dropped with a warning, except for moments with error.",
+        "dropped; with error, fit and moments refuse them.",
     ),
     click.option(
         "--unseen",

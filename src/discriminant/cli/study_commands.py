@@ -40,7 +40,11 @@ from discriminant.table.files.formats import is_model_file
 
 @contextmanager
 def open_study(
-    session: Session, source: tuple[str, ...], options: dict[str, Any]
+    session: Session,
+    source: tuple[str, ...],
+    options: dict[str, Any],
+    *,
+    unlabelled: str = "drop",
 ) -> Iterator[Study]:
     """Open a study and show its progress and warnings; at the end, remove its checkpoint."""
     arguments = reading_arguments(options)
@@ -49,6 +53,7 @@ def open_study(
             one_or_all(source),
             seed=options["seed"],
             folds=options["folds"],
+            unlabelled=unlabelled,
             progress=shown,
             **arguments,
         )
@@ -208,7 +213,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     cost, reject = parse_costs(options["cost"]), options["reject"]
     if options["model"] is not None:
         options = {**options, "folds": 2}  # unused, since nothing is compared
-    with open_study(session, source, options) as analysis:
+    with open_study(session, source, options, unlabelled="error") as analysis:
         name, why = options["model"], "The model was not compared with other models."
         if name is None:
             analysis.compare(split_names(options["models"]), most=options["most"])

@@ -44,7 +44,7 @@ def study(
     weight : str, optional
         Column of row weights.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}
-        How to treat missing cells.
+        How to treat missing cells. Rows without a label are dropped with a warning.
     ordered : {column: levels}, optional
         Columns with ordered levels, lowest first.
     seed : int

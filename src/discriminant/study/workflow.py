@@ -95,7 +95,7 @@ class Study:
             reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
         with capture_warnings() as warnings:
             study_source = open_study_source(
-                source, target=target, unlabelled="drop", progress=rate.rows, **reading
+                source, target=target, progress=rate.rows, **{"unlabelled": "drop", **reading}
             ).with_model_notes()
         study = cls(study_source, target=target, seed=int(seed), folds=folds, progress=rate)
         study.warnings += warnings

@@ -237,8 +237,14 @@ class CoverageError(InputError):
 
     of_rows = template("rows, needed, coverage, *, split=False")(
         "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than "
-        "{needed}, that is coverage / (1 - coverage), every set would hold all classes. Add rows, "
-        "lower coverage{split:?, or pass method='cross', which calibrates with all rows|}."
+        "{needed}, that is coverage / (1 - coverage), every set would hold all classes. Add rows"
+        "{split:?, lower coverage, raise calibration_size, or pass method='cross', which calibrates "
+        "with all rows| or lower coverage}."
+    )
+
+    of_training = template("left, rows, size")(
+        "calibration_size={size:g} leaves {left} of {rows:n row} to fit the classifier to. Lower "
+        "it, or pass method='cross', which fits and calibrates with all rows."
     )
 
     of_class = template("label, rows, needed, coverage")(

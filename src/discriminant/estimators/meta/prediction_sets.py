@@ -370,6 +370,12 @@ class PredictionSets(ClassifierWrapper):
             codes = known_codes(rows, classes)
         else:
             calibrates = rows.split(float(self.calibration_size), seed)
+            if not calibrates.any():
+                facts = 0.0, needed_rows(float(self.coverage)), float(self.coverage)
+                raise CoverageError.of_rows(*facts, split=True)
+            if (left := int((~calibrates).sum())) < 2:
+                size = float(self.calibration_size)
+                raise CoverageError.of_training(left, len(calibrates), size)
             model = rows.take(np.flatnonzero(~calibrates)).fit(clone(self.estimator))
             classes, held_out = rows.labels, rows.take(np.flatnonzero(calibrates))
             self._check_training_classes(model, classes, np.bincount(rows.codes))

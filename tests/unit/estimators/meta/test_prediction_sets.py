@@ -528,3 +528,13 @@ def test_a_class_that_only_calibrates_is_rejected_with_the_way_out():
             messages.append(str(error))
     assert 0 < len(messages) < 12
     assert all("'larch' has 1 row, and a fit without the calib" in text for text in messages)
+
+
+def test_a_split_without_calibration_or_training_rows_is_named():
+    X, y = np.arange(60.0)[:, None], np.tile([0, 1], 30)
+    with pytest.raises(CoverageError, match=r"0 calibration rows.*raise calibration_size"):
+        PredictionSets(LDA(), method="split", calibration_size=0.01).fit(X, y)
+    with pytest.raises(CoverageError, match=r"calibration_size=0\.999 leaves 1 of 60 rows"):
+        PredictionSets(LDA(), method="split", calibration_size=0.999).fit(X, y)
+    wider = PredictionSets(LDA(), method="split", calibration_size=0.4).fit(X, y)
+    assert wider.predict_set(X).shape == (60, 2)

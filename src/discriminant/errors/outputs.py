@@ -238,8 +238,8 @@ class CoverageError(InputError):
     of_rows = template("rows, needed, coverage, *, split=False")(
         "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than "
         "{needed}, that is coverage / (1 - coverage), every set would hold all classes. Add rows"
-        "{split:?, lower coverage, raise calibration_size, or pass method='cross', which calibrates "
-        "with all rows| or lower coverage}."
+        "{split:?, lower coverage, raise calibration_size, or pass method='cross', which "
+        "calibrates with all rows| or lower coverage}."
     )
 
     of_training = template("left, rows, size")(

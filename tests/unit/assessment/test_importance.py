@@ -184,6 +184,7 @@ def test_an_unknown_model_is_named():
 )
 def test_parameters_of_structured_and_robust_covariances(model, covariances):
     X, y = load_iris(return_X_y=True)
+    X += np.random.default_rng(0).normal(scale=0.01, size=X.shape)  # no two rows are equal
     assert dd.count_parameters(model.fit(X, y)) == (12, covariances, 2, 0)
 
 

@@ -485,6 +485,8 @@ def _check_order(result: OrderedResult, moments: ClassMoments, order: Labels) ->
     means, weight = (moments.mean @ coef)[places], moments.weight[places]
     rows = moments.rows[places]
     variance = float(coef @ moments.pooled @ coef) / float(weight.sum())
+    if variance <= 0.0:  # the score is constant within each class, up to rounding
+        return
     drop = means[:-1] - means[1:]
     error = np.sqrt(variance * (1.0 / rows[:-1] + 1.0 / rows[1:]))
     labels = order.tolist()

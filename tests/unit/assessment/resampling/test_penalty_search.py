@@ -320,7 +320,7 @@ def test_lda_keeps_its_shrinkage_when_rows_are_added():
 
 @pytest.mark.parametrize("coding", ["indicator", "sign"])
 def test_held_out_squared_errors_of_codes_equal_those_of_separate_fits(coding):
-    rows, labels = rows_of_classes(21, 60, 4, 3)
+    rows, labels = rows_of_classes(23, 60, 4, 3)
     weight = np.random.default_rng(3).uniform(0.5, 2.0, 60)
     fold, ridges = np.arange(60) % 4, [30.0, 1.0, 0.01]
     options = {"coding": coding, "ridges": ridges, "folds": fold}

@@ -309,7 +309,7 @@ ENGINES: Mapping[str, Engine] = {  # tried in this order
     "sql": Engine("discriminant.engines.sql", parses_text=False),
     "spark": Engine("discriminant.engines.spark"),
     "dask": Engine("discriminant.engines.dask"),
-    "files": Engine("discriminant.engines.files", reads_files=True),
+    "files": Engine("discriminant.engines.out_of_core", reads_files=True),
 }
 _SAMPLE_ROWS = 50_000  # number of rows from which the encoding is planned
 _MAX_CLASS_BYTES = 1 << 29  # larger moments of detail 'class' are reduced to 'pooled' on opening

@@ -56,6 +56,7 @@ from discriminant.report.sections.calibration import calibration_section
 from discriminant.report.sections.columns import columns_section
 from discriminant.report.sections.data import python_code, read_section, use_section
 from discriminant.report.sections.decision import decision_section
+from discriminant.report.sections.feature_importance import Probabilities, ranking_section
 from discriminant.report.sections.features import (
     Lines,
     coefficients_from,
@@ -63,7 +64,6 @@ from discriminant.report.sections.features import (
     matters_section,
 )
 from discriminant.report.sections.pairs import pairs_section
-from discriminant.report.sections.ranking import Probabilities, ranking_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import Predict, space_section

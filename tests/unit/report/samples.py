@@ -13,9 +13,9 @@ from discriminant.report.sections.columns import columns_section
 from discriminant.report.sections.comparison import comparison_section
 from discriminant.report.sections.data import read_section, use_section
 from discriminant.report.sections.decision import decision_section
+from discriminant.report.sections.feature_importance import ranking_section
 from discriminant.report.sections.features import coefficients_from, findings_of, matters_section
 from discriminant.report.sections.pairs import pairs_section
-from discriminant.report.sections.ranking import ranking_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import space_section

@@ -46,7 +46,6 @@ import numpy as np
 from scipy import sparse
 
 from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
-from discriminant.extreme.model.partition import hash_integers
 from discriminant.extreme.model.training_checkpoint import (
     ChunkPart,
     DiskStore,
@@ -64,6 +63,7 @@ from discriminant.extreme.model.training_tasks import (
     rows_by_level,
     total_work,
 )
+from discriminant.extreme.model.tree_construction import hash_integers
 from discriminant.numba_cache import log_slow_compilation
 
 Loss = Literal["squared_hinge", "logistic"]

@@ -7,7 +7,7 @@ from discriminant.assessment.evaluate import (
     assess as assess,
     evaluate as evaluate,
 )
-from discriminant.assessment.importance import (
+from discriminant.assessment.standardised_coefficients import (
     importance as importance,
 )
 from discriminant.assessment.inference.comparisons import (

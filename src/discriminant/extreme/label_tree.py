@@ -72,7 +72,7 @@ from discriminant.extreme.model.tree_construction import (
     tree_from_moments,
     wide_partition,
 )
-from discriminant.extreme.summary import ForestSummary
+from discriminant.extreme.tree_size import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels, Schema, numbered_names
 from discriminant.table.files.checkpoint_folder import create_folder

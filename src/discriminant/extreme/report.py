@@ -21,7 +21,7 @@ import numpy.typing as npt
 from discriminant.assessment.inference.summary import format_bytes
 from discriminant.extreme.file_predictions import FileAssessment
 from discriminant.extreme.label_tree import LabelTree
-from discriminant.extreme.summary import ForestSummary, level_rows
+from discriminant.extreme.tree_size import ForestSummary, level_rows
 from discriminant.redaction import redact_facts
 from discriminant.report.fact_types import Provenance, UseFacts, plain
 from discriminant.report.format import (

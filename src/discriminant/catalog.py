@@ -508,7 +508,7 @@ SHARED_VALUES = {
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
-    "StudentRule": "models.gaussian.student",
+    "StudentRule": "models.gaussian.predictive_densities",
     "ClassParameters": "models.gaussian.parameters",
     "Coordinates": "models.linear.preconditioning",
     "ScaledCoordinates": "models.linear.preconditioning",

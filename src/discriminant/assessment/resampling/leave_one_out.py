@@ -160,7 +160,7 @@ def student_left_out_scores(
     """Return the scores by Student-t densities fitted to all other rows, (N, K), as above.
 
     The result is None unless the family is linear and its distances have a closed form. The
-    density is a function of the distance: see `models.gaussian.student`.
+    density is a function of the distance: see `models.gaussian.predictive_densities`.
     """
     if not family.linear:
         return None

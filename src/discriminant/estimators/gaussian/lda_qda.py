@@ -84,13 +84,13 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
-from discriminant.models.gaussian.structure import STRUCTURES, Structure
-from discriminant.models.gaussian.student import (
+from discriminant.models.gaussian.predictive_densities import (
     PREDICTIVE,
     StudentRule,
     fit_student,
     student_scores_with_missing,
 )
+from discriminant.models.gaussian.structure import STRUCTURES, Structure
 from discriminant.models.gaussian.wide import (
     family_metric,
     family_shrinkage,

@@ -496,7 +496,7 @@ SHARED_VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
     "TableMoments": "engines.moments_with_encoding",
-    "ClassRows": "moments.class_rows",
+    "ClassRows": "moments.stored_rows",
     "ScatterFactor": "moments.qr_factor",
     "Slope": "moments.loss:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",

@@ -79,7 +79,7 @@ from discriminant.models.rules import (
     scale_by_power,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Features, Floats
 
 PREDICTIVE = ("plug-in", "student")

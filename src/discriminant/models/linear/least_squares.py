@@ -59,9 +59,9 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, number, p_value, percent
-from discriminant.study.data_checks.checked_table import CheckedTable, class_names, finding
+from discriminant.study.data_checks.check_input import CheckedTable, class_names, finding
 from discriminant.table.blocks import Floats, Places
 from discriminant.table.labels import lookalike_pairs
 

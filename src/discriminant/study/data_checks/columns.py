@@ -25,7 +25,7 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, fixed, number, percent
-from discriminant.study.data_checks.checked_table import (
+from discriminant.study.data_checks.check_input import (
     CheckedColumn,
     CheckedTable,
     class_names,

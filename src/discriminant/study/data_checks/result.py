@@ -15,7 +15,7 @@ from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.report.fact_types import CheckFacts, plain
 from discriminant.report.format import count_with_noun, percent, shown
 from discriminant.study.data_checks import classes, columns, rows
-from discriminant.study.data_checks.checked_table import SAMPLE_ROWS, CheckedTable, finding
+from discriminant.study.data_checks.check_input import SAMPLE_ROWS, CheckedTable, finding
 from discriminant.study.data_source import StudySource
 from discriminant.table.cells import Frame, import_pandas
 from discriminant.table.load import EncodedTable

@@ -55,7 +55,6 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import IterativeEstimator, check_choice
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.likelihood import check_interval
 from discriminant.estimators.linear.linear_regression import (
     check_ridge,
     table_anchor,
@@ -67,6 +66,7 @@ from discriminant.estimators.linear.logistic import (
     read_column_sums,
     sample_rows,
 )
+from discriminant.estimators.linear.maximum_likelihood import check_interval
 from discriminant.estimators.linear.row_inference import RowInference
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (

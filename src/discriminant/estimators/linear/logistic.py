@@ -68,8 +68,8 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.estimators.linear.likelihood import check_interval, check_level
 from discriminant.estimators.linear.linear_regression import table_anchor
+from discriminant.estimators.linear.maximum_likelihood import check_interval, check_level
 from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide

@@ -39,7 +39,7 @@ from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.partitioned_table import table_in_memory
 from discriminant.errors import InferenceError, OptionError
 from discriminant.estimators.base import check_choice
-from discriminant.estimators.linear.likelihood import LikelihoodInference, check_level
+from discriminant.estimators.linear.maximum_likelihood import LikelihoodInference, check_level
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.glm_families import Deviance

@@ -41,7 +41,7 @@ PEER_PYTHON = ROOT / ".venv-xmc" / "bin" / "python"
 SETS = ("bibtex", "delicious", "debian", "10k", "50k", "131k", "1m")
 OURS_ALONE = ("1m",)  # an hour for us, and days for some peers
 _PATIENCE = 4 * 3600  # seconds
-_SOURCE = ("extreme/*.py", "extreme/model/*.py", "numba_cache.py")
+_SOURCE = ("extreme/*.py", "extreme/model/*.py", "cached_njit.py")
 
 
 def main():

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numba.extending
 
-from discriminant.numba_cache import fastmath_njit
+from discriminant.cached_njit import fastmath_njit
 
 _numba: Any = numba  # Numba has incomplete type annotations
 

@@ -24,8 +24,8 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from discriminant.engines import local
+from discriminant.engines.available_memory import fits_in_memory
 from discriminant.engines.checkpoint import with_checkpoint
-from discriminant.engines.memory_limit import fits_in_memory
 from discriminant.engines.missing_cells import PresentReading, em_moments
 from discriminant.engines.partitioned_table import (
     AnyTable,

@@ -35,10 +35,10 @@ from discriminant.table.column_types import (
     infer_encoding,
 )
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, json_frame, read_arrow, read_json
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
+from discriminant.table.files.pyarrow_readers import arrow_schema, json_frame, read_arrow, read_json
 from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs

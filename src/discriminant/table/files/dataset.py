@@ -23,10 +23,10 @@ from urllib.parse import unquote
 from discriminant.errors import FileError, PartSchemaError, check_file_name
 from discriminant.table.column_types import ReadOptions, csv_column_kinds
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, raise_json_error
 from discriminant.table.files.csv import CsvColumns
 from discriminant.table.files.csv_dialect import CsvKind
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
+from discriminant.table.files.pyarrow_readers import arrow_schema, raise_json_error
 from discriminant.table.files.splits import (
     TEXTS,
     CsvPart,

@@ -18,7 +18,7 @@ from typing import Any, NotRequired, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.summary import format_bytes
+from discriminant.assessment.printed_results import format_bytes
 from discriminant.extreme.file_predictions import FileAssessment
 from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.tree_size import ForestSummary, level_rows

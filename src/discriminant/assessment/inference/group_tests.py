@@ -46,7 +46,7 @@ from discriminant.assessment.inference.manova import (
     moments_of,
     standardise,
 )
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,

@@ -63,7 +63,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,

@@ -23,13 +23,16 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.coefficient_summary import (
+    CoefficientSummary,
+    PenalisedSummary,
+)
 from discriminant.assessment.inference.mean_intervals import (
     MeanIntervals,
     log_odds_ends,
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
 from discriminant.assessment.resampling.penalty_search import (
     CRITERIA,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.summary import PrintedResult
+from discriminant.assessment.printed_results import PrintedResult
 from discriminant.assessment.resampling.folds import FoldNumbers
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.report.fact_types import CheckFacts, plain

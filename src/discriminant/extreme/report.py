@@ -35,7 +35,7 @@ from discriminant.report.format import (
 )
 from discriminant.report.html import as_script, framed
 from discriminant.report.markdown import escape_name, escape_sentence, join_parts, table
-from discriminant.report.sections.data import use_section
+from discriminant.report.sections.usage import use_section
 from discriminant.report.svg import (
     WIDTH,
     Scale,

@@ -92,11 +92,11 @@ from discriminant.models.gaussian.predictive_densities import (
 )
 from discriminant.models.gaussian.structure import STRUCTURES, Structure
 from discriminant.models.gaussian.wide import (
-    family_metric,
     family_shrinkage,
     fit_fisher_rule,
     fit_gaussian_family,
     is_wide,
+    shared_family_metric,
 )
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -402,7 +402,7 @@ class GaussianClassifier(MomentClassifier):
         one = GaussianFamily(1.0, amount, family.target, family.denominator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)
-            metric = family_metric(merged, one)
+            metric = shared_family_metric(merged, one)
         mean = np.atleast_2d(merged.centre)
         return QuadraticRule(merged.labels, merged.anchor, mean, (metric,), np.zeros(1))
 
@@ -584,7 +584,7 @@ class GaussianClassifier(MomentClassifier):
             moments = self._present_moments
             if isinstance(moments, ClassParameters):
                 return moments.metrics[0]
-            return family_metric(moments, self._asked.family)
+            return shared_family_metric(moments, self._asked.family)
 
 
 def merge_classes(moments: ClassMoments | ClassRows) -> Any:
@@ -828,7 +828,7 @@ class NearestMean(LinearGaussianClassifier):
         if not _one_row_per_class(moments):
             return super().rule_from(moments)
         warn(ScarceRowsWarning.one_row_per_class(len(moments.labels)))
-        metric = family_metric(merge_classes(moments), self.family)
+        metric = shared_family_metric(merge_classes(moments), self.family)
         return linear_rule(
             moments.reduce("diagonal"), metric=metric, prior=self.prior_from(moments)
         )
@@ -838,7 +838,7 @@ class NearestMean(LinearGaussianClassifier):
             return super()._compute_metric()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)
-            return family_metric(merge_classes(self._present_moments), self._asked.family)
+            return shared_family_metric(merge_classes(self._present_moments), self._asked.family)
 
 
 def _one_row_per_class(moments: ClassMoments | ClassRows) -> bool:

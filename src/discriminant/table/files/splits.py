@@ -522,7 +522,7 @@ def json_tables(
             raise_json_error(format, str(fault))
 
 
-def schema_of_first_lines(format: FileFormat, span: tuple[int, int] | None) -> Any:
+def infer_json_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
     """Return the Arrow schema that is inferred from the first lines of a JSON file."""
     import pyarrow as pa
 

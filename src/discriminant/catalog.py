@@ -426,6 +426,7 @@ ESTIMATORS = (
         values={
             "CalibrationScores": "decision.prediction_sets",
             "LeftOutRules": "assessment.resampling.leave_one_out",
+            "LeftOutQuadraticRules": "assessment.resampling.leave_one_out",
         },
     ),
     Estimator(

@@ -34,6 +34,7 @@ from discriminant.assessment.inference.gaussian_summary import (
 )
 from discriminant.assessment.resampling.cross_validate import leave_one_out
 from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutQuadraticRules,
     LeftOutRules,
     gaussian_left_out_scores,
     left_out_rules,
@@ -306,7 +307,9 @@ class GaussianClassifier(MomentClassifier):
         left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
         return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
-    def left_out_rules(self, moments: Any, table: Table) -> LeftOutRules | None:
+    def left_out_rules(
+        self, moments: Any, table: Table
+    ) -> LeftOutRules | LeftOutQuadraticRules | None:
         """Return the rules fitted without each row, in closed form; None if there is none."""
         if self.predictive == "student":
             return None

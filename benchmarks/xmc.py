@@ -55,8 +55,14 @@ def main():
         print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
-def measure_again(sets, tools):
-    """Measure these tools with one seed, without regard to earlier results, and return theirs."""
+def measure_again(sets, tools, *, limit):
+    """Measure these tools with one seed, without regard to earlier results, and return theirs.
+
+    A measurement that takes more than `limit` seconds is left out.
+    """
+    global RESULTS, _PATIENCE
+    RESULTS, _PATIENCE = KEPT / "bench.json", limit
+    RESULTS.unlink(missing_ok=True)
     options = argparse.Namespace(sets=sets, tools=tools, seeds=1, walls=1, again=tools, show=False)
     KEPT.mkdir(parents=True, exist_ok=True)
     _measure(options)

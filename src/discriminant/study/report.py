@@ -63,6 +63,7 @@ from discriminant.report.sections.features import (
     findings_of,
     matters_section,
 )
+from discriminant.report.sections.one_row import one_row_section
 from discriminant.report.sections.pairs import pairs_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
@@ -177,6 +178,16 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
         )
     sections["columns"] = columns_section(
         sample, moments, read["columns"], encoded=study.opened.encoding.columns, points=points
+    )
+    sections["one_row"] = one_row_section(
+        decision_model(study),
+        table,
+        sample,
+        moments,
+        encoded=study.opened.encoding.columns,
+        fills_missing=study.opened.encoding.missing in ("mean", "indicator"),
+        rows=sections.get("rows"),
+        title=study._get_choice().title,
     )
     return {name: section for name, section in sections.items() if section}
 

@@ -9,7 +9,7 @@ is fitted depend on its shape and on the penalty:
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-Standard errors and tests are in `linear.likelihood` and `linear.row_inference`.
+Standard errors and tests are in `linear.maximum_likelihood` and `linear.row_inference`.
 """
 
 from __future__ import annotations

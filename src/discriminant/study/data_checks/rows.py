@@ -102,9 +102,9 @@ def roles(table: CheckInput) -> list[CheckFacts]:
         if column.kind in ("identifier", "constant"):
             continue
         for check in (_fold_column, _time_column, _matched_sets, _groups):
-            found = check(column, table)
-            if found is not None:
-                findings.append(found)
+            role = check(column, table)
+            if role is not None:
+                findings.append(role)
                 break
     return findings
 

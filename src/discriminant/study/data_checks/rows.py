@@ -77,7 +77,7 @@ def identifiers(table: CheckInput) -> list[CheckFacts]:
 
 
 def _numbers_rows(column: InputColumn, rows: int) -> str | None:
-    """Return why different integers probably identify the rows; None if they do not."""
+    """Return the reason why different integers probably identify the rows; None if they do not."""
     if rows < _MIN_ROWS or column.excluded or column.kind != "number" or not column.is_whole:
         return None
     values = column.known.astype(np.float64)

@@ -1,8 +1,8 @@
 """Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-A fit weights rare classes more, or draws more of their rows. `predict` returns the predictions of the fitted
-classifier without a correction, while probabilities are corrected to the class shares p of the
-original rows. With q the class shares of the rows as fitted,
+A fit weights rare classes more, or draws more of their rows. `predict` returns the predictions of
+the fitted classifier without a correction, while probabilities are corrected to the class shares p
+of the original rows. With q the class shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 

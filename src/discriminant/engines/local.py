@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum of a reading over all rows of a table."""
+    """Return the sum, over all rows of a table, of what `reading` computes for each block."""
     try:
         return _fold(table, reading, threads)
     except MissingValueError:

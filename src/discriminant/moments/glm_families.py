@@ -221,7 +221,7 @@ def _inverse_sqrt_link(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def log_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the log link: mu = exp(s) for s < 0."""
+    """Return the log probabilities and hazards of the log link, mu = exp(s) for s < 0."""
     rest = -np.expm1(scores)
     return LinkTails(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
 

@@ -111,7 +111,7 @@ class LinkTails(NamedTuple):
 
 
 def logit_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the logit link: mu = 1 / (1 + exp(-s))."""
+    """Return the log probabilities and hazards of the logit link, mu = 1 / (1 + exp(-s))."""
     small = np.exp(-np.abs(scores))
     near, far = 1.0 / (1.0 + small), small / (1.0 + small)
     up = scores >= 0
@@ -126,14 +126,14 @@ def logit_tails(scores: Floats) -> LinkTails:
 
 
 def probit_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the probit link: mu = Phi(s)."""
+    """Return the log probabilities and hazards of the probit link, mu = Phi(s)."""
     density = -0.5 * scores * scores - _LOG_ROOT_2PI  # log of the normal density
     log_one, log_zero = log_ndtr(scores), log_ndtr(-scores)
     return LinkTails(log_one, log_zero, np.exp(density - log_one), np.exp(density - log_zero))
 
 
 def cloglog_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the complementary log-log link: mu = 1 - exp(-exp(s)).
+    """Return the log probabilities and hazards of the complementary log-log link.
 
     Here `log(1 - mu) = -exp(s)` and `mu'/(1 - mu) = exp(s)`.
     """
@@ -148,7 +148,7 @@ def cloglog_tails(scores: Floats) -> LinkTails:
 
 
 def cauchit_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the cauchit link: mu = 1/2 + arctan(s) / pi.
+    """Return the log probabilities and hazards of the cauchit link, mu = 1/2 + arctan(s) / pi.
 
     The smaller of `mu` and `1 - mu` is computed as `arctan(1 / |s|) / pi`, which is accurate.
     """

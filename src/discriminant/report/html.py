@@ -103,9 +103,7 @@ def render(facts: Facts) -> str:
     )
 
 
-def framed(
-    template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any
-) -> str:
+def framed(template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any) -> str:
     """Render a template with the style sheet, the scripts and the content security policy."""
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
@@ -233,7 +231,7 @@ def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, Any]:
 
 
 def _explained() -> Callable[..., list[tuple[str, str]]]:
-    """Return a function that returns definitions of terms, each term only once per page."""
+    """Return a function that looks up terms and omits those that it has already returned."""
     definitions = json.loads(asset("terms.json"))
     defined: set[str] = set()
 

@@ -294,7 +294,11 @@ class ComparisonRun:
         return tuple(result for result, _ in results), both_correct
 
     def _prepare(self, models: dict[str, StudyModel]) -> Callable[[str], None]:
-        """Return a function that reports progress and compiles a model before it is timed."""
+        """Return a function to call before each model.
+
+        It reports progress and compiles the loops of the model, so that compilation is not part of
+        the time of the model.
+        """
         order = list(models)
 
         def prepare(name: str) -> None:

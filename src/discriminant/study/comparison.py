@@ -569,7 +569,7 @@ class Comparison(PrintedResult):
         )
 
     def _paired(self, first: ModelResult, second: ModelResult) -> tuple[float, float]:
-        """Return by how many rows the first model is correct more often, and McNemar's p-value."""
+        """Return how many more rows the first model predicts correctly, and McNemar's p-value."""
         i, j = self.results.index(first), self.results.index(second)
         b, c = (float(self.both_correct[m, m] - self.both_correct[i, j]) for m in (i, j))
         exact = b + c < 10_000 and b.is_integer() and c.is_integer()

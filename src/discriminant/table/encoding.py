@@ -253,7 +253,8 @@ class Encoding:
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain data.
 
-        Fields of columns that have their default value, and an absent formula, are left out.
+        Fields with their default value are left out of each column, and so is the formula if there
+        is none.
         """
         columns = tuple(_nondefault_fields(column) for column in self.columns)
         state = {**asdict(replace(self, columns=(), formula=None)), "columns": columns}

@@ -73,9 +73,9 @@ def weights_above(
     estimate = partial(pool_weights, weight=weight, tolerance=_TOLERANCE, max_iter=_STEPS)
     weights = estimate(true_logs)
     used = np.flatnonzero(weights >= least)
-    kept = np.zeros(len(weights))
-    kept[used] = estimate(true_logs[:, used])
-    return kept
+    final = np.zeros(len(weights))
+    final[used] = estimate(true_logs[:, used])
+    return final
 
 
 def true_class_logs(logs: Sequence[Floats], codes: Codes) -> Floats:

@@ -255,7 +255,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         model = parts.get("estimator_")
         expected = {"estimator_", "encoding_", "classes_"}
         if model is not None and not hasattr(model, "classes_"):

@@ -279,8 +279,9 @@ def _descend_with_fixed_curvature(
 
 
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
-    """Return upper bounds of the largest gradient and of the decrement after a full Newton step.
+    """Return upper bounds of two quantities after a full Newton step.
 
+    They are the largest absolute component of the gradient, and the decrement.
     The bounds hold for the logit and softmax losses. For a row, the range of a step is the largest
     minus the smallest change of its scores. The third derivative of these losses along a step is at
     most its range times the second derivative. If the range is at most r for all rows, the

@@ -65,7 +65,7 @@ def mixture_rows(apart, rng):
     codes = rng.integers(9, size=20_000)
     means = apart * rng.normal(size=(9, 10))
     roots = np.eye(10) + 0.1 * rng.normal(size=(9, 10, 10))
-    X = means[codes] + np.einsum("nd,nde->ne", rng.normal(size=(20_000, 10)), roots[codes])
+    X = means[codes] + np.vecmat(rng.normal(size=(20_000, 10)), roots[codes])
     return X, codes // 3
 
 

@@ -460,6 +460,12 @@ class PartitionedFolds:
         """
         if not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
+        if rows.plan.encoding.missing == "em":
+            allowed = (
+                "'drop', 'mean' or 'indicator' to hold out folds of a partitioned table. For rows "
+                "in memory, Encoded(LDA(), missing='em') can be cross-validated"
+            )
+            raise OptionError.of("missing", "em", allowed)
         rows, n_folds, sample_fold = _assign_folds(rows, folds, groups, int(seed))
         schema, anchor = rows.schema, rows.moments.anchor
         reading = MomentsReading(schema.labels, schema.features, anchor, detail)

@@ -35,6 +35,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from discriminant.errors import OptionError
 from discriminant.models.linear.optimise import (
     GRADIENT,
+    ExactCurvature,
     Objective,
     OptimisationResult,
     PenalisedLoss,
@@ -123,6 +124,7 @@ _MAX_PRODUCTS = 3e10  # largest number in a step with Jeffreys' prior: takes abo
 _SLOW_REDUCTION = 0.2  # reduction of the gradient by a step that may indicate separation
 _SLOW_STEPS = 3  # number of such steps after which separation is tested
 _ROWS_PER_COEFFICIENT = 50  # number of sample rows per coefficient needed to fit a starting point
+SAMPLE_GRADIENT = 1e-3  # of a fit to the sample, whose sampling error is larger
 SLOW_TOLERANCE = 1e-12  # tolerance of the gradient if Newton steps do not converge quadratically
 
 
@@ -210,17 +212,20 @@ def fit_logistic(
     objective: Objective = JeffreysLoss(plain, coordinates) if options.jeffreys else plain
     white = white_sample(sample, plain, coordinates)
     start = intercept_only_start(moments, coordinates)
+    approximation: ExactCurvature | None = None
     # With Jeffreys' prior classes may be separated: the curvature vanishes at the discriminant.
     if not options.jeffreys:
         start = white.best_between(start, discriminant_start(moments, coordinates))
         is_small = 4 * len(white.rows) <= moments.rows.sum()
         if options.solver == "auto" and start.size <= FEW_COEFFICIENTS and is_small:
-            start = sample_start(white, start)
+            start, approximation = sample_start(white, start)
+            if not options.reuse_curvature:
+                approximation = None
     anchor = moments.anchor
     watch = _SeparationWatch(
         options, None if test is None else lambda theta: test(coordinates, anchor, theta)
     )
-    descent = _descend(objective, start, white, options, watch)
+    descent = _descend(objective, start, white, options, watch, approximation)
     remaining = options.max_passes - descent.passes
     separated = proves_separation(descent.point, options) or bool(watch.result)
     failed = not descent.converged and not separated
@@ -357,11 +362,13 @@ def _descend(
     white: WhiteSample,
     options: LogisticOptions,
     watch: _SeparationWatch,
+    approximation: ExactCurvature | None = None,
 ) -> OptimisationResult:
     """Minimise with the solver that the options name.
 
     'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
-    converges slowly. `watch` ends Newton's method early for separated classes.
+    converges slowly. `watch` ends Newton's method early for separated classes. `approximation` is
+    the curvature of a sample near the start, for Newton's method.
     """
     solver, size = options.solver, start.size
     if not size:  # no column varies and there is no intercept
@@ -394,6 +401,7 @@ def _descend(
             skip_confirmation=options.skip_confirmation and options.link == "logit",
             stop=watch,
             reuse_curvature=options.reuse_curvature,
+            approximation=approximation,
         )
     if solver == "gradient":
         bound = white.curvature_bound()
@@ -505,10 +513,16 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     return np.asarray(theta @ coordinates.contrast)
 
 
-def sample_start(sample: WhiteSample, start: Floats) -> Floats:
-    """Return the maximum-likelihood fit to the sample, or `start` if the sample is too small."""
+def sample_start(
+    sample: WhiteSample, start: Floats
+) -> tuple[Floats, ExactCurvature | None]:
+    """Return the maximum-likelihood fit to the sample, with the curvature of the sample there.
+
+    If the sample is too small, return `start`. The curvature is None if the fit does not converge.
+    The fit stops at a gradient far below the sampling error.
+    """
     if len(sample.rows) < _ROWS_PER_COEFFICIENT * start.size:
-        return start
+        return start, None
     q = sample.rows.shape[1]
     plain = Coordinates(np.vstack([np.eye(q), np.zeros((1, q))]), sample.contrast, 0)
     block = Block(sample.rows, sample.codes, sample.weight)
@@ -521,7 +535,19 @@ def sample_start(sample: WhiteSample, start: Floats) -> Floats:
         plain,
         sample.penalty,
     )
-    return newton_descent(objective, start, max_passes=_PATIENCE // 4, reuse_curvature=True).theta
+    fit = newton_descent(
+        objective,
+        start,
+        max_passes=_PATIENCE // 4,
+        tolerance=SAMPLE_GRADIENT,
+        reuse_curvature=True,
+    )
+    return fit.theta, exact_curvature(fit.point) if is_near_minimum(fit.point) else None
+
+
+def is_near_minimum(point: Point) -> bool:
+    """Return whether a fit to a sample is so near its minimum that its curvature can be used."""
+    return point.max_gradient <= SAMPLE_GRADIENT
 
 
 def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:

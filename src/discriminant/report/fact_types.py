@@ -1,7 +1,7 @@
 """Types of the facts of a report: one dictionary of plain values.
 
     facts = {title, made, verdict, checks, read, comparison, pairs, space, calibration, decision,
-             matters, ranking, rows, columns, use}
+             matters, ranking, rows, columns, one_row, use}
 
 The dictionary holds only numbers, texts, lists and dictionaries, so that it can be written as JSON
 without conversion; numbers that are not finite are None. All sections except `read` and
@@ -486,6 +486,41 @@ class UseFacts(TypedDict, total=False):
     card: list[list[str]]  # model card: names and texts
 
 
+Cell = str | float | bool | None  # cell of a table
+
+
+class FieldFacts(TypedDict):
+    """A column of the form for one row."""
+
+    name: str
+    kind: str  # number, boolean, date, ordered or category
+    levels: list[str]  # levels of a category
+    typical: Cell  # mean, or most frequent level
+    low: float | None  # smallest and largest value of the rows, if it is a number
+    high: float | None
+    sd: float | None
+    whole: bool  # whether all values are whole numbers
+    missing: bool  # whether the cell may be missing
+
+
+class ExampleFacts(TypedDict):
+    """A row of the table for the form."""
+
+    row: int  # number, from 0
+    text: str
+    cells: list[Cell]  # one for each field
+
+
+class OneRowFacts(TypedDict):
+    """A form that predicts one row, and the code of the model."""
+
+    model: str
+    javascript: str  # code that defines rowModel = {outputs, classes}
+    classes: list[str]  # labels in the order of the probabilities
+    fields: list[FieldFacts]
+    examples: list[ExampleFacts]
+
+
 class CheckFacts(TypedDict):
     """A result of the data checks, made before models are fitted."""
 
@@ -524,6 +559,7 @@ class Facts(TypedDict):
     ranking: NotRequired[RankingFacts]
     rows: NotRequired[RowsFacts]
     columns: NotRequired[list[CardFacts]]
+    one_row: NotRequired[OneRowFacts]
     use: NotRequired[UseFacts]
 
 
@@ -541,6 +577,7 @@ def facts(
     ranking: RankingFacts | None = None,
     rows: RowsFacts | None = None,
     columns: list[CardFacts] | None = None,
+    one_row: OneRowFacts | None = None,
     use: UseFacts | None = None,
     checks: list[CheckFacts] | None = None,
     verdict: VerdictFacts | None = None,
@@ -557,6 +594,7 @@ def facts(
         "ranking": ranking,
         "rows": rows,
         "columns": columns,
+        "one_row": one_row,
         "use": use,
     }
     present = {name: section for name, section in sections.items() if section is not None}

@@ -98,6 +98,18 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{places}f}".replace("-", "−")
 
 
+def axis_number(value: float | None) -> str:
+    """Return a value of a column: whole numbers without decimals, and years without a comma.
+
+    >>> axis_number(2007.0), axis_number(32.1), axis_number(26849.3), axis_number(1.0)
+    ('2007', '32.1', '26,849', '1')
+    """
+    if value is not None and float(value).is_integer() and abs(value) < 1e9:
+        return f"{value:,.0f}".replace("-", "−").replace(",", "" if abs(value) < 1e4 else ",")
+    text = number(value)
+    return text if value is None or abs(value) >= 1e4 else text.replace(",", "")
+
+
 def fixed(value: float | None, places: int = 2) -> str:
     """Return a number with a fixed number of decimal places, for table columns.
 

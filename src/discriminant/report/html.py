@@ -16,6 +16,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -28,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from discriminant import catalog
-from discriminant.assessment.inference.summary import format_bytes
 from discriminant.assessment.intervals import wilson
+from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
 from discriminant.report.fact_types import DecisionFacts, Facts, SpaceFacts, plain
 from discriminant.report.format import model_notes
@@ -56,6 +57,7 @@ from discriminant.report.verdict import (
 )
 
 _SENTENCE = 2000  # largest number of characters of a sentence
+_ENDS_SCRIPT = re.compile(r"</?script|<!--", re.IGNORECASE)
 _TESTS = {
     "Wilks": "Wilks' lambda",
     "Pillai": "Pillai's trace",
@@ -83,6 +85,7 @@ def render(facts: Facts) -> str:
         facts,
         kicker="Classification report",
         embedded=embedded(facts),
+        model_script=_model_script(facts),
         figures=_figures(facts, codes),
         codes=codes,
         verdict=facts.get("verdict") or verdict_of(facts),
@@ -100,15 +103,18 @@ def render(facts: Facts) -> str:
     )
 
 
-def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
-    """Render a template with the style sheet, the script and the content security policy."""
+def framed(
+    template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any
+) -> str:
+    """Render a template with the style sheet, the scripts and the content security policy."""
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
         facts=facts,
         style=svg.Svg(style),
         script=svg.Svg(script),
-        policy=policy(style, script),
+        policy=policy(style, script, *filter(None, [model_script])),
         embedded=svg.Svg(embedded),
+        model_script=svg.Svg(model_script),
         symbols=svg.symbols(),
         explained=_explained(),
         next_section=count(1).__next__,
@@ -122,17 +128,34 @@ def asset(name: str) -> str:
     return files("discriminant.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def policy(style: str, script: str) -> str:
-    """Return the content security policy: only this style sheet and this script are allowed."""
+def policy(style: str, *scripts: str) -> str:
+    """Return the content security policy: only this style sheet and these scripts are allowed."""
+    digests = " ".join(f"'{_digest(script)}'" for script in scripts)
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src {digests}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
+def _model_script(facts: Facts) -> str:
+    """Return the code of the model; none if the code would end its script element."""
+    code = facts["one_row"]["javascript"] if "one_row" in facts else ""
+    return "" if _ENDS_SCRIPT.search(code) else code
+
+
+def _one_row(one_row: dict[str, Any]) -> dict[str, Any]:
+    return one_row | {
+        "javascript": "",
+        "classes": [format.shown(label) for label in one_row["classes"]],
+        "fields": [
+            field | {"title": format.shown(field["name"], 40)} for field in one_row["fields"]
+        ],
+    }
+
+
 def embedded(facts: Facts) -> str:
     """Return the facts that the script needs, as JSON."""
-    space, decision = facts.get("space"), facts.get("decision")
+    space, decision, one_row = facts.get("space"), facts.get("decision"), facts.get("one_row")
     content = {
         "space": None if space is None else _space(space),
         "cards": [
@@ -141,6 +164,7 @@ def embedded(facts: Facts) -> str:
             for card in facts.get("columns", [])
         ],
         "decision": None if decision is None else _decision(dict(decision)),
+        "one_row": None if one_row is None else _one_row(dict(one_row)),
         "use": facts.get("use"),
     }
     return as_script(content)
@@ -264,6 +288,7 @@ def _template(name: str) -> Any:
         "code": code,
         "percent": format.percent,
         "number": format.number,
+        "axis_number": format.axis_number,
         "fixed": format.fixed,
         "chance": format.p_value,
         "whole": format.whole,

@@ -193,9 +193,13 @@ class Pearson(ResponseLoss):
     ) -> ScoreDerivatives:
         """Return the loss. The derivatives are set to zero, since they are not needed."""
         with np.errstate(all="ignore"):
-            mean = self.deviance.mean(score)
-            residual = response - mean
-            squares = residual * residual / _variance(mean, self.deviance.family)
+            if self.deviance.family == "binomial":  # accurate in both tails
+                _, slope, curvature = self.deviance.rows(score, response)
+                squares = slope**2 / curvature
+            else:
+                mean = self.deviance.mean(score)
+                residual = response - mean
+                squares = residual * residual / _variance(mean, self.deviance.family)
         squares = np.where(np.isfinite(squares), squares, 0.0)
         zero = np.zeros_like(squares)
         return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), weight, want)

@@ -124,7 +124,6 @@ _MAX_PRODUCTS = 3e10  # largest number in a step with Jeffreys' prior: takes abo
 _SLOW_REDUCTION = 0.2  # reduction of the gradient by a step that may indicate separation
 _SLOW_STEPS = 3  # number of such steps after which separation is tested
 _ROWS_PER_COEFFICIENT = 50  # number of sample rows per coefficient needed to fit a starting point
-SAMPLE_GRADIENT = 1e-3  # of a fit to the sample, whose sampling error is larger
 SLOW_TOLERANCE = 1e-12  # tolerance of the gradient if Newton steps do not converge quadratically
 
 
@@ -217,10 +216,9 @@ def fit_logistic(
     if not options.jeffreys:
         start = white.best_between(start, discriminant_start(moments, coordinates))
         is_small = 4 * len(white.rows) <= moments.rows.sum()
-        if options.solver == "auto" and start.size <= FEW_COEFFICIENTS and is_small:
-            start, approximation = sample_start(white, start)
-            if not options.reuse_curvature:
-                approximation = None
+        reuses = options.reuse_curvature and options.solver == "auto"
+        if reuses and start.size <= FEW_COEFFICIENTS and is_small:
+            approximation = sample_curvature(white, start)
     anchor = moments.anchor
     watch = _SeparationWatch(
         options, None if test is None else lambda theta: test(coordinates, anchor, theta)
@@ -513,16 +511,14 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     return np.asarray(theta @ coordinates.contrast)
 
 
-def sample_start(
-    sample: WhiteSample, start: Floats
-) -> tuple[Floats, ExactCurvature | None]:
-    """Return the maximum-likelihood fit to the sample, with the curvature of the sample there.
+def sample_curvature(sample: WhiteSample, theta: Floats) -> ExactCurvature | None:
+    """Return the curvature of the sample at theta; None if the sample is too small for it.
 
-    If the sample is too small, return `start`. The curvature is None if the fit does not converge.
-    The fit stops at a gradient far below the sampling error.
+    A fit to the sample would not give a better start: the sampling error of its coefficients is as
+    large as the error of the discriminant.
     """
-    if len(sample.rows) < _ROWS_PER_COEFFICIENT * start.size:
-        return start, None
+    if len(sample.rows) < _ROWS_PER_COEFFICIENT * theta.size:
+        return None
     q = sample.rows.shape[1]
     plain = Coordinates(np.vstack([np.eye(q), np.zeros((1, q))]), sample.contrast, 0)
     block = Block(sample.rows, sample.codes, sample.weight)
@@ -535,19 +531,7 @@ def sample_start(
         plain,
         sample.penalty,
     )
-    fit = newton_descent(
-        objective,
-        start,
-        max_passes=_PATIENCE // 4,
-        tolerance=SAMPLE_GRADIENT,
-        reuse_curvature=True,
-    )
-    return fit.theta, exact_curvature(fit.point) if is_near_minimum(fit.point) else None
-
-
-def is_near_minimum(point: Point) -> bool:
-    """Return whether a fit to a sample is so near its minimum that its curvature can be used."""
-    return point.max_gradient <= SAMPLE_GRADIENT
+    return exact_curvature(objective.evaluate(theta, want="curvature"))
 
 
 def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:

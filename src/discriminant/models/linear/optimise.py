@@ -38,9 +38,9 @@ _GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new 
 _GIVEN_REDUCTION = 0.5  # the same for a given approximate curvature, which each step improves
 # Gradient at the last point, relative to the tolerance. If it were larger, refinement or standard
 # errors would need another pass for the curvature, which takes longer than one for the gradient.
-_SMALL_GRADIENT = 0.03
+_SMALL_GRADIENT = 0.1
 _FEWEST_APPROXIMATE = 4  # passes; with fewer, an approximation of the curvature is not used
-_QUADRATIC = 3.0  # assumed gradient after a Newton step, relative to the square of that before it
+_QUADRATIC = 4.0  # assumed gradient after a Newton step, relative to the square of that before it
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient

@@ -52,6 +52,7 @@ def main():
     if options.list:
         print("\n".join(case.name for case in cases))
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that workers are stopped too
     same = _check_timing()
     whole = not (options.only or options.quick or options.no_memory)
     kind = ("full" if options.full else "bench") if whole else "part"

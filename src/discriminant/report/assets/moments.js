@@ -463,17 +463,20 @@ export class Moments {
     const moments = Moments.empty({
       labels: labels ?? range(K), features, origin: origin ?? medians(rows, Math.min(n, 1024), d), detail,
     });
-    const { mean, scatter } = moments, u = zeros(d);
-    for (let i = 0; i < n; i++) {
+    const { mean, scatter } = moments, u = zeros(d), first = zeros(K * d);
+    for (let i = 0; i < n; i++) { // about the first row of the class, so that constants are exact
       const k = codes[i], w = weight ? weight[i] : 1;
       if (w === 0) continue;
+      if (moments.rows[k] === 0) for (let j = 0; j < d; j++) first[k * d + j] = rows[i * d + j];
       moments.weight[k] += w;
       moments.weight2[k] += w * w;
       moments.rows[k] += 1;
-      for (let j = 0; j < d; j++) mean[k * d + j] += w * (rows[i * d + j] - moments.origin[j]);
+      for (let j = 0; j < d; j++) mean[k * d + j] += w * (rows[i * d + j] - first[k * d + j]);
     }
     for (let k = 0; k < K; k++) {
-      if (moments.weight[k] > 0) for (let j = 0; j < d; j++) mean[k * d + j] /= moments.weight[k];
+      for (let j = k * d; moments.rows[k] && j < (k + 1) * d; j++) {
+        mean[j] = mean[j] / moments.weight[k] + (first[j] - moments.origin[j - k * d]);
+      }
     }
     for (let i = 0; i < n; i++) {
       const w = weight ? weight[i] : 1;
@@ -485,13 +488,7 @@ export class Moments {
   }
 
   clone() {
-    const copy = Object.assign(Object.create(Moments.prototype), this);
-    for (const name of ["origin", "weight", "mean", "scatter", "rows", "weight2", "lost"]) {
-      copy[name] = this[name].slice();
-    }
-    copy.labels = [...this.labels];
-    copy.features = [...this.features];
-    return copy;
+    return Object.assign(new Moments(this), { version: this.version });
   }
 
   /** Where the scatter of class k begins. */

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from discriminant.study.prediction_writers import safe_cell
 from discriminant.table.cells import Frame
+from discriminant.table.encoding import EncodedRows
 from discriminant.web.responses import JSON, HttpError, Scope, dump
 from discriminant.web.service import inference_protocol as protocol
 from discriminant.web.service.app import Response, ServiceOptions
@@ -28,6 +29,7 @@ from discriminant.web.service.rows import (
     frame_of_records,
     frame_of_split,
     parse_json,
+    plain_rows,
 )
 
 CSV = b"text/csv"
@@ -98,24 +100,31 @@ class Endpoints:
         kind = _content_type(scope)
         accepted = _accepted(scope, kind)
         options = _query_options(scope)
+        rows: Frame | EncodedRows
         if kind == JSON:
-            frame, options = self._json_rows(model, body, options)
+            rows, options = self._json_rows(model, body, options)
         else:
-            frame = self._table_rows(scope, model, body, kind)
-        predictions = self._predict(scope, model, frame, _options(options))
+            rows = self._table_rows(scope, model, body, kind)
+        predictions = self._predict(scope, model, rows, _options(options))
         return Response(_write(model, predictions, accepted), accepted)
 
     def _json_rows(
         self, model: ServedModel, body: bytes, options: dict[str, Any]
-    ) -> tuple[Frame, dict[str, Any]]:
+    ) -> tuple[Frame | EncodedRows, dict[str, Any]]:
         given, encoding = parse_json(body), model.predictor.encoding
         if isinstance(given, dict) and "rows" in given and isinstance(given["rows"], dict | list):
             rows = given.pop("rows")
             for option in given:
                 if option in options:
                     raise RequestError(f"{option[:100]} is in the body and in the query.")
-            return frame_of_records(rows, encoding, self.options.max_rows), {**given, **options}
-        return frame_of_records(given, encoding, self.options.max_rows), options
+            options = {**given, **options}
+        else:
+            rows = given
+        values_of = model.predictor.values_of
+        plain = None if values_of is None else plain_rows(rows, values_of)
+        if plain is not None:
+            return plain, options
+        return frame_of_records(rows, encoding, self.options.max_rows), options
 
     def _table_rows(self, scope: Scope, model: ServedModel, body: bytes, kind: bytes) -> Frame:
         encoding, limit = model.predictor.encoding, self.options.max_rows
@@ -183,10 +192,14 @@ class Endpoints:
         return frame_of_records(rows, encoding, limit), options
 
     def _predict(
-        self, scope: Scope, model: ServedModel, frame: Frame, options: PredictionOptions
+        self,
+        scope: Scope,
+        model: ServedModel,
+        rows: Frame | EncodedRows,
+        options: PredictionOptions,
     ) -> Predictions:
-        scope["rows"] = len(frame)
-        predictions = model.predictor.predict(frame, options)
+        scope["rows"] = rows.shape[0] if isinstance(rows, EncodedRows) else len(rows)
+        predictions = model.predictor.predict(rows, options)
         self.metrics.predictions(model, predictions)
         return predictions
 

@@ -142,7 +142,8 @@ class Metrics:
                 return  # a request that began before the model was replaced
             counts.rows += len(predictions.predicted)
             if counts.classes:
-                counts.by_class.update(map(str, predictions.predicted))
+                for label, rows in Counter(predictions.predicted).items():
+                    counts.by_class[str(label)] += rows
             if predictions.decision is not None:
                 counts.decides = True
                 counts.rejected += predictions.decision.count("REJECT")

@@ -36,7 +36,7 @@ from discriminant.table.blocks import Floats
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import EncodedRows
 from discriminant.table.memory import ColumnarFeatures
-from discriminant.web.service.rows import RequestError
+from discriminant.web.service.rows import RequestError, plain_getter
 
 OPTIONS = ("prior", "cost", "reject", "explain", "top_k", "probabilities")
 _EXPLAINED_CELLS = 200_000  # largest number of rows times columns of one explanation
@@ -100,7 +100,7 @@ class Predictions:
         if self.probabilities is not None:
             names = [str(label) for label in self.labels]
             for row, values in zip(rows, self.probabilities.tolist(), strict=True):
-                row["probabilities"] = dict(zip(names, values, strict=True))
+                row["probabilities"] = dict(zip(names, values))  # noqa: B905 -- in a long loop
         if self.top is not None:
             for row, best in zip(rows, self.top, strict=True):
                 row["top"] = [{"label": label, "score": score} for label, score in best]
@@ -138,6 +138,8 @@ class Predictor:
         self.has_posterior = not self.regressor and gives_posterior(model)
         self.has_decision = not self.regressor and has_decision(model)
         self._encodes_once = _encodes_once(model)
+        # for rows that need no encoding
+        self.values_of = plain_getter(self.encoding) if self._encodes_once or array else None
 
     def encode(self, frame: Frame) -> EncodedRows:
         """Return the features of the rows."""
@@ -145,24 +147,26 @@ class Predictor:
         return encoded
 
     @np.errstate(under="ignore")
-    def predict(self, frame: Frame, options: PredictionOptions = DEFAULTS) -> Predictions:
+    def predict(
+        self, given: Frame | EncodedRows, options: PredictionOptions = DEFAULTS
+    ) -> Predictions:
         """Predict the rows of a request."""
         with capture_warnings() as notes:
-            encoded = self.encode(frame)
-            predictions = self._predict(frame, encoded, options)
+            encoded = given if isinstance(given, EncodedRows) else self.encode(given)
+            predictions = self._predict(given, encoded, options)
         predictions.notes += [str(note) for note in notes]
         predictions.encoded = encoded
         return predictions
 
     def _predict(
-        self, frame: Frame, encoded: EncodedRows, options: PredictionOptions
+        self, given: Frame | EncodedRows, encoded: EncodedRows, options: PredictionOptions
     ) -> Predictions:
         model = self._with_options(options) if options.changes_decision else self.model
         rows: Any = encoded
         if self.array:
             rows = encoded.matrix()
-        elif not self._encodes_once:
-            rows = Frame(frame.columns, frame.rows)
+        elif not self._encodes_once and isinstance(given, Frame):
+            rows = Frame(given.columns, given.rows)
         predicted = np.asarray(model.predict(rows))
         predictions = Predictions(predicted.tolist(), self.labels)
         if self.regressor:

@@ -67,7 +67,7 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
             },
             read=read,
             comparison=comparison,
-            pairs=pairs_section(sample, moments, decision),
+            pairs=pairs_section(sample, moments, decision, points=RowSample.of(table, most=2000)),
             space=space,
             calibration=calibration_section(taken, positive=decision["positive"]),
             decision=decision,

@@ -426,6 +426,7 @@ ESTIMATORS = (
         values={
             "CalibrationScores": "decision.prediction_sets",
             "LeftOutRules": "assessment.resampling.leave_one_out",
+            "LeftOutQuadraticRules": "assessment.resampling.leave_one_out",
         },
     ),
     Estimator(
@@ -496,7 +497,7 @@ SHARED_VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
     "TableMoments": "engines.moments_with_encoding",
-    "ClassRows": "moments.class_rows",
+    "ClassRows": "moments.stored_rows",
     "ScatterFactor": "moments.qr_factor",
     "Slope": "moments.loss:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",
@@ -508,7 +509,7 @@ SHARED_VALUES = {
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
-    "StudentRule": "models.gaussian.student",
+    "StudentRule": "models.gaussian.predictive_densities",
     "ClassParameters": "models.gaussian.parameters",
     "Coordinates": "models.linear.preconditioning",
     "ScaledCoordinates": "models.linear.preconditioning",

@@ -23,7 +23,6 @@ from typing import Any, Literal
 import numpy as np
 
 from discriminant.assessment import measures
-from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.intervals import Interval, Weights, interval_of
 from discriminant.assessment.measures import (
     AVERAGES,
@@ -34,6 +33,7 @@ from discriminant.assessment.measures import (
     cost_formula,
     ratio,
 )
+from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.errors import LabelError, OptionError
 from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.importance import linear_coefficients
+from discriminant.assessment.standardised_coefficients import linear_coefficients
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
 from discriminant.table.cells import import_pandas

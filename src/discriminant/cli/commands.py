@@ -284,7 +284,7 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant predict loans.model bank.duckdb --table loans --out predictions.parquet
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import predict as run_command
+    from discriminant.cli.model_commands import predict as run_command
 
     return run_command(_session(options), model, source, options)
 
@@ -308,7 +308,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant assess labels.model test.txt --page labels.html         (XMC text or svmlight)
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import assess as run_command
+    from discriminant.cli.model_commands import assess as run_command
 
     return run_command(_session(options), model, source, options)
 
@@ -346,7 +346,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 def export(model: str, **options: Any) -> int:
     """Export a model as SQL, ONNX, plain Python or JavaScript."""
     _check_present(model)
-    from discriminant.cli.predict import export as run_command
+    from discriminant.cli.model_commands import export as run_command
 
     return run_command(_session(options), model, options)
 

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from discriminant.engines.memory_limit import available_threads
+from discriminant.engines.available_memory import available_threads
 
 _GRACE = 10.0  # seconds that a command has to end after a signal
 _LONG = 3600.0

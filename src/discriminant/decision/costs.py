@@ -30,7 +30,7 @@ import numpy.typing as npt
 from discriminant.errors import CostError, ThresholdError
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.labels import match_labels
+from discriminant.table.labels import labels_of_column_names
 
 
 def is_frame(given: Any) -> bool:
@@ -48,7 +48,7 @@ def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
     names = given.column_names if hasattr(given, "column_names") else given.columns
     columns = {name: np.asarray(given[name]).tolist() for name in names}
     actions = _pop_action_names(given, columns, labels)
-    classes = match_labels(list(columns), labels)
+    classes = labels_of_column_names(list(columns), labels)
     classes = list(columns) if classes is None else classes
     if len(classes) != len(labels) or set(classes) != set(labels):
         raise CostError.of_columns(classes, labels)

@@ -24,8 +24,8 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from discriminant.engines import local
+from discriminant.engines.available_memory import fits_in_memory
 from discriminant.engines.checkpoint import with_checkpoint
-from discriminant.engines.memory_limit import fits_in_memory
 from discriminant.engines.missing_cells import PresentReading, em_moments
 from discriminant.engines.partitioned_table import (
     AnyTable,
@@ -47,7 +47,7 @@ from discriminant.errors import (
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor, ColumnMagnitudesReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows, RowsReading
+from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Schema, is_sparse
 from discriminant.table.cells import Frame
@@ -309,7 +309,7 @@ ENGINES: Mapping[str, Engine] = {  # tried in this order
     "sql": Engine("discriminant.engines.sql", parses_text=False),
     "spark": Engine("discriminant.engines.spark"),
     "dask": Engine("discriminant.engines.dask"),
-    "files": Engine("discriminant.engines.files", reads_files=True),
+    "files": Engine("discriminant.engines.out_of_core", reads_files=True),
 }
 _SAMPLE_ROWS = 50_000  # number of rows from which the encoding is planned
 _MAX_CLASS_BYTES = 1 << 29  # larger moments of detail 'class' are reduced to 'pooled' on opening

@@ -238,7 +238,7 @@ def _concat_tables(tables: Sequence[Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowSample(Summable):
+class BottomKSample(Summable):
     """At most `limit` different rows of each class, in the order of class and hash."""
 
     limit: int
@@ -255,7 +255,7 @@ class RowSample(Summable):
         features: Any,
         codes: Codes,
         weight: Floats,
-    ) -> RowSample:
+    ) -> BottomKSample:
         """Create from rows, of which some may be equal and some are left out."""
         order = np.lexsort((hashes, codes))
         new = np.ones(len(order), dtype=bool)
@@ -267,8 +267,8 @@ class RowSample(Summable):
         selected = first[chosen]
         return cls(limit, hashes[selected], features[selected], codes[selected], totals[chosen])
 
-    def __add__(self, other: RowSample) -> RowSample:
-        return RowSample.of(
+    def __add__(self, other: BottomKSample) -> BottomKSample:
+        return BottomKSample.of(
             self.limit,
             np.concatenate([self.hashes, other.hashes]),
             np.concatenate([self.features, other.features]),
@@ -290,10 +290,10 @@ class RowSampleReading:
     def summary_size(self) -> int:
         return self.limit * self.classes * self.width
 
-    def read(self, block: Block) -> RowSample:
+    def read(self, block: Block) -> BottomKSample:
         weight = np.ones(len(block)) if block.weight is None else block.weight
         positive = np.flatnonzero(weight > 0)
         codes, weight = block.codes[positive].astype(np.intp), weight[positive]
         features = dense(block.features[positive]).astype(np.float64) + 0.0  # no negative zeros
         hashes = row_hashes(features, codes, seed=self.seed)
-        return RowSample.of(self.limit, hashes, features, codes, weight)
+        return BottomKSample.of(self.limit, hashes, features, codes, weight)

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from discriminant.engines.memory_limit import available_threads as available_threads
+from discriminant.engines.available_memory import available_threads as available_threads
 from discriminant.engines.threads import one_blas_thread as one_blas_thread
 from discriminant.errors import (
     ColumnNamesError,

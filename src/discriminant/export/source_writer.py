@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, number_at
-from discriminant.models.expressions import ELEMENTWISE, Expression, stored_ids
+from discriminant.models.expressions import ELEMENTWISE, Expression, ids_of_variables
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _MAX_LINE = 88  # longer lists have one element on each line
@@ -28,7 +28,7 @@ class SourceWriter(ABC):
 
     def __init__(self, plan: ExportPlan, reserved: Iterable[str]) -> None:
         self.plan = plan
-        self.stored = stored_ids(plan.steps())
+        self.stored = ids_of_variables(plan.steps())
         self.used = {"row", "x", *reserved}
         self.names: dict[int, str] = {id(plan.x): "x"}
         self.constants: dict[str, str] = {}  # from the text of a constant to its name

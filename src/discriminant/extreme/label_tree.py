@@ -53,16 +53,6 @@ from discriminant.extreme.model.fitted_tree import (
     forest_statistics,
     invalid_model,
 )
-from discriminant.extreme.model.partition import (
-    balanced_partition,
-    hierarchy_partition,
-    huffman_partition,
-    label_means,
-    one_vs_rest_partition,
-    sort_by_frequency,
-    tree_from_moments,
-    wide_partition,
-)
 from discriminant.extreme.model.propensity import inverse_propensity
 from discriminant.extreme.model.search import search_top_k
 from discriminant.extreme.model.train import (
@@ -72,7 +62,17 @@ from discriminant.extreme.model.train import (
     train_tree,
 )
 from discriminant.extreme.model.training_checkpoint import HEADER_FILE
-from discriminant.extreme.summary import ForestSummary
+from discriminant.extreme.model.tree_construction import (
+    balanced_partition,
+    hierarchy_partition,
+    huffman_partition,
+    label_means,
+    one_vs_rest_partition,
+    sort_by_frequency,
+    tree_from_moments,
+    wide_partition,
+)
+from discriminant.extreme.tree_size import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels, Schema, numbered_names
 from discriminant.table.files.checkpoint_folder import create_folder

@@ -18,7 +18,7 @@ The `detail` says how much of the scatter is stored:
     class      (K, d, d)  the scatter of each class
     fourth     as class, and sum w z_j^2 z_l and sum w z_j^2 z_l^2 of each class (z = u - mean_k),
                from which the optimal shrinkage follows exactly
-    rows       the rows themselves, where they are few: `moments.class_rows`
+    rows       the rows themselves, where they are few: `moments.stored_rows`
 
 Third and fourth moments about another point follow from those about the mean. With `S = sum w z
 z'`, `C_jl = sum w z_j^2 z_l` and `Q_jl = sum w z_j^2 z_l^2`, replacing `z` by `z + t` gives (terms

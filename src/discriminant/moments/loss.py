@@ -83,7 +83,7 @@ class ResidualSums(Summable):
         if not other.rows or not self.rows:
             return self if self.rows else other
         ours, theirs = align_anchors(self, other)
-        high, low = add_pairs((ours.high, ours.low), (theirs.high, theirs.low))
+        high, low = add_double_double((ours.high, ours.low), (theirs.high, theirs.low))
         return replace(ours, rows=self.rows + other.rows, high=high, low=low)
 
     def at(self, anchor: Anchor) -> ResidualSums:
@@ -96,7 +96,7 @@ class ResidualSums(Summable):
         high, low = self.high * scale, self.low * scale
         shift = self.anchor.shift_to(anchor)[:d, None]
         top, rest = exact_product(np.broadcast_to(high[:1], (d, high.shape[1])), shift)
-        high[1:], low[1:] = add_pairs((high[1:], low[1:]), (top, rest + low[:1] * shift))
+        high[1:], low[1:] = add_double_double((high[1:], low[1:]), (top, rest + low[:1] * shift))
         return replace(self, anchor=anchor, high=high, low=low)
 
     def zero_columns(self) -> npt.NDArray[np.bool_]:
@@ -147,8 +147,8 @@ class ResidualReading:
         u, v = row_offsets(tile, self.anchor, None)
         rounding, residual = self._offset_rounding(tile, u), self._centred_responses(tile, v)
         for j, coef in enumerate(self.coef):
-            residual = add_pairs(residual, exact_product(-u[:, j, None], coef))
-        residual = add_pairs(residual, (-(rounding @ self.coef), np.zeros_like(v)))
+            residual = add_double_double(residual, exact_product(-u[:, j, None], coef))
+        residual = add_double_double(residual, (-(rounding @ self.coef), np.zeros_like(v)))
         if tile.weight is not None:
             high, low = exact_product(residual[0], tile.weight[:, None])
             residual = high, low + residual[1] * tile.weight[:, None]
@@ -171,7 +171,9 @@ class ResidualReading:
         assert tile.responses is not None
         _, low = exact_difference(tile.responses, self.anchor.origin[d:])
         low /= self.anchor.unit[d:]
-        return add_pairs((v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v)))
+        return add_double_double(
+            (v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v))
+        )
 
     def _offset_rounding(self, tile: Block, u: Floats) -> Floats:
         """Return the rounding error of each offset, (n, d)."""
@@ -194,7 +196,7 @@ def exact_difference(a: Floats, b: Floats) -> Pair:
     return high, (a - (high - back)) - (b + back)
 
 
-def add_pairs(a: Pair, b: Pair) -> Pair:
+def add_double_double(a: Pair, b: Pair) -> Pair:
     """Return the sum of two pairs, accurate to some 32 digits."""
     high = a[0] + b[0]
     back = high - a[0]
@@ -208,7 +210,9 @@ def sum_pairs(a: Pair) -> Pair:
     high, low = a
     while len(high) > 1:
         half, odd = len(high) // 2, len(high) % 2
-        pair = add_pairs((high[:half], low[:half]), (high[half : 2 * half], low[half : 2 * half]))
+        pair = add_double_double(
+            (high[:half], low[:half]), (high[half : 2 * half], low[half : 2 * half])
+        )
         high, low = (
             np.concatenate([x, y[-1:]]) if odd else x
             for x, y in zip(pair, (high, low), strict=True)

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from discriminant import catalog
-from discriminant.assessment.inference.summary import format_bytes
 from discriminant.assessment.intervals import wilson
+from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
 from discriminant.report.fact_types import (
     DecisionFacts,

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.measures import MEASURES
+from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
 from discriminant.assessment.resampling.held_out import HeldOutPredictions

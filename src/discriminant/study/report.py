@@ -54,8 +54,9 @@ from discriminant.report.format import (
 from discriminant.report.markdown import to_markdown
 from discriminant.report.sections.calibration import calibration_section
 from discriminant.report.sections.columns import columns_section
-from discriminant.report.sections.data import python_code, read_section, use_section
+from discriminant.report.sections.data import read_section
 from discriminant.report.sections.decision import decision_section
+from discriminant.report.sections.feature_importance import Probabilities, ranking_section
 from discriminant.report.sections.features import (
     Lines,
     coefficients_from,
@@ -64,10 +65,10 @@ from discriminant.report.sections.features import (
 )
 from discriminant.report.sections.one_row import one_row_section
 from discriminant.report.sections.pairs import pairs_section
-from discriminant.report.sections.ranking import Probabilities, ranking_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import Predict, space_section
+from discriminant.report.sections.usage import python_code, use_section
 from discriminant.report.verdict import headline, selected, verdict_of
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison

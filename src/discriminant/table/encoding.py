@@ -492,7 +492,7 @@ class _RowEncoder:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedEncoding:
+class CommonEncoding:
     """Common encoding of two tables, and the constant values of features that a table lacked."""
 
     encoding: Encoding
@@ -500,7 +500,7 @@ class MergedEncoding:
     theirs: Mapping[str, float]
 
 
-def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
+def merge_encodings(ours: Encoding, theirs: Encoding) -> CommonEncoding:
     """Return the common encoding of two tables, with the columns in the order of the first.
 
     Parameters
@@ -510,7 +510,7 @@ def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
 
     Returns
     -------
-    MergedEncoding
+    CommonEncoding
         The common encoding, and the constant values of the new features in each table.
 
     Raises
@@ -531,7 +531,7 @@ def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
     )
     decimal = ours.decimal if ours.decimal == theirs.decimal else "."
     merged = replace(ours, columns=columns, decimal=decimal)
-    return MergedEncoding(merged, _new_constants(ours, merged), _new_constants(theirs, merged))
+    return CommonEncoding(merged, _new_constants(ours, merged), _new_constants(theirs, merged))
 
 
 def _columns_by_name(encoding: Encoding) -> dict[str, Column]:

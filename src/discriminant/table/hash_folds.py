@@ -138,7 +138,7 @@ class FoldLookup:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldLookupReading:
+class FoldRecordReading:
     """Record the folds that the rows of a small table were assigned to."""
 
     @property

@@ -90,10 +90,10 @@ def _column_labels(given: Any, labels: Sequence[Any]) -> list[Any] | None:
         names = list(given.columns)
     else:
         return None
-    return match_labels(names, labels)
+    return labels_of_column_names(names, labels)
 
 
-def match_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
+def labels_of_column_names(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
     """Return the label that each column name means: the name is the label or its text.
 
     If names do not match the labels, they are returned unchanged. If the names only number the

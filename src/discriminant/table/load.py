@@ -35,10 +35,15 @@ from discriminant.table.column_types import (
     infer_encoding,
 )
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, json_frame, read_arrow, read_json
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
+from discriminant.table.files.pyarrow_readers import (
+    json_frame,
+    read_arrow,
+    read_arrow_schema,
+    read_json,
+)
 from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
@@ -267,7 +272,7 @@ def _read_file(
         table, format = read_json(format, max_bytes=max_bytes)
         options.check_names(table.column_names)
         return json_frame(table, options.columns_to_read(table.column_names)), format
-    names = tuple(arrow_schema(format).names)
+    names = tuple(read_arrow_schema(format).names)
     options.check_names(names)
     return read_arrow(format, names, options.columns_to_read(names)), format
 

@@ -11,14 +11,15 @@ from discriminant.report.fact_types import facts
 from discriminant.report.sections.calibration import calibration_section
 from discriminant.report.sections.columns import columns_section
 from discriminant.report.sections.comparison import comparison_section
-from discriminant.report.sections.data import read_section, use_section
+from discriminant.report.sections.data import read_section
 from discriminant.report.sections.decision import decision_section
+from discriminant.report.sections.feature_importance import ranking_section
 from discriminant.report.sections.features import coefficients_from, findings_of, matters_section
 from discriminant.report.sections.pairs import pairs_section
-from discriminant.report.sections.ranking import ranking_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import space_section
+from discriminant.report.sections.usage import use_section
 from discriminant.report.verdict import verdict_of
 from discriminant.table.memory import as_table
 

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,

@@ -46,7 +46,7 @@ from discriminant.assessment.inference.manova import (
     moments_of,
     standardise,
 )
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,
@@ -56,7 +56,7 @@ from discriminant.assessment.inference.summary import (
 from discriminant.errors import InferenceError
 from discriminant.models.gaussian.covariance import rounding_variance
 from discriminant.moments.class_moments import ClassMoments, find_columns
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import import_pandas
 

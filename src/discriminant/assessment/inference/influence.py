@@ -22,12 +22,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.summary import (
-    PrintedResult,
-    format_number,
-    text_table,
-)
 from discriminant.assessment.inference.wald import Inference
+from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 

@@ -63,7 +63,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,
@@ -90,7 +90,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.fisher import canonical_variates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import import_pandas
 from discriminant.table.memory import as_table

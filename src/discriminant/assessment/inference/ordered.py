@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
     coefficient_lines,
-    format_short,
 )
 from discriminant.assessment.inference.wald import (
     Inference,
@@ -29,6 +28,7 @@ from discriminant.assessment.inference.wald import (
     estimable,
     root_of_covariance,
 )
+from discriminant.assessment.printed_results import format_short
 from discriminant.models.linear.logistic import penalty_factors
 from discriminant.models.linear.ordered import OrderedResult, interval
 from discriminant.models.linear.preconditioning import Coordinates

@@ -196,7 +196,7 @@ class Inference:
         return str(self._summary()._repr_html_())
 
     def _summary(self) -> Any:
-        from discriminant.assessment.inference.summary import CoefficientSummary
+        from discriminant.assessment.inference.coefficient_summary import CoefficientSummary
 
         return CoefficientSummary(self)
 

@@ -44,13 +44,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.intervals import check_level
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,
     text_table,
 )
-from discriminant.assessment.intervals import check_level
 from discriminant.assessment.ranking.roc import (
     Average,
     RankedRows,

@@ -30,13 +30,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.intervals import check_level
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,
     text_table,
 )
-from discriminant.assessment.intervals import check_level
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import (
     ComparisonError,

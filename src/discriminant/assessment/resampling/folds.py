@@ -53,7 +53,7 @@ from discriminant.table.blocks import (
 )
 from discriminant.table.hash_folds import (
     ColumnFolds,
-    FoldLookupReading,
+    FoldRecordReading,
     RowHashFolds,
     has_repeated_rows,
     row_hashes,
@@ -586,7 +586,7 @@ def _sample_folds(rows: PartitionedTable, assign: RowHashFolds) -> Places:
     block = rows.sample.block(0, len(rows.sample))
     fold = None
     if rows.sample_is_complete and has_repeated_rows(block):
-        fold = rows.fold(FoldLookupReading()).match(block)
+        fold = rows.fold(FoldRecordReading()).match(block)
     if fold is None:
         fold = assign(block).fold
     assert fold is not None

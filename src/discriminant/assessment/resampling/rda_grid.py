@@ -64,7 +64,7 @@ from discriminant.models.gaussian.family import GaussianFamily, check_classes, c
 from discriminant.models.gaussian.wide import family_shrinkage, fit_gaussian_family, is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.classifier_outputs import check_classifier
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     steps_frame,

@@ -52,7 +52,7 @@ from discriminant.assessment.inference.manova import (
     standardise,
     wilks,
 )
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,

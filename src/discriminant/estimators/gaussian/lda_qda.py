@@ -28,12 +28,13 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.inference.discriminant_summary import (
+from discriminant.assessment.inference.gaussian_summary import (
     DiscriminantSummary,
     summarise_gaussian,
 )
 from discriminant.assessment.resampling.cross_validate import leave_one_out
 from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutQuadraticRules,
     LeftOutRules,
     gaussian_left_out_scores,
     left_out_rules,
@@ -84,23 +85,23 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
-from discriminant.models.gaussian.structure import STRUCTURES, Structure
-from discriminant.models.gaussian.student import (
+from discriminant.models.gaussian.predictive_densities import (
     PREDICTIVE,
     StudentRule,
     fit_student,
     student_scores_with_missing,
 )
+from discriminant.models.gaussian.structure import STRUCTURES, Structure
 from discriminant.models.gaussian.wide import (
-    family_metric,
     family_shrinkage,
     fit_fisher_rule,
     fit_gaussian_family,
     is_wide,
+    shared_family_metric,
 )
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, numbered_names
 from discriminant.table.labels import encode_known_labels
@@ -306,7 +307,9 @@ class GaussianClassifier(MomentClassifier):
         left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
         return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
-    def left_out_rules(self, moments: Any, table: Table) -> LeftOutRules | None:
+    def left_out_rules(
+        self, moments: Any, table: Table
+    ) -> LeftOutRules | LeftOutQuadraticRules | None:
         """Return the rules fitted without each row, in closed form; None if there is none."""
         if self.predictive == "student":
             return None
@@ -402,7 +405,7 @@ class GaussianClassifier(MomentClassifier):
         one = GaussianFamily(1.0, amount, family.target, family.denominator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)
-            metric = family_metric(merged, one)
+            metric = shared_family_metric(merged, one)
         mean = np.atleast_2d(merged.centre)
         return QuadraticRule(merged.labels, merged.anchor, mean, (metric,), np.zeros(1))
 
@@ -584,7 +587,7 @@ class GaussianClassifier(MomentClassifier):
             moments = self._present_moments
             if isinstance(moments, ClassParameters):
                 return moments.metrics[0]
-            return family_metric(moments, self._asked.family)
+            return shared_family_metric(moments, self._asked.family)
 
 
 def merge_classes(moments: ClassMoments | ClassRows) -> Any:
@@ -828,7 +831,7 @@ class NearestMean(LinearGaussianClassifier):
         if not _one_row_per_class(moments):
             return super().rule_from(moments)
         warn(ScarceRowsWarning.one_row_per_class(len(moments.labels)))
-        metric = family_metric(merge_classes(moments), self.family)
+        metric = shared_family_metric(merge_classes(moments), self.family)
         return linear_rule(
             moments.reduce("diagonal"), metric=metric, prior=self.prior_from(moments)
         )
@@ -838,7 +841,7 @@ class NearestMean(LinearGaussianClassifier):
             return super()._compute_metric()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)
-            return family_metric(merge_classes(self._present_moments), self._asked.family)
+            return shared_family_metric(merge_classes(self._present_moments), self._asked.family)
 
 
 def _one_row_per_class(moments: ClassMoments | ClassRows) -> bool:

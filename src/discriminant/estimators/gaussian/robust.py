@@ -33,7 +33,7 @@ from discriminant.models.gaussian.covariance import Target, class_degrees, poole
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.mcd import MCD, constant_columns, cutoff, fit_mcd, least_rows
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Places, dense
 from discriminant.table.memory import Table
 

@@ -56,9 +56,9 @@ from discriminant.models.linear.least_squares import (
 )
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.confusion import PredictedCountsReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import posterior
 from discriminant.table.basis import ExpandedFeatures, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels

@@ -23,13 +23,16 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.coefficient_summary import (
+    CoefficientSummary,
+    PenalisedSummary,
+)
 from discriminant.assessment.inference.mean_intervals import (
     MeanIntervals,
     log_odds_ends,
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
 from discriminant.assessment.resampling.penalty_search import (
     CRITERIA,
@@ -68,8 +71,8 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.estimators.linear.likelihood import check_interval, check_level
 from discriminant.estimators.linear.linear_regression import table_anchor
+from discriminant.estimators.linear.maximum_likelihood import check_interval, check_level
 from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -233,7 +233,7 @@ def calibration_scores(model: Any, X: Any) -> Floats:
     return class_scores(model, X, np.asarray(model.classes_))
 
 
-def scores_as_values(scores: Floats, codes: Places, hashes: Hashes) -> Floats:
+def scores_as_values(scores: Floats, codes: Places, hashes: Callable[[], Hashes]) -> Floats:
     """Return the scores themselves."""
     return scores
 

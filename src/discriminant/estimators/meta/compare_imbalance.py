@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import PrintedResult, format_number, text_table
+from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.assessment.ranking.auc import auc
 from discriminant.assessment.ranking.roc import average_precision
 from discriminant.assessment.resampling.folds import MemoryFolds, fold_numbers, with_class_order

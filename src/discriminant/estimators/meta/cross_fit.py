@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -71,7 +72,8 @@ from discriminant.table.memory import as_features, as_table
 
 Hashes = npt.NDArray[np.uint64]
 Score = Callable[[Any, Any], Floats]  # fitted model, rows -> (n, k) scores of its classes
-RowValues = Callable[[Floats, Places, Hashes], Floats]  # scores (n, K), codes, hashes -> (n, m)
+# scores (n, K), codes and a function that computes hashes of the rows -> (n, m)
+RowValues = Callable[[Floats, Places, Callable[[], Hashes]], Floats]
 LEAVE_ONE_OUT = "leave one out"
 _PIECE = 8192  # rows scored or hashed at a time
 _OTHER_SEED = 1 << 31  # hashes of rows for other purposes than folds
@@ -278,11 +280,11 @@ def held_out_values(
 ) -> HeldOutValues:
     """Return the values of all rows, each by the model of its fold."""
     parts, codes = [], rows.codes.astype(np.intp)
-    order = rows_by_fold(fold)
+    order, plain = rows_by_fold(fold), isinstance(rows.X, np.ndarray)
     for model, places in zip(models, order, strict=True):
-        X = _safe_indexing(rows.X, places)
+        X = rows.X[places] if plain else _safe_indexing(rows.X, places)
         scores = scores_among(model, X, rows.labels, score)
-        parts.append(values(scores, codes[places], hashes_of(model, X, scores, seed)))
+        parts.append(values(scores, codes[places], partial(hashes_of, model, X, scores, seed)))
     joined = np.empty((len(codes), parts[0].shape[1]))
     joined[np.concatenate(order)] = np.concatenate(parts)
     return HeldOutValues(joined, codes, fold.astype(np.intp), rows.weight)
@@ -318,12 +320,13 @@ class HeldOutValuesReading:
 
     def _read_part(self, f: int, part: Block) -> HeldOutValues:
         codes, K = part.codes.astype(np.intp), len(self.labels)
-        values = [self.values(np.zeros((0, K)), codes[:0], np.zeros(0, dtype=np.uint64))]
+        values = [self.values(np.zeros((0, K)), codes[:0], lambda: np.zeros(0, dtype=np.uint64))]
         for lo in range(0, len(part), _PIECE):
             piece = slice(lo, min(lo + _PIECE, len(part)))
             features = np.asarray(dense(part.features[piece]), dtype=np.float64)
             scores = scores_among(self.models[f], features, self.labels, self.score)
-            values.append(self.values(scores, codes[piece], hash_rows(features, self.seed)))
+            hashes = partial(hash_rows, features, self.seed)
+            values.append(self.values(scores, codes[piece], hashes))
         weight = None if part.weight is None else part.weight.astype(np.float64)
         fold = np.full(len(part), f, dtype=np.intp)
         return HeldOutValues(np.concatenate(values), codes, fold, weight)

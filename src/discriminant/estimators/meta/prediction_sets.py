@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,7 +14,10 @@ from sklearn.frozen import FrozenEstimator
 
 from discriminant.assessment.classifier_outputs import log_predict_proba
 from discriminant.assessment.resampling.held_out import can_add_moments, check_supports_partitions
-from discriminant.assessment.resampling.leave_one_out import LeftOutRules
+from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutQuadraticRules,
+    LeftOutRules,
+)
 from discriminant.assessment.set_assessment import SetAssessment, assess_sets
 from discriminant.decision.prediction_sets import (
     SCORES,
@@ -70,9 +74,11 @@ class TrueClassConformity:
 
     score: str
 
-    def __call__(self, logs: Floats, codes: Places, hashes: Hashes) -> Floats:
+    def __call__(self, logs: Floats, codes: Places, hashes: Callable[[], Hashes]) -> Floats:
         """Return the conformity (n, 1)."""
-        values = conformity_of(logs, self.score, uniform_numbers(hashes))
+        if self.score == "lac":
+            return logs[np.arange(len(codes)), codes][:, None]
+        values = conformity_of(logs, self.score, uniform_numbers(hashes()))
         return values[np.arange(len(codes)), codes][:, None]
 
 
@@ -98,8 +104,8 @@ class PredictionSets(ClassifierWrapper):
         classifier fitted to the other folds. The guarantee is 2 coverage - 1, less a term that
         vanishes as the folds grow; in practice the coverage is near `coverage`. 'jackknife+': each
         row is a fold; the guarantee is 2 coverage - 1. For a classifier that is fitted from moments
-        (LDA, QDA, ...), neither refits it: moments are added, and LDA and NearestMean without a
-        row have a closed form.
+        (LDA, QDA, ...), neither refits it: moments are added, and LDA, QDA and NearestMean without
+        a row have a closed form.
     conformity : {'lac', 'aps'}, default 'lac'
         How well a row conforms to a class: by its log posterior, or by the sum of the smaller
         posteriors and a random share of its own. 'lac': sets are as small as possible on average.
@@ -162,7 +168,7 @@ class PredictionSets(ClassifierWrapper):
     estimators_: list[Any]
     classes_: Labels
     calibration_: CalibrationScores
-    _left_out: LeftOutRules | None
+    _left_out: LeftOutRules | LeftOutQuadraticRules | None
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -383,7 +389,7 @@ class PredictionSets(ClassifierWrapper):
         self.estimator_, self.classes_ = model, classes
         logs = self._log_posterior(model, held_out.X)
         values = TrueClassConformity(self.conformity)(
-            logs, codes, hashes_of(model, held_out.X, logs, seed)
+            logs, codes, partial(hashes_of, model, held_out.X, logs, seed)
         )
         return HeldOutValues(values, codes, np.zeros(len(codes), dtype=np.intp), held_out.weight)
 
@@ -428,7 +434,7 @@ class PredictionSets(ClassifierWrapper):
             return None
         logs = log_posterior(scores)
         codes = rows.codes.astype(np.intp)
-        hashes = hashes_of(self.estimator_, rows.X, logs, seed)
+        hashes = partial(hashes_of, self.estimator_, rows.X, logs, seed)
         values = TrueClassConformity(self.conformity)(logs, codes, hashes)
         self._left_out = left_out
         return HeldOutValues(values, codes, np.arange(len(codes)), rows.weight)
@@ -478,7 +484,9 @@ class PredictionSets(ClassifierWrapper):
     def _log_posterior(self, model: Any, X: Any) -> Floats:
         return scores_among(model, X, self.classes_, _log_posteriors)
 
-    def _count_left_out(self, left_out: LeftOutRules, X: Any, uniform: Floats) -> Floats:
+    def _count_left_out(
+        self, left_out: LeftOutRules | LeftOutQuadraticRules, X: Any, uniform: Floats
+    ) -> Floats:
         """Return the number of calibration rows that conform no better, (n, K)."""
         features, scores = self.estimator_._rows_to_score(X), self.calibration_
         counts = np.empty((features.shape[0], len(self.classes_)))

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
+from discriminant.cached_njit import cached_njit, inline_njit
 from discriminant.extreme.model.compiled_simd import (
     add_bits,
     as_real,
@@ -41,7 +42,6 @@ from discriminant.extreme.model.compiled_simd import (
     pointer,
     prefetch,
 )
-from discriminant.numba_cache import cached_njit, inline_njit
 
 # largest absolute value of a margin, also after overflow: its cube is still finite
 _MARGIN_BOUND = 1e12

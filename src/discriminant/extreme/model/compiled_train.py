@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.cached_njit import cached_njit, fastmath_njit, inline_njit
 from discriminant.extreme.model.compiled_simd import (
     ACTIVE,
     MOVED,
@@ -47,7 +48,6 @@ from discriminant.extreme.model.compiled_simd import (
     row_scores,
 )
 from discriminant.extreme.model.training_tasks import BLOCK
-from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 
 @fastmath_njit

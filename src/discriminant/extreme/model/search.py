@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discriminant.cached_njit import log_slow_compilation
 from discriminant.extreme.model.fitted_tree import Forest, Ints, Layer, Reals, Tree
-from discriminant.numba_cache import log_slow_compilation
 
 Floats = npt.NDArray[np.float64]
 

@@ -45,8 +45,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
+from discriminant.cached_njit import log_slow_compilation
 from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
-from discriminant.extreme.model.partition import hash_integers
 from discriminant.extreme.model.training_checkpoint import (
     ChunkPart,
     DiskStore,
@@ -64,7 +64,7 @@ from discriminant.extreme.model.training_tasks import (
     rows_by_level,
     total_work,
 )
-from discriminant.numba_cache import log_slow_compilation
+from discriminant.extreme.model.tree_construction import hash_integers
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # called with the work done and the total work
@@ -176,7 +176,7 @@ def fingerprint(
     """Return digests of everything that determines a tree, for the header of a checkpoint."""
     import numba
 
-    from discriminant.numba_cache import source_stamp
+    from discriminant.cached_njit import source_stamp
 
     return {
         "settings": " ".join(f"{name}={value}" for name, value in asdict(settings).items()),

@@ -61,7 +61,7 @@ from discriminant.models.gaussian.structure import (
 )
 from discriminant.models.rules import LinearRule, QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
 
 

@@ -46,7 +46,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1e300  # scales above it, of columns that are tiny next to the others, are replaced by it

@@ -21,7 +21,7 @@ it would be penalised without changing a score:
 
     score = z'gamma + b,    z = V'(x - mean) / sd,    coef = V gamma / sd,    |V gamma| = |gamma|
 
-`fit_gaussian_family`, `family_metric`, `family_shrinkage` and `fit_fisher_rule` accept class
+`fit_gaussian_family`, `shared_family_metric`, `family_shrinkage` and `fit_fisher_rule` accept class
 moments or rows and choose the algebra accordingly. Moments and rows give the same rules.
 """
 
@@ -66,7 +66,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -445,7 +445,7 @@ def fit_gaussian_family(
     return fit_gaussian(classes, family=family, prior=prior)
 
 
-def family_metric(classes: Classes, family: GaussianFamily) -> Metric:
+def shared_family_metric(classes: Classes, family: GaussianFamily) -> Metric:
     """Return the metric of the covariance that all classes of a linear family share."""
     if isinstance(classes, ClassRows):
         return wide_metric(classes, family)

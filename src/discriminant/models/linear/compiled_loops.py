@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.numba_cache import fastmath_njit
+from discriminant.cached_njit import fastmath_njit
 
 # ENDED, RECORD and DONE are reasons to return from a loop: all rows are read, a record run of
 # correct rows ends, or `target` consecutive rows are correct. STEP means: update the weights.

@@ -59,9 +59,9 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
+from discriminant.moments.loss import ResidualSums, add_double_double, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -246,7 +246,7 @@ class LeastSquaresProblem:
         size = self.solver.scale[:, None]
         coef_size = np.abs(size * line.coef[self.varying]).max(initial=0.0)
         change_size = np.abs(size * coef_change[self.varying]).max(initial=0.0)
-        coef, rest = add_pairs(
+        coef, rest = add_double_double(
             (line.coef, np.zeros_like(coef_change)), (coef_change, np.zeros_like(coef_change))
         )
         corrected = LinearFit(coef, line.intercept + intercept_change, rest)

@@ -242,7 +242,7 @@ def exhaustive_code(K: int) -> Signs:
     return np.vstack([2 * bits - 1, np.ones(columns)]).astype(np.int8)
 
 
-def ternary_code(K: int) -> Signs:
+def exhaustive_ternary_code(K: int) -> Signs:
     """Return the code of all partitions of any of the classes into two sides.
 
     The shape of the code is (K, (3^K - 2^(K+1) + 1) / 2); a column may leave classes out.
@@ -289,7 +289,7 @@ def _best_random_code(
     """
     M, n_distinct = code_length(kind, K, columns)
     if n_distinct <= max(2 * M, 64) and (kind == "sparse" or n_distinct <= MAX_COLUMNS):
-        pool = ternary_code(K) if kind == "sparse" else exhaustive_code(K)
+        pool = exhaustive_ternary_code(K) if kind == "sparse" else exhaustive_code(K)
     else:
         pool = random_columns(K, max(min(4 * M, n_distinct // 2), M), rng, sides)
     if pool.shape[1] == M:

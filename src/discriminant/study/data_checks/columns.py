@@ -25,9 +25,9 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, fixed, number, percent
-from discriminant.study.data_checks.checked_table import (
-    CheckedColumn,
-    CheckedTable,
+from discriminant.study.data_checks.check_input import (
+    CheckInput,
+    InputColumn,
     class_names,
     finding,
     name,
@@ -48,7 +48,7 @@ _BLOCK_CELLS = 1 << 22  # cells that are ranked at a time
 # --- leaks ----------------------------------------------------------------------------------------
 
 
-def leaks(table: CheckedTable) -> list[CheckFacts]:
+def leaks(table: CheckInput) -> list[CheckFacts]:
     """Return the columns that alone determine the class, or one of several classes."""
     table = table.sample
     K, n = len(table.labels), len(table)
@@ -65,7 +65,7 @@ def leaks(table: CheckedTable) -> list[CheckFacts]:
         missing = column.missing
         if 10 <= missing.sum() <= n - 10:
             found = _determined(
-                CheckedColumn(column.name, "", missing.astype(np.int32), ("", "")), table
+                InputColumn(column.name, "", missing.astype(np.int32), ("", "")), table
             )
             if found is not None:
                 findings.append(_missing_leak(column))
@@ -96,7 +96,7 @@ def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
     return list(merged.values())
 
 
-def _beyond_chance(table: CheckedTable) -> bool:
+def _beyond_chance(table: CheckInput) -> bool:
     """Whether no column of noise is likely to separate the rarest class from the others."""
     n, least = len(table), int(table.counts[table.counts > 0].min())
     ways = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
@@ -104,7 +104,7 @@ def _beyond_chance(table: CheckedTable) -> bool:
     return ways > math.log(2.0 * d * len(table.labels) / _CHANCE)
 
 
-def _numeric_leaks(table: CheckedTable) -> dict[str, CheckFacts | None]:
+def _numeric_leaks(table: CheckInput) -> dict[str, CheckFacts | None]:
     """Return the finding, or None, of each numeric column that separates some classes."""
     found: dict[str, CheckFacts | None] = {}
     numbers = table.numbers
@@ -124,7 +124,7 @@ def _numeric_leaks(table: CheckedTable) -> dict[str, CheckFacts | None]:
     return found
 
 
-def _complete_blocks(table: CheckedTable) -> Iterator[tuple[list[int], Floats]]:
+def _complete_blocks(table: CheckInput) -> Iterator[tuple[list[int], Floats]]:
     complete = [j for j, column in enumerate(table.numbers) if not column.missing.any()]
     size = max(_BLOCK_CELLS // max(len(table), 1), 1)
     for start in range(0, len(complete), size):
@@ -155,10 +155,10 @@ def _separating(
 
 
 def _leak_of(
-    column: CheckedColumn,
+    column: InputColumn,
     values: Floats,
     codes: npt.NDArray[np.integer],
-    table: CheckedTable,
+    table: CheckInput,
     low: float,
     high: float,
 ) -> CheckFacts | None:
@@ -217,7 +217,7 @@ def _auc(lower: Floats, upper: Floats) -> float:
     return float((ranks[n0:].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
 
 
-def _determined(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
+def _determined(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     """Return the finding about a column whose few values each occur in one class only."""
     counts = _class_counts(column, table)
     if counts is None:
@@ -240,7 +240,7 @@ def _determined(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None
     return finding("leak", "stop", f"Leak: {column.name}", text, [column.name], rows=int(rows))
 
 
-def _class_counts(column: CheckedColumn, table: CheckedTable) -> npt.NDArray[np.intp] | None:
+def _class_counts(column: InputColumn, table: CheckInput) -> npt.NDArray[np.intp] | None:
     """Return the (L, K) rows of each value and class; None for more than a few values."""
     K, known = len(table.labels), ~column.missing
     most = _VALUES_PER_CLASS * K
@@ -255,7 +255,7 @@ def _class_counts(column: CheckedColumn, table: CheckedTable) -> npt.NDArray[np.
     return np.bincount(index * K + codes, minlength=len(distinct) * K).reshape(-1, K)
 
 
-def _missing_leak(column: CheckedColumn) -> CheckFacts:
+def _missing_leak(column: InputColumn) -> CheckFacts:
     text = (
         f"Whether column {name(column.name)} is missing determines the class, which usually means "
         f"that it is recorded only for some outcomes. {_leave_out(column.name)}"
@@ -273,7 +273,7 @@ _NINES = frozenset(
 _DISTINCT = 10  # a column has at least this many other values, if one of its values is a sentinel
 
 
-def sentinels(table: CheckedTable) -> list[CheckFacts]:
+def sentinels(table: CheckInput) -> list[CheckFacts]:
     """Return the columns with values that probably stand for missing cells."""
     sample, findings = table.sample, []
     for column, whole in zip(sample.features, table.features, strict=True):
@@ -355,7 +355,7 @@ def _high_sentinel(distinct: Floats, counts: npt.NDArray[np.integer]) -> bool:
     return rows >= 3 and gap > 5 * span
 
 
-def _range_without(column: CheckedColumn, value: float) -> str:
+def _range_without(column: InputColumn, value: float) -> str:
     others = column.known[column.known != value]
     return f"{number(float(others.min()))} to {number(float(others.max()))}"
 
@@ -363,7 +363,7 @@ def _range_without(column: CheckedColumn, value: float) -> str:
 # --- missing cells, spellings, constants ----------------------------------------------------------
 
 
-def missing_by_class(table: CheckedTable) -> list[CheckFacts]:
+def missing_by_class(table: CheckInput) -> list[CheckFacts]:
     """Return the columns whose share of missing cells depends on the class."""
     findings = []
     counts = table.counts.astype(np.float64)
@@ -396,7 +396,7 @@ def missing_by_class(table: CheckedTable) -> list[CheckFacts]:
     return findings
 
 
-def spellings(table: CheckedTable) -> list[CheckFacts]:
+def spellings(table: CheckInput) -> list[CheckFacts]:
     """Return the categories with levels that are probably spellings of the same level."""
     findings = []
     for column in table.columns:
@@ -420,7 +420,7 @@ def spellings(table: CheckedTable) -> list[CheckFacts]:
     return findings
 
 
-def constants(table: CheckedTable) -> list[CheckFacts]:
+def constants(table: CheckInput) -> list[CheckFacts]:
     """Return one finding on all columns that have a single value."""
     columns = [column.name for column in table.columns if column.kind == "constant"]
     if not columns:
@@ -434,7 +434,7 @@ def constants(table: CheckedTable) -> list[CheckFacts]:
 # --- duplicate columns ----------------------------------------------------------------------------
 
 
-def duplicate_columns(table: CheckedTable) -> list[CheckFacts]:
+def duplicate_columns(table: CheckInput) -> list[CheckFacts]:
     """Return groups of columns that are equal up to scale and shift, or one-to-one."""
     table = table.sample
     findings = []
@@ -461,7 +461,7 @@ def duplicate_columns(table: CheckedTable) -> list[CheckFacts]:
     return findings
 
 
-def _correlated_groups(table: CheckedTable) -> list[tuple[list[int], float]]:
+def _correlated_groups(table: CheckInput) -> list[tuple[list[int], float]]:
     """Return groups of numeric columns, each with the least |r| with its first column."""
     if len(table) < 10 or len(table.numbers) < 2:
         return []
@@ -498,7 +498,7 @@ def _equal_groups(standard: Floats, columns: npt.NDArray[np.intp]) -> list[tuple
     return [(group, 1.0) for group in members.values() if len(group) > 1]
 
 
-def _equivalent_categories(table: CheckedTable) -> list[tuple[str, str]]:
+def _equivalent_categories(table: CheckInput) -> list[tuple[str, str]]:
     texts = [column for column in table.features if column.is_text][:100]
     pairs = []
     sizes = [len(np.unique(column.known)) for column in texts]

@@ -26,7 +26,6 @@ import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
 from discriminant.table.cells import Cells, Frame, cells_from_arrow
-from discriminant.table.files.arrow import arrow_input
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,
@@ -40,6 +39,7 @@ from discriminant.table.files.csv_dialect import (
     missing_number_texts,
 )
 from discriminant.table.files.formats import FileFormat
+from discriminant.table.files.pyarrow_readers import arrow_input
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
 from discriminant.table.text_values import number_format, text_parser
 

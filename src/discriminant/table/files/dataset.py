@@ -23,10 +23,10 @@ from urllib.parse import unquote
 from discriminant.errors import FileError, PartSchemaError, check_file_name
 from discriminant.table.column_types import ReadOptions, csv_column_kinds
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, raise_json_error
 from discriminant.table.files.csv import CsvColumns
 from discriminant.table.files.csv_dialect import CsvKind
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
+from discriminant.table.files.pyarrow_readers import raise_json_error, read_arrow_schema
 from discriminant.table.files.splits import (
     TEXTS,
     CsvPart,
@@ -35,10 +35,10 @@ from discriminant.table.files.splits import (
     JsonPart,
     SplitError,
     arrow_parts,
+    infer_json_schema,
     json_tables,
     line_ranges,
     parquet_parts,
-    schema_of_first_lines,
 )
 
 _INTEGER = re.compile("-?[0-9]{1,18}")  # fits into int64
@@ -283,7 +283,7 @@ class Dataset:
         import pyarrow as pa
 
         file = self.files[0]
-        schema = self.fields or schema_of_first_lines(file.format, next(iter(_spans(file))))
+        schema = self.fields or infer_json_schema(file.format, next(iter(_spans(file))))
         return pa.schema(
             [
                 pa.field(field.name, pa.float64())
@@ -383,9 +383,9 @@ def _dataset_file(format: FileFormat, keys: FolderKeys) -> DatasetFile:
         types: dict[str, str] = dict(zip(dialect.names, dialect.kinds, strict=True))
     elif format.kind == "jsonl":
         ranges = line_ranges(format, identity.size)
-        types = _field_types(schema_of_first_lines(format, ranges[0] if ranges else None))
+        types = _field_types(infer_json_schema(format, ranges[0] if ranges else None))
     else:
-        types = _field_types(arrow_schema(format))
+        types = _field_types(read_arrow_schema(format))
     others = tuple(key for key in keys.values if key[0] not in types)
     return DatasetFile(format, identity, replace(keys, values=others), types)
 

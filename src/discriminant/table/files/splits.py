@@ -23,15 +23,6 @@ from typing import Any, Self
 
 from discriminant.errors import FileError
 from discriminant.table.cells import Frame, columns_from_arrow
-from discriminant.table.files.arrow import (
-    MAX_DEPTH,
-    arrow_input,
-    first_deep_line,
-    open_ipc,
-    raise_json_error,
-    raise_parquet_error,
-    translate_arrow_errors,
-)
 from discriminant.table.files.csv import (
     CsvColumns,
     cell_of_row,
@@ -43,6 +34,15 @@ from discriminant.table.files.csv import (
 )
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat, FileIdentity
+from discriminant.table.files.pyarrow_readers import (
+    MAX_DEPTH,
+    arrow_input,
+    first_deep_line,
+    open_ipc,
+    raise_json_error,
+    raise_parquet_error,
+    translate_arrow_errors,
+)
 from discriminant.table.files.text_decoding import EncodingMismatch, TextEncoding
 
 BATCH = 1 << 17  # rows converted and summed at a time: the size of a page written by pyarrow
@@ -522,7 +522,7 @@ def json_tables(
             raise_json_error(format, str(fault))
 
 
-def schema_of_first_lines(format: FileFormat, span: tuple[int, int] | None) -> Any:
+def infer_json_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
     """Return the Arrow schema that is inferred from the first lines of a JSON file."""
     import pyarrow as pa
 

@@ -113,7 +113,7 @@ class SparseLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class NumberRanges:
     """Ranges of valid label and feature numbers of a file."""
 
     path: str
@@ -124,7 +124,7 @@ class Bounds:
     comments: bool = False  # whether text after # and qid:1 are skipped
 
 
-def parse_lines(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
+def parse_lines(text: bytes, bounds: NumberRanges, *, line: int) -> SparseLines:
     """Parse a block of complete lines. `line` is the number of the first line, for messages."""
     lines = scan_block(text, whole=bounds.whole)
     if lines is not None and _is_valid(lines, bounds):
@@ -202,7 +202,7 @@ def _ends(start: Ints, stop: Ints) -> Ints:
     return np.concatenate([[0], np.searchsorted(start, stop)]).astype(np.int64)
 
 
-def _is_valid(lines: SparseLines, bounds: Bounds) -> bool:
+def _is_valid(lines: SparseLines, bounds: NumberRanges) -> bool:
     """Whether labels and features are in range and not repeated, and all values are finite."""
     last = bounds.first + (MAX_NUMBER if bounds.features is None else bounds.features) - 1
     if not np.isfinite(lines.value).all() or not np.isfinite(lines.label).all():
@@ -235,7 +235,7 @@ def _has_duplicates(number: Any, ends: Ints) -> bool:
 # --- line by line ---------------------------------------------------------------------------------
 
 
-def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
+def parse_each_line(text: bytes, bounds: NumberRanges, *, line: int) -> SparseLines:
     """Parse lines one by one. Raise the error for the first invalid line."""
     label, feature, value, label_ends, feature_ends = [], [], [], [0], [0]
     for position, row in enumerate(text.removesuffix(b"\n").split(b"\n")):
@@ -259,7 +259,7 @@ def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
 class _LineParser:
     """Parser of one line, token by token."""
 
-    bounds: Bounds
+    bounds: NumberRanges
     line: int
 
     def parse(self, row: str) -> tuple[list[float], list[tuple[int, float]]]:
@@ -530,14 +530,14 @@ def read_svmlight(
     y : array of shape (n,) or CSR matrix of shape (n, L)
         The class of each row, or with `many` the indicators of its labels.
     """
-    bounds = Bounds(str(path), labels, whole=many, comments=True)
+    bounds = NumberRanges(str(path), labels, whole=many, comments=True)
     x, lines, _ = _read_svmlight(path, bounds, features, first, dtype)
     return x, _indicator(lines, labels, dtype) if many else lines.label
 
 
 def read_svmlight_sets(path: Path, *, first: FirstFeature = "auto") -> LabelledRows:
     """Read all rows of an svmlight file with sets of labels."""
-    bounds = Bounds(str(path), whole=True, comments=True)
+    bounds = NumberRanges(str(path), whole=True, comments=True)
     x, lines, low = _read_svmlight(path, bounds, None, first, np.float32)
     return LabelledRows(x, _indicator(lines, None, np.float32), first=low)
 
@@ -558,7 +558,7 @@ def svmlight_blocks(
     its first feature and the number of labels are known only at its end. Features with a number
     above the last valid one are an error, or are dropped with one warning.
     """
-    loose = Bounds(str(path), labels, comments=True)
+    loose = NumberRanges(str(path), labels, comments=True)
     rows, low, high, last = 0, 1, 0, -1
     for lines in _svmlight_lines(path, loose, size):
         low = min(low, int(lines.feature.min(initial=1)))
@@ -599,7 +599,7 @@ def _blocks_with_header(
     pieces = line_blocks(path, size=size)
     top, _, first = next(pieces, b"").partition(b"\n")
     counts = _header(str(path), top, columns, expected)
-    bounds = Bounds(str(path), counts[-1] if columns == 3 else 0, counts[1])
+    bounds = NumberRanges(str(path), counts[-1] if columns == 3 else 0, counts[1])
     start = 0
     for piece in chain([first], pieces):
         text = _check_end(piece, bounds, start, counts[0])
@@ -623,7 +623,7 @@ def _header(path: str, top: bytes, columns: int, expected: str) -> tuple[int, ..
     return counts
 
 
-def _check_end(text: bytes, bounds: Bounds, start: int, stated: int) -> bytes:
+def _check_end(text: bytes, bounds: NumberRanges, start: int, stated: int) -> bytes:
     """Return the text up to the number of rows that the header states.
 
     Only empty lines may follow.
@@ -639,7 +639,7 @@ def _check_end(text: bytes, bounds: Bounds, start: int, stated: int) -> bytes:
     return b"".join(row + b"\n" for row in rows[:-1])
 
 
-def _svmlight_lines(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[SparseLines]:
+def _svmlight_lines(path: Path, bounds: NumberRanges, size: int = PIECE) -> Iterator[SparseLines]:
     """Yield an svmlight file in blocks of parsed lines. Empty lines are skipped."""
     line = 1
     for text in line_blocks(path, size=size):
@@ -650,7 +650,7 @@ def _svmlight_lines(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[S
         line += text.count(b"\n")
 
 
-def _check_one_label(lines: SparseLines, bounds: Bounds, line: int) -> None:
+def _check_one_label(lines: SparseLines, bounds: NumberRanges, line: int) -> None:
     labels, filled = np.diff(lines.label_ends), np.diff(lines.feature_ends) > 0
     for row in np.flatnonzero((labels > 1) | ((labels == 0) & filled))[:1].tolist():
         raise SparseFileError.one_label(bounds.path, line + row, int(labels[row]))
@@ -673,7 +673,11 @@ def _concatenate_ends(ends: list[Any]) -> Any:
 
 
 def _read_svmlight(
-    path: Path, bounds: Bounds, features: int | None, first: FirstFeature, dtype: npt.DTypeLike
+    path: Path,
+    bounds: NumberRanges,
+    features: int | None,
+    first: FirstFeature,
+    dtype: npt.DTypeLike,
 ) -> tuple[Any, SparseLines, int]:
     """Return the features as CSR (n, d), the parsed lines, and the number of the first feature."""
     lines = _concatenate_lines(_svmlight_lines(path, bounds))
@@ -702,7 +706,7 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
 
 
 def _check_features(
-    path: Path, lines: SparseLines, bounds: Bounds, first: int, features: int | None
+    path: Path, lines: SparseLines, bounds: NumberRanges, first: int, features: int | None
 ) -> None:
     """Raise the error for a feature out of range. The file is read again to find the line of the
     feature.
@@ -711,7 +715,7 @@ def _check_features(
     low, high = lines.feature.min(initial=first), lines.feature.max(initial=first)
     if low >= first and (last is None or high <= last or not len(lines.feature)):
         return
-    strict = Bounds(bounds.path, bounds.labels, features, first, bounds.whole, comments=True)
+    strict = NumberRanges(bounds.path, bounds.labels, features, first, bounds.whole, comments=True)
     for _ in _svmlight_lines(path, strict):
         pass
 

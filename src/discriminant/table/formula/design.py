@@ -57,7 +57,7 @@ FactorKind = Literal["number", "category"]
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class TermFactor:
     """One factor of a formula."""
 
     expression: str
@@ -105,7 +105,7 @@ class _FactorColumns:
     matrix: Floats | None  # (levels + 1, columns) other contrasts; zeros for unknown levels
 
     @classmethod
-    def of(cls, factor: Factor, value: npt.NDArray[Any]) -> _FactorColumns:
+    def of(cls, factor: TermFactor, value: npt.NDArray[Any]) -> _FactorColumns:
         if factor.kind == "number":
             return cls(value, None, (), None)
         if factor.coding == "treatment":
@@ -135,7 +135,7 @@ class Design:
     formula: str  # text of the formula
     response: str | None  # expression of the response
     intercept: bool
-    factors: tuple[Factor, ...]
+    factors: tuple[TermFactor, ...]
     products: tuple[tuple[Part, ...], ...]  # d features, each a product
     features: tuple[str, ...]  # d names
     states: tuple[tuple[str, State], ...] = ()  # by the text of the call
@@ -257,7 +257,8 @@ class Design:
     def from_dict(cls, state: Mapping[str, Any]) -> Design:
         """Return the design from the plain data that `to_dict` returned."""
         factors = tuple(
-            Factor(**{**factor, "levels": tuple(factor["levels"])}) for factor in state["factors"]
+            TermFactor(**{**factor, "levels": tuple(factor["levels"])})
+            for factor in state["factors"]
         )
         products = tuple(
             tuple((int(j), int(c), bool(contrast)) for j, c, contrast in parts)
@@ -306,7 +307,7 @@ class Design:
 
 
 def _invalid_factor(
-    factor: Factor, states: Mapping[str, State], columns: Sequence[str]
+    factor: TermFactor, states: Mapping[str, State], columns: Sequence[str]
 ) -> str | None:
     """Return why a factor of a file is invalid, or None if it is valid."""
     import ast
@@ -344,12 +345,12 @@ def _invalid_factor(
     return None
 
 
-def _learn_factor(text: str, evaluation: Evaluation) -> Factor:
+def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
     """Return a factor as the rows of a fit determine it."""
     tree = parse_expression(text)
     value = evaluation.factor(tree)
     if not isinstance(value, Categories):
-        return Factor(text, "number", value.shape[1])
+        return TermFactor(text, "number", value.shape[1])
     counts = np.bincount(value.codes, minlength=len(value.levels))
     levels = tuple(level for level, n in zip(value.levels, counts, strict=True) if n)
     empty = [level for level in value.levels if level not in levels]
@@ -362,11 +363,11 @@ def _learn_factor(text: str, evaluation: Evaluation) -> Factor:
         raise FormulaError.many_levels(to_text(tree), len(levels), most)
     if value.reference is not None and value.reference not in levels:
         raise FormulaError.no_level(to_text(tree), value.reference, levels)
-    return Factor(text, "category", 1, levels, value.coding, value.reference)
+    return TermFactor(text, "category", 1, levels, value.coding, value.reference)
 
 
 def _features(
-    factors: Sequence[Factor], terms: Sequence[Sequence[int]], intercept: bool
+    factors: Sequence[TermFactor], terms: Sequence[Sequence[int]], intercept: bool
 ) -> Iterator[tuple[tuple[Part, ...], str]]:
     """Yield the parts and the name of each feature; the first factor of a term varies fastest."""
     spanned: dict[frozenset[int], set[frozenset[int]]] = {}

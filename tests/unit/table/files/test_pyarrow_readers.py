@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from discriminant.table.files.arrow import arrow_input
+from discriminant.table.files.pyarrow_readers import arrow_input
 
 
 class Recorder(io.BytesIO):

@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Sums may be reordered, which allows vectorisation; NaN and infinity keep their meaning.
 _REORDER_SUMS = {"reassoc", "contract", "nsz"}
 # Modules with compiled loops, this module, and the one with the width of a block of rows.
-_SOURCES = ("compiled_*.py", "numba_cache.py", "training_tasks.py")
+_SOURCES = ("compiled_*.py", "cached_njit.py", "training_tasks.py")
 
 
 def cached_njit(loop: F) -> F:

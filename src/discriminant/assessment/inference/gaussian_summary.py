@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,

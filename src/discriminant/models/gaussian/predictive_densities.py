@@ -68,9 +68,9 @@ from discriminant.models.gaussian.family import (
 )
 from discriminant.models.gaussian.wide import (
     Classes,
-    family_metric,
     family_shrinkage,
     fit_gaussian_family,
+    shared_family_metric,
 )
 from discriminant.models.rules import (
     QuadraticRule,
@@ -79,7 +79,7 @@ from discriminant.models.rules import (
     scale_by_power,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Features, Floats
 
 PREDICTIVE = ("plug-in", "student")
@@ -237,7 +237,7 @@ def fit_student(classes: Classes, *, family: GaussianFamily, prior: Floats) -> S
     """
     if family.linear:
         check_classes(classes)
-        metrics = (family_metric(classes, family),) * len(classes.labels)
+        metrics = (shared_family_metric(classes, family),) * len(classes.labels)
         mean = classes.mean
     else:
         rule = fit_gaussian_family(classes, family=family, prior=prior)

@@ -92,7 +92,7 @@ class _Handle:
 _EXTENSION = b"ARROW:extension:name"
 
 
-def arrow_schema(format: FileFormat) -> Any:
+def read_arrow_schema(format: FileFormat) -> Any:
     """Return the Arrow schema of a Parquet or Arrow file; extension types are rejected."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from discriminant.extreme.model.fitted_tree import LabelPartition
-from discriminant.extreme.model.partition import (
+from discriminant.extreme.model.tree_construction import (
     balanced_partition,
     label_means,
     one_vs_rest_partition,

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import discriminant as dd
 from discriminant.errors import OptionError, ScarceRowsWarning
-from discriminant.models.gaussian.student import log_gamma_ratio
+from discriminant.models.gaussian.predictive_densities import log_gamma_ratio
 
 
 def small_classes(seed=0, d=3, sizes=(7, 12, 30)):

@@ -10,7 +10,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.engines.dispatch import read_moments
-from discriminant.engines.files import as_source
+from discriminant.engines.out_of_core import as_source
 from discriminant.errors import BadNumberError, FileError, MissingCellError, PartSchemaError
 from discriminant.table.files import splits
 from discriminant.table.load import open_source

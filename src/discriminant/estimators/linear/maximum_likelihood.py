@@ -13,6 +13,10 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
+from discriminant.assessment.inference.coefficient_summary import (
+    CoefficientSummary,
+    PenalisedSummary,
+)
 from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
 from discriminant.assessment.inference.profile_likelihood import (
     DroppedFeatures,
@@ -20,7 +24,6 @@ from discriminant.assessment.inference.profile_likelihood import (
     drop_each,
     profile,
 )
-from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import InferenceError, OptionError

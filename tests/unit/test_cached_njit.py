@@ -37,7 +37,7 @@ def hits(folder: Path) -> int:
     "changed",
     [
         "extreme/model/compiled_search.py",
-        pytest.param("numba_cache.py", marks=pytest.mark.slow),
+        pytest.param("cached_njit.py", marks=pytest.mark.slow),
     ],
 )
 def test_a_loop_is_compiled_once_and_again_when_another_file_has_changed(tmp_path, changed):

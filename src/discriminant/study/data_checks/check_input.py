@@ -30,7 +30,7 @@ _FEATURE_KINDS = ("number", "boolean", "date", "ordered", "category")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CheckedColumn:
+class InputColumn:
     """A column: numbers, or codes of texts."""
 
     name: str
@@ -70,16 +70,16 @@ class CheckedColumn:
                 return False
         return True
 
-    def take(self, rows: Places) -> CheckedColumn:
+    def take(self, rows: Places) -> InputColumn:
         """Return the column with the given rows."""
         return replace(self, values=self.values[rows])
 
 
 @dataclass(eq=False)
-class CheckedTable:
+class CheckInput:
     """Columns, labels and folds of the labelled rows."""
 
-    columns: tuple[CheckedColumn, ...]
+    columns: tuple[InputColumn, ...]
     labels: Labels
     codes: Codes  # (n,)
     fold: npt.NDArray[np.intp] | None = None  # (n,) fold of each row, -1 for rows that are not used
@@ -94,7 +94,7 @@ class CheckedTable:
         target: str,
         fold: npt.NDArray[np.intp] | None = None,
         seed: int = 0,
-    ) -> CheckedTable:
+    ) -> CheckInput:
         """Return the columns of a frame whose rows all have a label."""
         labels, codes = encode_label_cells(frame[target])
         present = [
@@ -102,19 +102,19 @@ class CheckedTable:
             for column in encoding.columns
             if column.name in frame.positions and column.kind not in ("target", "weight")
         ]
-        columns = tuple(_checked_column(column, frame, encoding) for column in present)
+        columns = tuple(_input_column(column, frame, encoding) for column in present)
         return cls(columns, labels, codes, fold, seed)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
-    def features(self) -> tuple[CheckedColumn, ...]:
+    def features(self) -> tuple[InputColumn, ...]:
         """Columns that are features."""
         return tuple(column for column in self.columns if not column.excluded)
 
     @cached_property
-    def sample(self) -> CheckedTable:
+    def sample(self) -> CheckInput:
         """The table, or a random sample of its rows in the order of the file."""
         if len(self) <= SAMPLE_ROWS:
             return self
@@ -122,7 +122,7 @@ class CheckedTable:
         rows = np.sort(generator.choice(len(self), SAMPLE_ROWS, replace=False))
         columns = tuple(column.take(rows) for column in self.columns)
         fold = None if self.fold is None else self.fold[rows]
-        return CheckedTable(columns, self.labels, self.codes[rows], fold, self.seed)
+        return CheckInput(columns, self.labels, self.codes[rows], fold, self.seed)
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
@@ -130,7 +130,7 @@ class CheckedTable:
         return np.bincount(self.codes, minlength=len(self.labels))
 
     @cached_property
-    def numbers(self) -> tuple[CheckedColumn, ...]:
+    def numbers(self) -> tuple[InputColumn, ...]:
         """Features that are numbers and vary."""
         return tuple(column for column in self.features if not column.is_text)
 
@@ -147,20 +147,20 @@ class CheckedTable:
         return matrix
 
 
-def _checked_column(column: Column, frame: Frame, encoding: Encoding) -> CheckedColumn:
+def _input_column(column: Column, frame: Frame, encoding: Encoding) -> InputColumn:
     cells, kind = frame[column.name], column.kind
     excluded = kind not in _FEATURE_KINDS
     if kind == "category" or (excluded and cells.kind == "text"):
         cells = cells.as_text()
-        return CheckedColumn(column.name, kind, cells.values, cells.levels, excluded)
+        return InputColumn(column.name, kind, cells.values, cells.levels, excluded)
     if cells.kind != "text" and kind != "ordered":
-        return CheckedColumn(column.name, kind, cells.values, None, excluded)
+        return InputColumn(column.name, kind, cells.values, None, excluded)
     alone = replace(encoding, columns=(column,), missing="mean", unseen="ignore", formula=None)
     parsed: Any = alone.raw_columns(replace(frame, columns=(cells,), excluded=()), fitting=True)
     values = parsed[column.name]
     if isinstance(values, Categories):  # ordered levels, or truth values
         values = np.where(values.codes < 0, np.nan, values.codes.astype(np.float64))
-    return CheckedColumn(column.name, kind, values)
+    return InputColumn(column.name, kind, values)
 
 
 def name(column: str) -> str:

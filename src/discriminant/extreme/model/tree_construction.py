@@ -646,7 +646,7 @@ class SphericalKMeans:
 
     def _assign(self, labels: Ints) -> tuple[Ints, Reals]:
         """Return, for each label, the nearest open centre and the cosine with it."""
-        from discriminant.extreme.model.compiled_partition import assign_nearest
+        from discriminant.extreme.model.compiled_tree_construction import assign_nearest
 
         code, score = np.empty(len(labels), np.int64), np.empty(len(labels), np.float32)
         Z, step = self.means, max(len(labels) // self.workers + 1, 256)
@@ -665,7 +665,7 @@ class SphericalKMeans:
         return code, score
 
     def _update_centres(self, labels: Ints, code: Ints) -> None:
-        from discriminant.extreme.model.compiled_partition import update_centres
+        from discriminant.extreme.model.compiled_tree_construction import update_centres
 
         Z = self.means
         update_centres(Z.indptr, Z.indices, Z.data, labels, code, self.local_of, self.centre)
@@ -714,7 +714,7 @@ class Bisection:
         return np.array([*starts, borders[-1]]), np.array(n_groups)
 
     def _bisect(self, task: tuple[int, int, int, int]) -> None:
-        from discriminant.extreme.model.compiled_partition import bisect_labels
+        from discriminant.extreme.model.compiled_tree_construction import bisect_labels
 
         start, stop, first, seed = task
         if not hasattr(self.local, "centre"):

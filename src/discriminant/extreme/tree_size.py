@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discriminant.assessment.inference.summary import PrintedResult, format_bytes
+from discriminant.assessment.printed_results import PrintedResult, format_bytes
 from discriminant.extreme.model.fitted_tree import CountRange, LevelStatistics, TreeStatistics
 
 _HEAD = ("level", "nodes", "children", "classifiers", "weights", "each", "features", "size")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.cached_njit import fastmath_njit
 from discriminant.extreme.model.compiled_train import xorshift
-from discriminant.numba_cache import fastmath_njit
 
 
 @fastmath_njit

@@ -1,0 +1,2560 @@
+/**
+ * Linear and Gaussian classifiers from class moments, fitted in the browser.
+ *
+ * One ES module without dependencies. It fits models while a page is open; models that are saved
+ * in files predict by the JavaScript export (export/javascript.py) instead. Conventions and
+ * formulas are those of the Python package, and tests/unit/report/test_moments_js.py compares the
+ * numbers.
+ *
+ * Matrices are row-major Float64Arrays. N rows, d features, K classes; a code is the number of a
+ * class, 0 .. K-1. Everything has an origin near the data: means are offsets from it, and a rule
+ * scores (x - origin) . w + b, so that columns with a mean of 1e8 lose no digits. Units of columns
+ * (`anchor.unit` in Python) must be 1.
+ *
+ *   Moments            weight, mean and scatter of each class
+ *     Moments.empty({ classes, features, origin, detail })
+ *     Moments.ofRows(rows, codes, { labels, features, weight, origin, detail })
+ *     new Moments({ origin, weight, mean, scatter, rows, weight2, lost, labels, features })
+ *     .add(row, code, weight)            in place, as are the next six; all are rank-one updates
+ *     .remove(row, code, weight)
+ *     .move(row, code, newRow, newCode, weight)
+ *     .moveClass(code, shift)
+ *     .addClass(label)
+ *     .merge(other)  .subtract(other)
+ *     .clone()  .select(columns)  .keepClasses(codes)  .group(numbers)  .scale(factors)
+ *     .pooled()  .centre()  .digits()
+ *
+ *   fit(moments, options)          -> rule
+ *     model         "lda" (default), "qda", "rda", "nearest_mean" or "least_squares"
+ *     prior         K numbers; null: class shares (nearest_mean: equal)
+ *     pooling       "rda": 0 is QDA, 1 is LDA
+ *     shrinkage     0 .. 1, or "oas"
+ *     target        "diagonal", "scaled_identity" or "identity"
+ *     denominator   "unbiased", "ml" or "reliability"
+ *     shrink        "pooled" or "mixed"
+ *     weighting     "covariance" or "friedman"
+ *     predictive    "plug-in" or "student"
+ *     ridge         "least_squares": penalty on squared coefficients
+ *
+ *   rule.kind          "linear", "quadratic" or "indicator"
+ *   rule.labels, rule.features, rule.origin, rule.prior, rule.rank (per class, or one number)
+ *   rule.warnings      [{ kind, message, columns, label }], as the warnings of Python
+ *   rule.scores(rows)          -> Float64Array N x K
+ *   rule.posterior(rows)       -> Float64Array N x K;   rule.logPosterior(rows)
+ *   rule.predict(rows)         -> Int32Array of codes
+ *   rule.onPlane(point, axes)  -> rule of two coordinates: x = point + s axes[0] + t axes[1]
+ *
+ *   logPosterior(scores, K), posterior(scores, K), argmax(scores, K)
+ *   decide(logPosterior, K, { cost, reject }) -> Int32Array of actions; REJECT (-1) for rejected
+ *
+ *   class LeaveOneOut          each row scored by the rule fitted to all other rows
+ *     new LeaveOneOut(moments, rows, codes, weight)     rows: all, or some of those in the moments
+ *     .scores(options)           -> Float64Array N x K; .refitted: rows without a closed form
+ *
+ *   canonicalDirections(moments, options) -> { centre, directions, projected, eigenvalues, share,
+ *                                              project(rows) }
+ *   smallestChange(rule, row, { norm, scale, lower, upper, fixed })
+ *                              -> { row, change, size, before, after } or null
+ *   logistic(rows, codes, { classes, weight, ridge, standardize, steps, start })
+ *                              -> { rule, converged, separated, steps, loss, gradient }
+ *
+ *   cholesky(a, d), invertLower(l, d), solveLower(l, b, d), solveUpper(l, b, d),
+ *   symmetricEigen(a, d), svd(a, n, d)
+ */
+
+const EPS = Number.EPSILON;
+const ACCURATE = 1e-10; // reciprocal condition number from which solutions have six correct digits
+const FLOOR = 1e-12; // variance, relative to the total, of a column that varies only between classes
+const DIGITS = 6; // a removal that leaves fewer correct digits is an error
+const ROUNDING = 1e-9; // differences below this multiple of a weight count as rounding
+const TIE = 1e-9; // expected costs that differ by less, relatively, count as equal
+const PER_FEATURE = 2; // degrees of freedom per feature below which a covariance is imprecise
+
+/** Action of a rejected row. */
+export const REJECT = -1;
+
+/** An input that cannot be used; `kind` names the reason. */
+export class MomentsError extends Error {
+  constructor(kind, message) {
+    super(message);
+    this.name = "MomentsError";
+    this.kind = kind;
+  }
+}
+
+const zeros = (n) => new Float64Array(n);
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const largest = (values) => values.reduce((best, value) => Math.max(best, value), 0);
+const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+function dot(a, b, n, i = 0, j = 0) {
+  let total = 0;
+  for (let k = 0; k < n; k++) total += a[i + k] * b[j + k];
+  return total;
+}
+
+// --- linear algebra -------------------------------------------------------------------------------
+
+/** Lower factor L of a symmetric matrix A = L L'; null if A is not positive definite. */
+export function cholesky(a, d) {
+  const l = zeros(d * d);
+  for (let i = 0; i < d; i++) {
+    for (let j = 0; j <= i; j++) {
+      const rest = a[i * d + j] - dot(l, l, j, i * d, j * d);
+      if (j < i) l[i * d + j] = rest / l[j * d + j];
+      else if (rest > 0) l[i * d + i] = Math.sqrt(rest);
+      else return null;
+    }
+  }
+  return l;
+}
+
+/** Inverse of a lower triangular matrix. */
+export function invertLower(l, d) {
+  const x = zeros(d * d);
+  for (let i = 0; i < d; i++) {
+    const row = i * d;
+    for (let k = 0; k < i; k++) {
+      const factor = l[row + k];
+      if (factor !== 0) for (let j = 0; j <= k; j++) x[row + j] -= factor * x[k * d + j];
+    }
+    const pivot = l[row + i];
+    for (let j = 0; j < i; j++) x[row + j] /= pivot;
+    x[row + i] = 1 / pivot;
+  }
+  return x;
+}
+
+/** Solution x of L x = b, with L lower triangular. */
+export function solveLower(l, b, d) {
+  const x = Float64Array.from(b);
+  for (let i = 0; i < d; i++) x[i] = (x[i] - dot(l, x, i, i * d)) / l[i * d + i];
+  return x;
+}
+
+/** Solution x of L' x = b, with L lower triangular. */
+export function solveUpper(l, b, d) {
+  const x = Float64Array.from(b);
+  for (let i = d - 1; i >= 0; i--) {
+    x[i] /= l[i * d + i];
+    for (let j = 0; j < i; j++) x[j] -= l[i * d + j] * x[i];
+  }
+  return x;
+}
+
+/**
+ * Eigenvalues in increasing order and eigenvectors (in columns) of a symmetric matrix, by
+ * Householder tridiagonalisation and implicit QL steps (tred2 and tql2 of EISPACK).
+ */
+export function symmetricEigen(a, n) {
+  const v = Float64Array.from(a), d = zeros(n), e = zeros(n);
+  for (let j = 0; j < n; j++) d[j] = v[(n - 1) * n + j];
+  for (let i = n - 1; i > 0; i--) {
+    let scale = 0, h = 0;
+    for (let k = 0; k < i; k++) scale += Math.abs(d[k]);
+    if (scale === 0) {
+      e[i] = d[i - 1];
+      for (let j = 0; j < i; j++) {
+        d[j] = v[(i - 1) * n + j];
+        v[i * n + j] = v[j * n + i] = 0;
+      }
+    } else {
+      for (let k = 0; k < i; k++) {
+        d[k] /= scale;
+        h += d[k] * d[k];
+      }
+      let f = d[i - 1], g = f > 0 ? -Math.sqrt(h) : Math.sqrt(h);
+      e[i] = scale * g;
+      h -= f * g;
+      d[i - 1] = f - g;
+      for (let j = 0; j < i; j++) e[j] = 0;
+      for (let j = 0; j < i; j++) {
+        f = d[j];
+        v[j * n + i] = f;
+        g = e[j] + v[j * n + j] * f;
+        for (let k = j + 1; k < i; k++) {
+          g += v[k * n + j] * d[k];
+          e[k] += v[k * n + j] * f;
+        }
+        e[j] = g;
+      }
+      f = 0;
+      for (let j = 0; j < i; j++) {
+        e[j] /= h;
+        f += e[j] * d[j];
+      }
+      const hh = f / (h + h);
+      for (let j = 0; j < i; j++) e[j] -= hh * d[j];
+      for (let j = 0; j < i; j++) {
+        f = d[j];
+        g = e[j];
+        for (let k = j; k < i; k++) v[k * n + j] -= f * e[k] + g * d[k];
+        d[j] = v[(i - 1) * n + j];
+        v[i * n + j] = 0;
+      }
+    }
+    d[i] = h;
+  }
+  for (let i = 0; i < n - 1; i++) {
+    v[(n - 1) * n + i] = v[i * n + i];
+    v[i * n + i] = 1;
+    const h = d[i + 1];
+    if (h !== 0) {
+      for (let k = 0; k <= i; k++) d[k] = v[k * n + i + 1] / h;
+      for (let j = 0; j <= i; j++) {
+        let g = 0;
+        for (let k = 0; k <= i; k++) g += v[k * n + i + 1] * v[k * n + j];
+        for (let k = 0; k <= i; k++) v[k * n + j] -= g * d[k];
+      }
+    }
+    for (let k = 0; k <= i; k++) v[k * n + i + 1] = 0;
+  }
+  for (let j = 0; j < n; j++) {
+    d[j] = v[(n - 1) * n + j];
+    v[(n - 1) * n + j] = 0;
+  }
+  if (n > 0) v[n * n - 1] = 1;
+  for (let i = 1; i < n; i++) e[i - 1] = e[i];
+  if (n > 0) e[n - 1] = 0;
+  let shift = 0, size = 0;
+  for (let l = 0; l < n; l++) {
+    size = Math.max(size, Math.abs(d[l]) + Math.abs(e[l]));
+    let m = l;
+    while (m < n - 1 && Math.abs(e[m]) > EPS * size) m++;
+    for (let step = 0; m > l && step < 60 && Math.abs(e[l]) > EPS * size; step++) {
+      let g = d[l], p = (d[l + 1] - g) / (2 * e[l]), r = Math.hypot(p, 1);
+      if (p < 0) r = -r;
+      d[l] = e[l] / (p + r);
+      d[l + 1] = e[l] * (p + r);
+      const next = d[l + 1];
+      let h = g - d[l];
+      for (let i = l + 2; i < n; i++) d[i] -= h;
+      shift += h;
+      p = d[m];
+      let c = 1, c2 = 1, c3 = 1, s = 0, s2 = 0;
+      const el1 = e[l + 1];
+      for (let i = m - 1; i >= l; i--) {
+        c3 = c2;
+        c2 = c;
+        s2 = s;
+        g = c * e[i];
+        h = c * p;
+        r = Math.hypot(p, e[i]);
+        e[i + 1] = s * r;
+        s = e[i] / r;
+        c = p / r;
+        p = c * d[i] - s * g;
+        d[i + 1] = h + s * (c * g + s * d[i]);
+        for (let k = 0; k < n; k++) {
+          h = v[k * n + i + 1];
+          v[k * n + i + 1] = s * v[k * n + i] + c * h;
+          v[k * n + i] = c * v[k * n + i] - s * h;
+        }
+      }
+      p = (-s * s2 * c3 * el1 * e[l]) / next;
+      e[l] = s * p;
+      d[l] = c * p;
+    }
+    d[l] += shift;
+    e[l] = 0;
+  }
+  const order = range(n).sort((i, j) => d[i] - d[j]);
+  const vectors = zeros(n * n);
+  order.forEach((from, to) => {
+    for (let k = 0; k < n; k++) vectors[k * n + to] = v[k * n + from];
+  });
+  return { values: Float64Array.from(order, (i) => d[i]), vectors };
+}
+
+/**
+ * Thin singular value decomposition A = U diag(values) V' of an (n, d) matrix, by one-sided Jacobi
+ * rotations, which give small singular values with high relative accuracy.
+ *
+ * Returns `left` (n, r), `values` (r) in decreasing order and `right` (d, r), with r = min(n, d).
+ */
+export function svd(a, n, d) {
+  if (n < d) {
+    const { left, values, right } = svd(transpose(a, n, d), d, n);
+    return { left: right, values, right: left };
+  }
+  const u = transpose(a, n, d), v = identity(d); // rows of u and v are the columns
+  for (let sweep = 0, rotated = true; rotated && sweep < 60; sweep++) {
+    rotated = false;
+    for (let p = 0; p < d - 1; p++) {
+      for (let q = p + 1; q < d; q++) {
+        const alpha = dot(u, u, n, p * n, p * n), beta = dot(u, u, n, q * n, q * n);
+        const gamma = dot(u, u, n, p * n, q * n);
+        if (Math.abs(gamma) <= 1e-16 * Math.sqrt(alpha) * Math.sqrt(beta) || gamma === 0) continue;
+        rotated = true;
+        const zeta = (beta - alpha) / (2 * gamma);
+        const t = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.hypot(zeta, 1));
+        const c = 1 / Math.hypot(t, 1), s = c * t;
+        rotate(u, n, p * n, q * n, c, s);
+        rotate(v, d, p * d, q * d, c, s);
+      }
+    }
+  }
+  const size = Float64Array.from(range(d), (j) => Math.sqrt(dot(u, u, n, j * n, j * n)));
+  const order = range(d).sort((i, j) => size[j] - size[i]);
+  const left = zeros(n * d), right = zeros(d * d);
+  order.forEach((from, to) => {
+    for (let i = 0; i < n; i++) left[i * d + to] = size[from] > 0 ? u[from * n + i] / size[from] : 0;
+    for (let i = 0; i < d; i++) right[i * d + to] = v[from * d + i];
+  });
+  return { left, values: Float64Array.from(order, (j) => size[j]), right };
+}
+
+function rotate(x, n, p, q, c, s) {
+  for (let i = 0; i < n; i++) {
+    const first = x[p + i], second = x[q + i];
+    x[p + i] = c * first - s * second;
+    x[q + i] = s * first + c * second;
+  }
+}
+
+function identity(d) {
+  const a = zeros(d * d);
+  for (let i = 0; i < d; i++) a[i * d + i] = 1;
+  return a;
+}
+
+function transpose(a, n, d) {
+  const b = zeros(n * d);
+  for (let i = 0; i < n; i++) for (let j = 0; j < d; j++) b[j * n + i] = a[i * d + j];
+  return b;
+}
+
+const diagonalOf = (a, d) => Float64Array.from(range(d), (j) => a[j * d + j]);
+
+/** Largest column sum of absolute values: the 1-norm; of the transpose, the infinity norm. */
+function norms(a, d) {
+  const columns = zeros(d);
+  let rows = 0;
+  for (let i = 0; i < d; i++) {
+    let row = 0;
+    for (let j = 0; j < d; j++) {
+      const size = Math.abs(a[i * d + j]);
+      columns[j] += size;
+      row += size;
+    }
+    rows = Math.max(rows, row);
+  }
+  return [largest(columns), rows];
+}
+
+/** The block of a matrix with `columns` of its d rows and columns. */
+function block(a, d, columns) {
+  const m = columns.length, b = zeros(m * m);
+  for (let i = 0; i < m; i++) {
+    for (let j = 0; j < m; j++) b[i * m + j] = a[columns[i] * d + columns[j]];
+  }
+  return b;
+}
+
+/** Rows with only some of their d columns. */
+export function selectColumns(rows, d, columns) {
+  const n = rows.length / d, m = columns.length, out = zeros(n * m);
+  for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) out[i * m + j] = rows[i * d + columns[j]];
+  return out;
+}
+
+/**
+ * Products of four rows x (4, d) with r rows of `b` (r, d): out (4, r) = x b'.
+ *
+ * Row k of `b` is zero from column reach[k] on. Two rows of `b` at a time stay in registers.
+ */
+function multiply4(x, b, reach, r, d, out) {
+  for (let k = 0; k < r; k += 2) {
+    const other = k + 1 < r ? k + 1 : k;
+    const length = Math.max(reach[k], reach[other]);
+    let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+    for (let j = 0, p = k * d, q = other * d; j < length; j++, p++, q++) {
+      const u = b[p], v = b[q];
+      const x0 = x[j], x1 = x[d + j], x2 = x[2 * d + j], x3 = x[3 * d + j];
+      a0 += u * x0;
+      a1 += u * x1;
+      a2 += u * x2;
+      a3 += u * x3;
+      b0 += v * x0;
+      b1 += v * x1;
+      b2 += v * x2;
+      b3 += v * x3;
+    }
+    out[k] = a0;
+    out[r + k] = a1;
+    out[2 * r + k] = a2;
+    out[3 * r + k] = a3;
+    out[other] = b0;
+    out[r + other] = b1;
+    out[2 * r + other] = b2;
+    out[3 * r + other] = b3;
+  }
+}
+
+/** Call `use(first row, number of rows, x (4, d))` for each four rows, as offsets from `origin`. */
+function forFour(rows, d, origin, use) {
+  const n = rows.length / d, x = zeros(4 * d);
+  for (let i = 0; i < n; i += 4) {
+    const count = Math.min(4, n - i);
+    for (let t = 0; t < count; t++) {
+      const from = (i + t) * d, to = t * d;
+      for (let j = 0; j < d; j++) x[to + j] = rows[from + j] - origin[j];
+    }
+    use(i, count, x);
+  }
+}
+
+/** Numbers as one Float64Array; nested arrays are flattened. */
+const numbers = (values) =>
+  values instanceof Float64Array ? values : Float64Array.from(Array.isArray(values) ? values.flat(3) : values);
+
+// --- moments --------------------------------------------------------------------------------------
+
+/**
+ * Weight, mean and scatter of K classes in d features. With u = x - origin and rows of weight w,
+ *
+ *   weight_k = sum w     mean_k = sum w u / weight_k     scatter_k = sum w (u - mean_k)(u - mean_k)'
+ *
+ * `scatter` is (K, d, d), or with detail "pooled" the (d, d) sum over the classes. `rows` counts the
+ * rows, `weight2` sums squared weights, and `lost` bounds the error that removals have caused in
+ * each variance: (K, d), or (d). `version` changes with every update.
+ */
+export class Moments {
+  constructor({ origin, weight, mean, scatter, rows, weight2, lost, labels, features, unit, detail }) {
+    this.origin = numbers(origin).slice();
+    this.weight = numbers(weight).slice();
+    const d = (this.d = this.origin.length), K = (this.K = this.weight.length);
+    if (unit && numbers(unit).some((value) => value !== 1)) {
+      throw new MomentsError("unit", "A column has a unit other than 1. Divide it by its unit first.");
+    }
+    this.mean = numbers(mean).slice();
+    this.scatter = numbers(scatter).slice();
+    this.detail = detail ?? (this.scatter.length === K * d * d ? "class" : "pooled");
+    const blocks = this.detail === "class" ? K : 1;
+    if (this.mean.length !== K * d || this.scatter.length !== blocks * d * d) {
+      throw new MomentsError("shape", `The mean has ${this.mean.length} and the scatter ` +
+        `${this.scatter.length} numbers, which do not fit ${K} classes and ${d} features.`);
+    }
+    this.rows = numbers(rows ?? this.weight).slice();
+    this.weight2 = numbers(weight2 ?? this.rows).slice();
+    this.lost = lost ? numbers(lost).slice() : zeros(blocks * d);
+    this.labels = labels ? [...labels] : range(K);
+    this.features = features ? [...features] : range(d).map((j) => `x${j}`);
+    this.version = 0;
+  }
+
+  /** Moments of zero rows. */
+  static empty({ classes, labels = range(classes), features, origin, detail = "class" }) {
+    const K = labels.length, d = origin.length;
+    const scatter = zeros((detail === "class" ? K : 1) * d * d);
+    return new Moments({
+      origin, weight: zeros(K), mean: zeros(K * d), scatter, labels, features, detail,
+    });
+  }
+
+  /**
+   * Moments of rows (N, d) with their codes, in two passes: scatter is summed about class means.
+   * The default origin is the median of each column of the first 1,024 rows.
+   */
+  static ofRows(rows, codes, { classes, labels, features, weight, origin, detail = "class" } = {}) {
+    rows = numbers(rows);
+    const n = codes.length, d = rows.length / n;
+    const K = labels?.length ?? classes ?? codes.reduce((most, code) => Math.max(most, code + 1), 0);
+    const moments = Moments.empty({
+      labels: labels ?? range(K), features, origin: origin ?? medians(rows, Math.min(n, 1024), d), detail,
+    });
+    const { mean, scatter } = moments, u = zeros(d);
+    for (let i = 0; i < n; i++) {
+      const k = codes[i], w = weight ? weight[i] : 1;
+      if (w === 0) continue;
+      moments.weight[k] += w;
+      moments.weight2[k] += w * w;
+      moments.rows[k] += 1;
+      for (let j = 0; j < d; j++) mean[k * d + j] += w * (rows[i * d + j] - moments.origin[j]);
+    }
+    for (let k = 0; k < K; k++) {
+      if (moments.weight[k] > 0) for (let j = 0; j < d; j++) mean[k * d + j] /= moments.weight[k];
+    }
+    for (let i = 0; i < n; i++) {
+      const w = weight ? weight[i] : 1;
+      if (w === 0) continue;
+      for (let j = 0; j < d; j++) u[j] = rows[i * d + j] - moments.origin[j] - mean[codes[i] * d + j];
+      addOuter(scatter, detail === "class" ? codes[i] * d * d : 0, u, w, d);
+    }
+    return moments;
+  }
+
+  clone() {
+    const copy = Object.assign(Object.create(Moments.prototype), this);
+    for (const name of ["origin", "weight", "mean", "scatter", "rows", "weight2", "lost"]) {
+      copy[name] = this[name].slice();
+    }
+    copy.labels = [...this.labels];
+    copy.features = [...this.features];
+    return copy;
+  }
+
+  /** Where the scatter of class k begins. */
+  #at(k) {
+    return this.detail === "class" ? k * this.d * this.d : 0;
+  }
+
+  #lostAt(k) {
+    return this.detail === "class" ? k * this.d : 0;
+  }
+
+  /**
+   * Add a row: with n' = n + w and step = u - mean,
+   *
+   *   mean' = mean + w/n' step          scatter' = scatter + n w/n' step step'
+   */
+  add(row, code, weight = 1) {
+    return weight === 0 ? this : this.#join(code, row, this.origin, weight, weight * weight, 1, null, 0);
+  }
+
+  /** Add rows of class `code` with mean `row` - `origin` and scatter `other` from position `at`. */
+  #join(code, row, origin, weight, weight2, rows, other, at) {
+    const { d, mean, scatter } = this, n = this.weight[code], share = weight / (n + weight);
+    const step = zeros(d), start = this.#at(code);
+    for (let j = 0; j < d; j++) step[j] = row[j] - origin[j] - mean[code * d + j];
+    addOuter(scatter, start, step, n * share, d);
+    for (let j = 0; j < d; j++) mean[code * d + j] += share * step[j];
+    if (other) for (let i = 0; i < d * d; i++) scatter[start + i] += other[at + i];
+    this.weight[code] = n + weight;
+    this.weight2[code] += weight2;
+    this.rows[code] += rows;
+    this.version++;
+    return this;
+  }
+
+  /**
+   * Remove a row that is included: with n' = n - w and step = mean - u,
+   *
+   *   mean' = mean + w/n' step          scatter' = scatter - w n/n' step step'
+   *
+   * Subtraction can lose digits. If a variance would have fewer than `digits` correct digits, the
+   * moments stay as they are and a MomentsError of kind "precision" is thrown: compute the moments
+   * of the remaining rows again.
+   */
+  remove(row, code, weight = 1, { digits = DIGITS } = {}) {
+    if (weight === 0) return this;
+    return this.#part(code, row, this.origin, weight, weight * weight, 1, null, 0, 0, digits);
+  }
+
+  #part(code, row, origin, weight, weight2, rows, other, at, otherLost, digits) {
+    const { d, mean, scatter, lost } = this, n = this.weight[code], left = this.rows[code] - rows;
+    if (left < 0 || weight > n * (1 + ROUNDING) || (left === 0 && Math.abs(weight - n) > ROUNDING * n)) {
+      throw new MomentsError("not_included", `Class '${this.labels[code]}' has ${this.rows[code]} rows ` +
+        `of weight ${n}: ${rows} of weight ${weight} cannot be removed.`);
+    }
+    const start = this.#at(code), lostAt = this.#lostAt(code);
+    const saved = [mean.slice(code * d, code * d + d), scatter.slice(start, start + d * d),
+      lost.slice(lostAt, lostAt + d), this.weight[code], this.weight2[code], this.rows[code]];
+    const share = left > 0 ? weight / (n - weight) : 0, step = zeros(d), size = zeros(d);
+    for (let j = 0; j < d; j++) {
+      const m = mean[code * d + j], theirs = row[j] - origin[j];
+      step[j] = m - theirs;
+      size[j] = Math.abs(m) + Math.abs(theirs) + Math.abs(this.origin[j]) + 1;
+      const shift = share * step[j], value = left > 0 ? m + shift : 0;
+      mean[code * d + j] = Math.abs(value) <= 4 * EPS * (Math.abs(m) + Math.abs(shift)) ? 0 : value;
+      const between = weight * (1 + share) * step[j] * step[j];
+      const variance = scatter[start + j * (d + 1)];
+      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between)) + (otherLost ? otherLost[j] : 0);
+    }
+    if (other) for (let i = 0; i < d * d; i++) scatter[start + i] -= other[at + i];
+    addOuter(scatter, start, step, -weight * (1 + share), d);
+    this.weight[code] = left > 0 ? n - weight : 0;
+    this.weight2[code] = left > 0 ? this.weight2[code] - weight2 : 0;
+    this.rows[code] = left;
+    const alone = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
+    if (alone) {
+      scatter.fill(0, start, start + d * d);
+      lost.fill(0, lostAt, lostAt + d);
+    }
+    this.#clearConstant(code, size);
+    this.version++;
+    const remaining = this.#digitsOf(code);
+    if (remaining < digits) {
+      mean.set(saved[0], code * d);
+      scatter.set(saved[1], start);
+      lost.set(saved[2], lostAt);
+      [this.weight[code], this.weight2[code], this.rows[code]] = saved.slice(3);
+      throw new MomentsError("precision", `Without these rows, a variance of class ` +
+        `'${this.labels[code]}' has ${Math.max(remaining, 0).toFixed(0)} correct digits. Compute the ` +
+        `moments of the remaining rows again.`);
+    }
+    return this;
+  }
+
+  /**
+   * Set variances to zero where the remaining values are certainly constant: integers of weight one
+   * whose scatter is within the error caused by removals.
+   */
+  #clearConstant(code, size) {
+    const { d, scatter, lost, origin } = this, start = this.#at(code), lostAt = this.#lostAt(code);
+    const classes = this.detail === "class" ? [code] : range(this.K);
+    for (let j = 0; j < d; j++) {
+      const bound = lost[lostAt + j];
+      if (!(bound > 0 && scatter[start + j * (d + 1)] <= 2 * bound && bound < 1 / 16)) continue;
+      const whole = origin[j] === Math.round(origin[j]) && classes.every((k) => {
+        if (this.rows[k] === 0) return true;
+        const value = this.mean[k * d + j] + origin[j];
+        return this.weight[k] === this.rows[k] && Math.abs(value - Math.round(value)) <= 64 * EPS * size[j];
+      });
+      if (!whole) continue;
+      for (let i = 0; i < d; i++) scatter[start + i * d + j] = scatter[start + j * d + i] = 0;
+      lost[lostAt + j] = 0;
+    }
+  }
+
+  #digitsOf(code) {
+    const { d, scatter, lost } = this, start = this.#at(code), lostAt = this.#lostAt(code);
+    if (this.detail === "class" && this.rows[code] <= 1) return 16;
+    let least = 16;
+    for (let j = 0; j < d; j++) {
+      if (!(lost[lostAt + j] > 0)) continue;
+      const ratio = scatter[start + j * (d + 1)] / lost[lostAt + j];
+      least = Math.min(least, Math.log10(Math.max(ratio, 1e-16)));
+    }
+    return least;
+  }
+
+  /** Number of correct digits of the least accurate variance after removals. */
+  digits() {
+    return Math.min(16, ...range(this.detail === "class" ? this.K : 1).map((k) => this.#digitsOf(k)));
+  }
+
+  /** Move a row to another place, or to another class, or both. */
+  move(row, code, newRow, newCode = code, weight = 1) {
+    return this.remove(row, code, weight).add(newRow, newCode, weight);
+  }
+
+  /** Move all rows of a class by `shift`; their scatter does not change. */
+  moveClass(code, shift) {
+    for (let j = 0; j < this.d; j++) this.mean[code * this.d + j] += shift[j];
+    this.version++;
+    return this;
+  }
+
+  /** Add a class without rows, with the code K. */
+  addClass(label = this.K) {
+    const { d } = this;
+    const widen = (values, by) => Float64Array.from([...values, ...zeros(by)]);
+    for (const name of ["weight", "weight2", "rows"]) this[name] = widen(this[name], 1);
+    this.mean = widen(this.mean, d);
+    if (this.detail === "class") {
+      this.scatter = widen(this.scatter, d * d);
+      this.lost = widen(this.lost, d);
+    }
+    this.labels.push(label);
+    this.K += 1;
+    this.version++;
+    return this;
+  }
+
+  #codesOf(other) {
+    if (other.d !== this.d || other.features.some((name, j) => name !== this.features[j])) {
+      throw new MomentsError("features", `The features differ: ${this.features} and ${other.features}.`);
+    }
+    if (other.detail !== this.detail) {
+      throw new MomentsError("detail", `One has scatter of detail '${this.detail}', the other ` +
+        `'${other.detail}'.`);
+    }
+    return other.labels.map((label) => this.labels.indexOf(label));
+  }
+
+  /** Add the moments of other rows. Classes are matched by label; new ones get the next codes. */
+  merge(other) {
+    this.#codesOf(other).forEach((known, k) => {
+      if (known < 0) this.addClass(other.labels[k]);
+      if (other.weight[k] > 0) this.#joinClass(known < 0 ? this.K - 1 : known, other, k);
+    });
+    if (this.detail === "pooled") {
+      other.scatter.forEach((value, i) => { this.scatter[i] += value; });
+      other.lost.forEach((value, i) => { this.lost[i] += value; });
+    }
+    return this;
+  }
+
+  #joinClass(code, other, k) {
+    const { d } = this, mean = zeros(d);
+    for (let j = 0; j < d; j++) mean[j] = other.mean[k * d + j] + (other.origin[j] - this.origin[j]);
+    const own = this.detail === "class";
+    this.#join(code, mean, zeros(d), other.weight[k], other.weight2[k], other.rows[k],
+      own ? other.scatter : null, k * d * d);
+    if (own) for (let j = 0; j < d; j++) this.lost[code * d + j] += other.lost[k * d + j];
+  }
+
+  /** Remove the moments of rows that are included; see `remove`. Needs detail "class". */
+  subtract(other, { digits = DIGITS } = {}) {
+    const { d } = this, codes = this.#codesOf(other), before = this.clone();
+    if (this.detail === "pooled") {
+      throw new MomentsError("detail", "Moments can be subtracted only with a scatter for each class.");
+    }
+    try {
+      codes.forEach((code, k) => {
+        if (!(other.weight[k] > 0)) return;
+        if (code < 0) throw new MomentsError("not_included", `There is no class '${other.labels[k]}'.`);
+        const mean = zeros(d);
+        for (let j = 0; j < d; j++) mean[j] = other.mean[k * d + j] + (other.origin[j] - this.origin[j]);
+        this.#part(code, mean, zeros(d), other.weight[k], other.weight2[k], other.rows[k],
+          other.scatter, k * d * d, other.lost.subarray(k * d, k * d + d), digits);
+        if (!semidefinite(this.scatter.subarray(code * d * d, (code + 1) * d * d), d)) {
+          throw new MomentsError("not_included", `The rows removed from class '${this.labels[code]}' ` +
+            `were not among its rows.`);
+        }
+      });
+    } catch (error) {
+      Object.assign(this, before, { version: this.version + 1 });
+      throw error;
+    }
+    return this;
+  }
+
+  /** Moments of some columns, by number and in this order. */
+  select(columns) {
+    const { K, d } = this, m = columns.length, blocks = this.detail === "class" ? K : 1;
+    const scatter = zeros(blocks * m * m);
+    for (let k = 0; k < blocks; k++) {
+      scatter.set(block(this.scatter.subarray(k * d * d, (k + 1) * d * d), d, columns), k * m * m);
+    }
+    return new Moments({
+      ...this,
+      origin: columns.map((j) => this.origin[j]),
+      features: columns.map((j) => this.features[j]),
+      mean: selectColumns(this.mean, d, columns),
+      lost: selectColumns(this.lost, d, columns),
+      scatter,
+    });
+  }
+
+  /** Moments of some classes, by code and in this order. Needs detail "class". */
+  keepClasses(codes) {
+    this.#needsClasses("Keeping some classes");
+    const { d } = this, each = (values, size) =>
+      Float64Array.from(codes.flatMap((k) => [...values.subarray(k * size, (k + 1) * size)]));
+    return new Moments({
+      ...this,
+      labels: codes.map((k) => this.labels[k]),
+      weight: each(this.weight, 1), weight2: each(this.weight2, 1), rows: each(this.rows, 1),
+      mean: each(this.mean, d), scatter: each(this.scatter, d * d), lost: each(this.lost, d),
+    });
+  }
+
+  /** Merge classes: class k becomes class numbers[k] of `labels`. */
+  group(numbersOfClasses, labels = range(Math.max(...numbersOfClasses) + 1)) {
+    const { origin, features, detail } = this;
+    const merged = Moments.empty({ labels, features, origin, detail });
+    if (detail === "pooled") {
+      merged.scatter.set(this.scatter);
+      merged.lost.set(this.lost);
+    }
+    numbersOfClasses.forEach((code, k) => { if (this.weight[k] > 0) merged.#joinClass(code, this, k); });
+    return merged;
+  }
+
+  /** Multiply the weight of each class by a factor. */
+  scale(factors) {
+    this.#needsClasses("Weighting classes");
+    const { d } = this, scaled = this.clone();
+    factors.forEach((factor, k) => {
+      scaled.weight[k] *= factor;
+      scaled.weight2[k] *= factor * factor;
+      if (factor === 0) {
+        scaled.rows[k] = 0;
+        scaled.mean.fill(0, k * d, (k + 1) * d);
+      }
+      for (let i = k * d * d; i < (k + 1) * d * d; i++) scaled.scatter[i] *= factor;
+      for (let i = k * d; i < (k + 1) * d; i++) scaled.lost[i] *= factor;
+    });
+    return scaled;
+  }
+
+  #needsClasses(what) {
+    if (this.detail !== "class") {
+      throw new MomentsError("detail", `${what} needs a scatter for each class, not the pooled one.`);
+    }
+  }
+
+  /** Scatter within classes, (d, d): the sum of the class scatters. */
+  pooled() {
+    const { d, K, scatter } = this;
+    if (this.detail === "pooled") return scatter.slice();
+    const total = scatter.slice(0, d * d);
+    for (let k = 1; k < K; k++) for (let i = 0; i < d * d; i++) total[i] += scatter[k * d * d + i];
+    return total;
+  }
+
+  /** Mean of all rows, as an offset. */
+  centre() {
+    const total = sum(this.weight);
+    return combine(Array.from(this.weight, (w) => (total > 0 ? w / total : 0)), this.mean, this.d);
+  }
+}
+
+/** a[start ..] += factor v v', the full (d, d) matrix. */
+function addOuter(a, start, v, factor, d) {
+  for (let i = 0; i < d; i++) {
+    const scaled = factor * v[i];
+    if (scaled !== 0) for (let j = 0, p = start + i * d; j < d; j++) a[p + j] += scaled * v[j];
+  }
+}
+
+/** sum_k factors_k rows_k of a matrix (K, d). */
+function combine(factors, rows, d) {
+  const out = zeros(d);
+  factors.forEach((factor, k) => { for (let j = 0; j < d; j++) out[j] += factor * rows[k * d + j]; });
+  return out;
+}
+
+function medians(rows, n, d) {
+  const column = zeros(n);
+  return Float64Array.from(range(d), (j) => {
+    for (let i = 0; i < n; i++) column[i] = rows[i * d + j];
+    return column.sort()[(n - 1) >> 1];
+  });
+}
+
+/** Whether a scatter has no eigenvalue that is negative beyond rounding, on standardised columns. */
+function semidefinite(scatter, d) {
+  const varying = range(d).filter((j) => scatter[j * (d + 1)] > 0), m = varying.length;
+  const standard = block(scatter, d, varying), sd = diagonalOf(standard, m).map(Math.sqrt);
+  for (let i = 0; i < m; i++) for (let j = 0; j < m; j++) standard[i * m + j] /= sd[i] * sd[j];
+  return m === 0 || symmetricEigen(standard, m).values[0] >= -(10 ** -DIGITS) * m;
+}
+
+// --- covariances ----------------------------------------------------------------------------------
+
+/**
+ * Denominator of the covariance of each class, with n_k the weight of class k:
+ *
+ *   unbiased  n_k - 1     ml  n_k     reliability  n_k - (sum of squared weights) / n_k
+ */
+function classDegrees(weight, weight2, denominator) {
+  return weight.map((n, k) => {
+    if (denominator === "ml") return n;
+    return n - (denominator === "unbiased" ? 1 : n > 0 ? weight2[k] / n : 0);
+  });
+}
+
+/** Denominator of the pooled covariance: the sum over classes that have rows. */
+function pooledDegrees(moments, denominator) {
+  const { weight, weight2 } = moments, degrees = classDegrees(weight, weight2, denominator);
+  const total = sum(degrees.map((value, k) => (weight[k] > 0 ? value : 0)));
+  if (!(total > 64 * EPS * sum(weight))) {
+    throw new MomentsError("too_few_rows", `A weight of ${sum(weight)} in ${moments.K} classes is too ` +
+      `little for a pooled covariance. Add rows.`);
+  }
+  return total;
+}
+
+const divided = (a, by, from = 0, to = a.length) => a.slice(from, to).map((value) => value / by);
+
+/** Diagonal of the target of shrinkage: "diagonal", "scaled_identity" or "identity". */
+function targetDiagonal(diagonal, target) {
+  if (target === "diagonal") return diagonal;
+  if (target === "identity") return diagonal.map(() => 1);
+  const mean = sum(diagonal) / diagonal.length;
+  return diagonal.map(() => mean);
+}
+
+/** In place: (1 - amount) covariance + amount target. */
+function shrink(covariance, d, amount, target) {
+  if (amount === 0) return covariance;
+  const toward = targetDiagonal(diagonalOf(covariance, d), target);
+  for (let i = 0; i < d * d; i++) covariance[i] *= 1 - amount;
+  for (let j = 0; j < d; j++) covariance[j * (d + 1)] += amount * toward[j];
+  return covariance;
+}
+
+/**
+ * Oracle-approximating shrinkage toward (tr S / d) I for n Gaussian rows (Chen et al. 2010, eq. 23).
+ */
+function oas(covariance, d, n) {
+  const alpha = dot(covariance, covariance, d * d) / (d * d);
+  const square = (sum(diagonalOf(covariance, d)) / d) ** 2;
+  const denominator = (n + 1) * (alpha - square / d);
+  return denominator <= 0 ? 1 : Math.min((alpha + square) / denominator, 1);
+}
+
+/** Shrinkage "oas" of a scatter: of columns scaled so that the target is a multiple of I. */
+function oasOfScatter(scatter, d, weight, target) {
+  const covariance = divided(scatter, weight);
+  return oas(target === "diagonal" ? standardise(covariance, d, true).standard : covariance, d, weight);
+}
+
+/** Correlation matrix and standard deviations; with `safe`, constant columns keep their scale. */
+function standardise(covariance, d, safe = false) {
+  const sd = diagonalOf(covariance, d).map((value) => (safe && !(value > 0) ? 1 : Math.sqrt(value)));
+  const standard = covariance.slice();
+  for (let i = 0; i < d; i++) {
+    for (let j = 0; j < d; j++) standard[i * d + j] = covariance[i * d + j] / sd[i] / sd[j];
+  }
+  return { standard, sd };
+}
+
+/**
+ * A factorised covariance C: `basis` B (r, d) whitens, so that the squared Mahalanobis length of v
+ * is |B v|^2 and C^-1 = B' B. Row i of B is zero from column reach[i] on. `shrunk` is the shrinkage
+ * toward the diagonal that made C invertible.
+ */
+class Metric {
+  constructor(basis, d, logdet, { reach, shrunk = 0 } = {}) {
+    this.basis = basis;
+    this.d = d;
+    this.rank = d ? basis.length / d : 0;
+    this.reach = reach ?? new Int32Array(this.rank).fill(d);
+    this.logdet = logdet;
+    this.shrunk = shrunk;
+  }
+
+  whiten(v) {
+    const { basis, d, rank, reach } = this;
+    return Float64Array.from(range(rank), (i) => dot(basis, v, reach[i], i * d));
+  }
+
+  squaredLength(v) {
+    const white = this.whiten(v);
+    return dot(white, white, this.rank);
+  }
+
+  /** B' w: C^-1 v for w = B v. */
+  unwhiten(white) {
+    return combine(Array.from(white), this.basis, this.d);
+  }
+
+  solve(v) {
+    return this.unwhiten(this.whiten(v));
+  }
+
+  /** The metric for all d columns, given that of `columns`. */
+  embed(columns, d) {
+    if (columns.length === d) return this;
+    const basis = zeros(this.rank * d);
+    for (let i = 0; i < this.rank; i++) {
+      columns.forEach((column, j) => { basis[i * d + column] = this.basis[i * this.d + j]; });
+    }
+    const reach = this.reach.map((length) => (length ? columns[length - 1] + 1 : 0));
+    return new Metric(basis, d, this.logdet, { reach, shrunk: this.shrunk });
+  }
+}
+
+/** Metric of uncorrelated features; those of variance 0 are left out. */
+function diagonalMetric(variance, shrunk = 0) {
+  const d = variance.length, columns = range(d).filter((j) => variance[j] > 0);
+  const basis = zeros(columns.length * d);
+  columns.forEach((j, i) => { basis[i * d + j] = 1 / Math.sqrt(variance[j]); });
+  const logdet = columns.reduce((total, j) => total + Math.log(variance[j]), 0);
+  const reach = Int32Array.from(columns, (j) => j + 1);
+  return new Metric(basis, d, logdet, { reach, shrunk });
+}
+
+/**
+ * `metric` of a covariance with a positive diagonal, null if it is singular, and its `deficiency`,
+ * null if solutions have six or more correct digits. Rank and condition refer to standardised
+ * columns, so they do not depend on units.
+ */
+function factorise(covariance, d) {
+  const { standard, sd } = standardise(covariance, d), lower = cholesky(standard, d);
+  let reciprocal = 0, inverse = null;
+  if (lower) {
+    inverse = invertLower(lower, d);
+    const [norm] = norms(standard, d), [columns, rows] = norms(inverse, d);
+    reciprocal = 1 / (norm * columns * rows); // a lower bound, which usually suffices
+    if (!(reciprocal >= ACCURATE)) reciprocal = 1 / (norm * norms(gram(inverse, d, d), d)[0]);
+  }
+  if (!(reciprocal >= 4 * d * EPS)) return { metric: null, deficiency: deficiencyOf(standard, sd, d) };
+  let logdet = 0;
+  for (let i = 0; i < d; i++) {
+    logdet += Math.log(lower[i * (d + 1)]) + Math.log(sd[i]);
+    for (let j = 0; j <= i; j++) inverse[i * d + j] /= sd[j];
+  }
+  const metric = new Metric(inverse, d, 2 * logdet, { reach: Int32Array.from(range(d), (i) => i + 1) });
+  return { metric, deficiency: reciprocal < ACCURATE ? deficiencyOf(standard, sd, d) : null };
+}
+
+/** a' a of a matrix (n, d). */
+function gram(a, n, d) {
+  const out = zeros(d * d);
+  for (let i = 0; i < n; i++) addOuter(out, 0, a.subarray(i * d, (i + 1) * d), 1, d);
+  return out;
+}
+
+/** Rank, and the eigenvectors of the correlation matrix; the first `nullity` have no variance. */
+function deficiencyOf(standard, sd, d) {
+  const { values, vectors } = symmetricEigen(standard, d);
+  const tolerance = 8 * d * EPS * values[d - 1];
+  const nullity = values.filter((value) => value <= tolerance).length;
+  return { rank: d - nullity, nullity, values, vectors, sd };
+}
+
+/** Metric of a singular covariance, with variances `floor` of its null directions; 0: left out. */
+function subspaceMetric({ nullity, values, vectors, sd }, floor, d) {
+  const variances = values.map((value, i) => (i < nullity ? floor[i] : value));
+  const chosen = range(d).filter((i) => variances[i] > 0), basis = zeros(chosen.length * d);
+  chosen.forEach((i, row) => {
+    const root = Math.sqrt(variances[i]);
+    for (let j = 0; j < d; j++) basis[row * d + j] = vectors[j * d + i] / root / sd[j];
+  });
+  const logdet = chosen.reduce((total, i) => total + Math.log(variances[i]), 0);
+  return new Metric(basis, d, logdet + 2 * sum(sd.map(Math.log)));
+}
+
+/** A set of linearly independent columns of a correlation matrix, by pivoted Cholesky steps. */
+function independentColumns(standard, d) {
+  const rest = diagonalOf(standard, d), steps = [], chosen = [];
+  for (;;) {
+    let pivot = -1;
+    for (let j = 0; j < d; j++) {
+      if (!chosen.includes(j) && (pivot < 0 || rest[j] > rest[pivot])) pivot = j;
+    }
+    if (pivot < 0 || !(rest[pivot] > 8 * d * EPS)) return chosen.sort((i, j) => i - j);
+    const root = Math.sqrt(rest[pivot]);
+    const column = Float64Array.from(range(d), (j) =>
+      steps.reduce((value, step) => value - step[j] * step[pivot], standard[j * d + pivot]) / root);
+    steps.push(column);
+    chosen.push(pivot);
+    for (let j = 0; j < d; j++) rest[j] -= column[j] * column[j];
+  }
+}
+
+/**
+ * Variances with other values for columns that do not vary beyond the rounding of the means: zero
+ * if a column is constant in all rows, the pooled variance if it varies within other classes, and
+ * a very small variance if it varies only between classes. Returns null if all columns vary.
+ */
+function floorVariances(fitting, variance, code = null) {
+  const { moments, pooled, centre, warnings } = fitting, { K, d, mean, weight } = moments;
+  const noise = (j, classes) => (16 * EPS * largest(classes.map((k) => Math.abs(mean[k * d + j])))) ** 2;
+  const own = code === null ? range(K) : [code];
+  const tiny = range(d).filter((j) => variance[j] <= noise(j, own));
+  if (!tiny.length) return null;
+  const changed = variance.slice(), total = sum(weight);
+  const names = { constant_column: [], constant_in_class: [], separating_column: [] };
+  for (const j of tiny) {
+    const within = pooled[j * (d + 1)], rounding = 4 * noise(j, range(K));
+    let all = within;
+    for (let k = 0; k < K; k++) all += weight[k] * (mean[k * d + j] - centre[j]) ** 2;
+    all /= total;
+    if (all <= rounding) {
+      changed[j] = 0;
+      names.constant_column.push(moments.features[j]);
+    } else if (code !== null && within > rounding * total) {
+      changed[j] = within / total;
+      names.constant_in_class.push(moments.features[j]);
+    } else {
+      changed[j] = FLOOR * all;
+      names.separating_column.push(moments.features[j]);
+    }
+  }
+  const label = code === null ? undefined : moments.labels[code];
+  const messages = {
+    constant_column: "constant in all rows; they are left out",
+    constant_in_class: `constant in class '${label}', which gets their pooled variance`,
+    separating_column: "constant within classes, so they determine the class",
+  };
+  for (const [kind, columns] of Object.entries(names)) {
+    if (columns.length) warnings.push({ kind, columns, label, message: `Columns ${columns.join(", ")} are ${messages[kind]}.` });
+  }
+  return changed;
+}
+
+/** The covariance of the columns that vary, after `floorVariances`. */
+function flooredCovariance(fitting, covariance, code = null) {
+  const { d } = fitting.moments, diagonal = diagonalOf(covariance, d);
+  const variance = floorVariances(fitting, diagonal, code);
+  if (!variance) return { covariance, columns: range(d), estimated: d };
+  const columns = range(d).filter((j) => variance[j] > 0), floored = block(covariance, d, columns);
+  columns.forEach((j, i) => { floored[i * (columns.length + 1)] = variance[j]; });
+  const estimated = columns.filter((j) => variance[j] === diagonal[j]).length;
+  return { covariance: floored, columns, estimated };
+}
+
+/** Metric of a covariance after shrinking it toward its diagonal by OAS. */
+function shrunkMetric(fitting, covariance, d, weight, rank, what) {
+  const amount = oas(standardise(covariance, d).standard, d, weight);
+  const diagonal = diagonalOf(covariance, d), shrunk = covariance.map((value) => (1 - amount) * value);
+  for (let j = 0; j < d; j++) shrunk[j * (d + 1)] = diagonal[j];
+  fitting.warnings.push({
+    kind: "shrinkage_chosen",
+    message: `${what} has rank ${rank} of ${d}, so it is shrunk toward its diagonal by ` +
+      `${amount.toPrecision(3)}. Set shrinkage, or use fewer features.`,
+  });
+  const { metric } = factorise(shrunk, d);
+  if (!metric) return diagonalMetric(diagonal, 1);
+  metric.shrunk = amount;
+  return metric;
+}
+
+/** For each null direction the largest distance of a class mean from the centre, if not rounding. */
+function nullFloor(fitting, deficiency, columns) {
+  const { moments, centre } = fitting, { K, d, mean } = moments, m = columns.length;
+  const offsets = zeros(K * m);
+  for (let k = 0; k < K; k++) {
+    columns.forEach((j, i) => { offsets[k * m + i] = (mean[k * d + j] - centre[j]) / deficiency.sd[i]; });
+  }
+  const noise = 1e-7 * largest(offsets.map(Math.abs));
+  return Float64Array.from(range(deficiency.nullity), (v) => {
+    let along = 0;
+    for (let k = 0; k < K; k++) {
+      let value = 0;
+      for (let i = 0; i < m; i++) value += offsets[k * m + i] * deficiency.vectors[i * m + v];
+      along = Math.max(along, Math.abs(value));
+    }
+    return along > noise ? FLOOR * along * along : 0;
+  });
+}
+
+const named = (moments, columns) => columns.map((j) => moments.features[j]);
+
+function warnCollinear(fitting, deficiency, columns, separating) {
+  const m = columns.length, weakest = Math.max(deficiency.nullity, 1);
+  const share = range(m).map((i) =>
+    largest(range(weakest).map((v) => Math.abs(deficiency.vectors[i * m + v]))));
+  const dependent = named(fitting.moments, columns.filter((_, i) => share[i] > 1e-3 * largest(share)));
+  fitting.warnings.push(separating
+    ? { kind: "separating_column", columns: dependent,
+      message: `A combination of ${dependent.join(", ")} is constant within classes, so it determines ` +
+        `the class.` }
+    : { kind: "collinear", columns: dependent,
+      message: `Columns ${dependent.join(", ")} are linearly dependent, or nearly so: rank ` +
+        `${deficiency.rank} of ${m}. Use fewer features, or set shrinkage.` });
+}
+
+function warnFewRows(fitting, what, degrees, features) {
+  if (features > 1 && degrees < PER_FEATURE * features) {
+    fitting.warnings.push({
+      kind: "scarce_rows",
+      message: `${what} of ${features} features is estimated with ${degrees} degrees of freedom, so ` +
+        `predictions of new rows suffer. Set shrinkage, or use fewer features.`,
+    });
+  }
+}
+
+/** Metric of the covariance that all classes share; `degrees` bounds its rank. */
+function sharedMetric(fitting, given, degrees) {
+  const { moments } = fitting, all = moments.d;
+  const { covariance, columns, estimated } = flooredCovariance(fitting, given), d = columns.length;
+  if (!d) return diagonalMetric(zeros(all));
+  const what = "The pooled covariance";
+  const { metric, deficiency } = factorise(covariance, d);
+  const floor = deficiency ? nullFloor(fitting, deficiency, columns) : zeros(0);
+  const floored = floor.filter((value) => value > 0).length;
+  const dependent = deficiency && !metric && !floored;
+  if (!dependent && (degrees < estimated || (!metric && floored > 1))) {
+    const limit = degrees + d - estimated, rank = deficiency ? Math.min(deficiency.rank, limit) : limit;
+    return shrunkMetric(fitting, covariance, d, sum(moments.weight), rank, what).embed(columns, all);
+  }
+  if (deficiency) warnCollinear(fitting, deficiency, columns, floored > 0);
+  warnFewRows(fitting, what, degrees, deficiency ? Math.min(estimated, deficiency.rank) : estimated);
+  return (metric ?? subspaceMetric(deficiency, floor, d)).embed(columns, all);
+}
+
+/** Whether the rows of all classes, not only of one, are constant along the null directions. */
+function constantInAllClasses(fitting, { nullity, vectors, sd }, floor, columns) {
+  if (floor.some((value) => value > 0)) return false;
+  const m = columns.length, pooled = block(fitting.pooled, fitting.moments.d, columns);
+  return range(nullity).every((v) => {
+    const along = Float64Array.from(range(m), (i) => vectors[i * m + v] / sd[i]);
+    let variance = 0, total = 0;
+    for (let i = 0; i < m; i++) {
+      variance += along[i] * dot(pooled, along, m, i * m);
+      total += along[i] * along[i] * pooled[i * (m + 1)];
+    }
+    return !(variance > 1e-10 * total);
+  });
+}
+
+/** Metric of the covariance of class `code`; `degrees` bounds its rank. */
+function classMetric(fitting, given, code, degrees) {
+  const { moments } = fitting, all = moments.d;
+  const { covariance, columns, estimated } = flooredCovariance(fitting, given, code), d = columns.length;
+  if (!d) return diagonalMetric(zeros(all));
+  const what = `The covariance of class '${moments.labels[code]}'`;
+  const { metric, deficiency } = factorise(covariance, d);
+  if (!metric && constantInAllClasses(fitting, deficiency, nullFloor(fitting, deficiency, columns), columns)) {
+    warnCollinear(fitting, deficiency, columns, false);
+    const pooled = standardise(block(fitting.pooled, all, columns), d).standard;
+    const independent = independentColumns(pooled, d), part = block(covariance, d, independent);
+    const metricOfPart = factorise(part, independent.length).metric ??
+      diagonalMetric(diagonalOf(part, independent.length));
+    return metricOfPart.embed(independent.map((i) => columns[i]), all);
+  }
+  if (!metric || degrees < estimated) {
+    const limit = degrees + d - estimated, rank = deficiency ? Math.min(deficiency.rank, limit) : limit;
+    return shrunkMetric(fitting, covariance, d, moments.weight[code], rank, what).embed(columns, all);
+  }
+  if (deficiency) warnCollinear(fitting, deficiency, columns, false);
+  if (degrees < moments.rows[code]) warnFewRows(fitting, what, degrees, estimated);
+  return metric.embed(columns, all);
+}
+
+// --- the Gaussian family --------------------------------------------------------------------------
+
+const FAMILY = {
+  pooling: 1, shrinkage: 0, target: "diagonal", denominator: "unbiased", shrink: "pooled",
+  weighting: "covariance",
+};
+const CHOICES = {
+  model: ["lda", "qda", "rda", "nearest_mean", "least_squares"],
+  target: ["diagonal", "scaled_identity", "identity"],
+  denominator: ["unbiased", "ml", "reliability"],
+  shrink: ["pooled", "mixed"],
+  weighting: ["covariance", "friedman"],
+  predictive: ["plug-in", "student"],
+};
+
+function checkOptions(options) {
+  for (const [name, allowed] of Object.entries(CHOICES)) {
+    if (options[name] !== undefined && !allowed.includes(options[name])) {
+      throw new MomentsError("option", `${name} must be one of ${allowed.join(", ")}, not ${options[name]}.`);
+    }
+  }
+  for (const name of ["pooling", "shrinkage"]) {
+    const value = options[name] ?? 0;
+    if (!(value >= 0 && value <= 1) && !(name === "shrinkage" && value === "oas")) {
+      throw new MomentsError("option", `${name} must be a number from 0 to 1${name === "shrinkage"
+        ? ' or "oas"' : ""}, not ${value}.`);
+    }
+  }
+}
+
+/** Covariance family of the options: the fields of `FAMILY`. */
+function familyOf(options) {
+  const { model = "lda" } = options, family = { ...FAMILY };
+  for (const name of Object.keys(FAMILY)) family[name] = options[name] ?? FAMILY[name];
+  if (model === "rda") family.pooling = options.pooling ?? 0.5;
+  else Object.assign(family, { pooling: model === "qda" ? 0 : 1, weighting: "covariance",
+    shrink: model === "qda" ? "mixed" : "pooled" });
+  if (model === "nearest_mean") Object.assign(family, { shrinkage: 1, target: "scaled_identity" });
+  family.linear = family.pooling === 1;
+  family.mixed = family.shrink === "mixed" || family.weighting === "friedman";
+  if (family.shrinkage === "oas") {
+    if (family.target === "identity" || (family.mixed && family.pooling > 0 && !family.linear)) {
+      throw new MomentsError("option", 'shrinkage "oas" is not known for target "identity" and for ' +
+        "shrunk mixtures. Pass a number.");
+    }
+  }
+  return family;
+}
+
+/** Class probabilities: the option, or the class shares of the weight. */
+function priorOf(weight, options) {
+  const { prior, model } = options, K = weight.length;
+  if (!prior) return model === "nearest_mean" ? weight.map(() => 1 / K) : divided(weight, sum(weight));
+  const values = Float64Array.from(prior);
+  if (values.length !== K || !values.every((value) => value > 0) || Math.abs(sum(values) - 1) > 1e-6) {
+    throw new MomentsError("prior", `The prior must be ${K} positive numbers with sum 1, not ${prior}.`);
+  }
+  return divided(values, sum(values));
+}
+
+function checkClasses({ K, rows, weight, labels }) {
+  if (K < 2) throw new MomentsError("one_class", "A classifier needs rows of two or more classes.");
+  const empty = weight.findIndex((value) => !(value > 0));
+  if (empty >= 0) {
+    throw new MomentsError("empty_class", `Class '${labels[empty]}' has no rows. Add rows, or keep ` +
+      "only the other classes.");
+  }
+  if (sum(rows) <= K) {
+    throw new MomentsError("too_few_rows", `${sum(rows)} rows in ${K} classes are too few for a ` +
+      "covariance within classes. Add rows.");
+  }
+}
+
+/** Amount of shrinkage of each class, (K,); the same for all if it is not estimated by class. */
+function shrinkageOf(fitting, family) {
+  const { moments, pooled } = fitting, { K, d, weight, scatter } = moments;
+  if (family.shrinkage !== "oas") return new Float64Array(K).fill(family.shrinkage);
+  if (family.mixed && family.pooling === 0) {
+    return weight.map((n, k) =>
+      oasOfScatter(scatter.subarray(k * d * d, (k + 1) * d * d), d, n, family.target));
+  }
+  return new Float64Array(K).fill(oasOfScatter(pooled, d, sum(weight), family.target));
+}
+
+function pooledMetric(fitting, family) {
+  const { moments, pooled } = fitting, { d, K } = moments, [amount] = shrinkageOf(fitting, family);
+  const covariance = divided(pooled, pooledDegrees(moments, family.denominator));
+  if (amount === 1) {
+    const target = targetDiagonal(diagonalOf(covariance, d), family.target);
+    return diagonalMetric(floorVariances(fitting, target) ?? target);
+  }
+  const degrees = amount ? Infinity : sum(moments.rows) - K;
+  return sharedMetric(fitting, shrink(covariance, d, amount, family.target), degrees);
+}
+
+/**
+ * Covariances S_k of the classes, with C_k the class covariances and C the pooled one:
+ *
+ *   S_k = (1 - pooling) C_k + pooling C(shrinkage)           shrink "pooled"
+ *   S_k = [(1 - pooling) C_k + pooling C](shrinkage)         shrink "mixed"
+ *
+ * With weighting "friedman" scatters and denominators are mixed instead of covariances.
+ */
+function classCovariances(fitting, family) {
+  const { moments, pooled } = fitting, { K, d, weight, weight2, scatter, labels } = moments;
+  const { pooling, target, denominator } = family;
+  if (moments.detail !== "class") {
+    throw new MomentsError("detail", "A covariance for each class needs a scatter for each class.");
+  }
+  const degrees = classDegrees(weight, weight2, denominator), amounts = shrinkageOf(fitting, family);
+  const friedman = family.weighting === "friedman";
+  const short = degrees.findIndex((value) => !(value > 0));
+  if (short >= 0 && !(friedman && pooling > 0)) {
+    throw new MomentsError("too_few_rows", `Class '${labels[short]}' has ${moments.rows[short]} rows, too ` +
+      "few for a covariance of its own. Add rows, or use LDA.");
+  }
+  const total = pooling > 0 ? pooledDegrees(moments, denominator) : 1;
+  const shared = pooling > 0 && divided(pooled, friedman ? 1 : total);
+  if (shared && !family.mixed) shrink(shared, d, amounts[0], target);
+  return range(K).map((k) => {
+    const mixed = friedman ? (1 - pooling) * degrees[k] + pooling * total : degrees[k];
+    const own = divided(scatter, friedman && pooling > 0 ? 1 : degrees[k], k * d * d, (k + 1) * d * d);
+    if (shared) {
+      for (let i = 0; i < d * d; i++) own[i] = (1 - pooling) * own[i] + pooling * shared[i];
+      if (friedman) for (let i = 0; i < d * d; i++) own[i] /= mixed;
+    }
+    return family.mixed ? shrink(own, d, amounts[k], target) : own;
+  });
+}
+
+function classMetrics(fitting, family) {
+  const { rows, K } = fitting.moments, amounts = shrinkageOf(fitting, family);
+  const covariances = classCovariances(fitting, family);
+  const noEffect = family.pooling === 0 && !family.mixed;
+  return covariances.map((covariance, k) => {
+    const rank = family.pooling > 0 ? sum(rows) - K : rows[k] - 1;
+    return classMetric(fitting, covariance, k, amounts[k] > 0 && !noEffect ? Infinity : rank);
+  });
+}
+
+const prepare = (moments) =>
+  ({ moments, pooled: moments.pooled(), centre: moments.centre(), warnings: [] });
+
+/** Fit a model to moments; the comment at the top of this file lists the options. */
+export function fit(moments, options = {}) {
+  checkOptions(options);
+  const fitting = prepare(moments);
+  if (options.model === "least_squares") return fitLeastSquares(fitting, options);
+  const family = familyOf(options), prior = priorOf(moments.weight, options);
+  if (options.model === "nearest_mean" && moments.rows.every((count) => count === 1)) {
+    return fitOneRowPerClass(fitting, family, prior);
+  }
+  checkClasses(moments);
+  const metrics = family.linear ? [pooledMetric(fitting, family)] : classMetrics(fitting, family);
+  if (options.predictive === "student") return studentRule(fitting, family, prior, metrics);
+  if (family.linear) return linearRule(fitting, metrics[0], prior);
+  const log = prior.map(Math.log), constant = log.map((value, k) => value - 0.5 * metrics[k].logdet);
+  return new QuadraticRule(ruleFields(fitting, prior, metrics), { constant });
+}
+
+const ruleFields = ({ moments, warnings }, prior, metrics) => ({
+  labels: moments.labels, features: moments.features, origin: moments.origin, mean: moments.mean,
+  prior, metrics, rank: metrics.length === 1 ? metrics[0].rank : metrics.map((metric) => metric.rank),
+  shrunk: metrics.map((metric) => metric.shrunk), warnings,
+});
+
+/** The nearest mean with one row in each class: the variance is that of all rows. */
+function fitOneRowPerClass(fitting, family, prior) {
+  const merged = prepare(fitting.moments.group(range(fitting.moments.K).fill(0)));
+  const metric = pooledMetric(merged, family);
+  fitting.warnings.push({ kind: "scarce_rows",
+    message: "Each class has one row, so probabilities are unreliable. Add rows." }, ...merged.warnings);
+  return linearRule(fitting, metric, prior);
+}
+
+/**
+ * Linear rule of Gaussian classes that share the covariance C; offsets u and means m_k are relative
+ * to the mean of the class means, weighted by the prior:
+ *
+ *   score_k = u' C^-1 m_k - m_k' C^-1 m_k / 2 + log prior_k
+ */
+function linearRule(fitting, metric, prior) {
+  const { K, d, mean, origin } = fitting.moments, shift = combine(Array.from(prior), mean, d);
+  const moved = origin.map((value, j) => value + shift[j]);
+  const coef = zeros(K * d), intercept = zeros(K);
+  for (let k = 0; k < K; k++) {
+    const m = moved.map((value, j) => mean[k * d + j] - (value - origin[j]));
+    const white = metric.whiten(m);
+    coef.set(metric.unwhiten(white), k * d);
+    intercept[k] = Math.log(prior[k]) - 0.5 * dot(white, white, metric.rank);
+  }
+  return new LinearRule({ ...ruleFields(fitting, prior, [metric]), origin: moved }, { coef, intercept });
+}
+
+// --- Student's predictive densities ---------------------------------------------------------------
+
+/**
+ * Predictive densities, which average over the uncertainty of means and covariances (Geisser 1964):
+ *
+ *   log p(x | k) = constant_k - (v_k + d)/2 log(1 + D^2 / s_k)
+ *
+ * with D^2 the squared Mahalanobis distance, v_k = m - d + 1 for m degrees of freedom, and s_k =
+ * (1 + 1/n_k) times the denominator of the covariance. Pooling and shrinkage count as priors with
+ * additional degrees of freedom; v is infinite, and the density Gaussian, for shrinkage 1.
+ */
+function studentRule(fitting, family, prior, metrics) {
+  const { moments, warnings } = fitting, { K, weight, weight2 } = moments;
+  const { degrees, denominator } = posteriorDegrees(moments, family, shrinkageOf(fitting, family));
+  const freedom = zeros(K), scale = zeros(K), constant = zeros(K);
+  for (let k = 0; k < K; k++) {
+    const metric = metrics.length === 1 ? metrics[0] : metrics[k], r = metric.rank;
+    const [m, below] = withPrior(degrees[k], denominator[k], metric.shrunk);
+    if (m < r && !(family.linear && k > 0)) {
+      const what = family.linear ? "The pooled covariance" : `The covariance of class '${moments.labels[k]}'`;
+      warnings.push({ kind: "scarce_rows", message: `${what} has ${m} degrees of freedom for ${r} ` +
+        `features; the predictive density counts it as if it had ${r}. Set shrinkage.` });
+    }
+    const short = Math.max(r - m, 0), v = (freedom[k] = m + short - r + 1);
+    const reliability = family.denominator === "reliability";
+    const s = 1 + (reliability ? weight2[k] / weight[k] ** 2 : 1 / weight[k]);
+    scale[k] = s * (m === Infinity ? 1 : below + short);
+    constant[k] = Math.log(prior[k]) - 0.5 * metric.logdet - (v === Infinity
+      ? 0.5 * r * Math.log(2 * Math.PI * scale[k])
+      : 0.5 * r * Math.log(Math.PI * scale[k]) - logGammaRatio(0.5 * v, r));
+  }
+  return new QuadraticRule(ruleFields(fitting, prior, metrics), { constant, freedom, scale });
+}
+
+/** Degrees of freedom and denominator of each covariance, with those of pooling and shrinkage. */
+function posteriorDegrees(moments, family, shrinkage) {
+  const { weight, weight2 } = moments, { pooling: p, weighting } = family;
+  const kind = family.denominator === "reliability" ? "reliability" : "unbiased";
+  const own = classDegrees(weight, weight2, kind), total = pooledDegrees(moments, kind);
+  const below = classDegrees(weight, weight2, family.denominator);
+  const totalBelow = pooledDegrees(moments, family.denominator);
+  const pairs = Array.from(weight, (_, k) => {
+    const share = shrinkage[k];
+    if (family.linear) return withPrior(total, totalBelow, share);
+    let pair = [own[k], below[k]];
+    if (p > 0 && weighting === "friedman") {
+      pair = [(1 - p) * own[k] + p * total, (1 - p) * below[k] + p * totalBelow];
+    } else if (p > 0) {
+      const most = family.mixed ? [total, totalBelow] : withPrior(total, totalBelow, share);
+      const added = (below[k] * p) / (1 - p);
+      pair = [Math.min(own[k] + added, most[0]), Math.min(below[k] + added, most[1])];
+    }
+    return family.mixed ? withPrior(...pair, share) : pair;
+  });
+  return { degrees: pairs.map(([m]) => m), denominator: pairs.map(([, g]) => g) };
+}
+
+/** Degrees and denominator with those of a prior that has this share of the covariance. */
+function withPrior(degrees, denominator, share) {
+  if (share >= 1 || denominator === Infinity) return [Infinity, Infinity];
+  const added = denominator * (share / (1 - share));
+  return [degrees + added, denominator + added];
+}
+
+/** log Gamma(x + d/2) - log Gamma(x). */
+export function logGammaRatio(x, d) {
+  let ratio = 0;
+  const start = x + (d % 2 ? 0.5 : 0);
+  for (let i = 0; i < d >> 1; i++) ratio += Math.log(start + i);
+  if (d % 2 === 0) return ratio;
+  for (; x < 30; x += 1) ratio += Math.log1p(-0.5 / (x + 0.5)); // Gamma(x + 1) = x Gamma(x)
+  const series = -1 / (8 * x) + 1 / (192 * x ** 3) - 1 / (640 * x ** 5) + 17 / (14336 * x ** 7);
+  return ratio + 0.5 * Math.log(x) + series;
+}
+
+// --- rules ----------------------------------------------------------------------------------------
+
+/** What all rules have in common; `scores` is defined by each kind. */
+class Rule {
+  constructor(fields) {
+    Object.assign(this, fields);
+    this.K = this.labels.length;
+    this.d = this.origin.length;
+  }
+
+  logPosterior(rows) {
+    return logPosterior(this.scores(rows), this.K);
+  }
+
+  posterior(rows) {
+    return posterior(this.scores(rows), this.K);
+  }
+
+  /** Codes of the classes with the largest score. */
+  predict(rows) {
+    return argmax(this.scores(rows), this.K);
+  }
+}
+
+/** score_k(x) = (x - origin) . coef_k + intercept_k */
+export class LinearRule extends Rule {
+  constructor(fields, { coef, intercept }) {
+    super({ kind: "linear", ...fields, coef, intercept });
+  }
+
+  /** Scores (N, K) of rows (N, d), written to `out` if it is given. */
+  scores(rows, out) {
+    rows = numbers(rows);
+    const { K, d, coef, intercept, origin } = this, four = zeros(4 * K);
+    const full = new Int32Array(K).fill(d), result = out ?? zeros((rows.length / d) * K);
+    forFour(rows, d, origin, (first, count, x) => {
+      multiply4(x, coef, full, K, d, four);
+      for (let t = 0; t < count; t++) {
+        for (let k = 0; k < K; k++) result[(first + t) * K + k] = four[t * K + k] + intercept[k];
+      }
+    });
+    return result;
+  }
+
+  /** The rule on the plane x = point + s axes[0] + t axes[1]. */
+  onPlane(point, axes) {
+    const { K, d, coef } = this, score = this.scores(point), terms = zeros(6 * K);
+    for (let k = 0; k < K; k++) {
+      terms.set([score[k], dot(coef, axes[0], d, k * d), dot(coef, axes[1], d, k * d)], 6 * k);
+    }
+    return new PlaneRule(this, terms, (value) => value);
+  }
+}
+
+/**
+ * score_k(x) = constant_k - D_k^2 / 2, with D_k^2 = |B_k (x - origin - mean_k)|^2; for Student's t
+ * with `freedom` v and `scale` s, score_k(x) = constant_k - (v_k + d)/2 log(1 + D_k^2 / s_k).
+ */
+export class QuadraticRule extends Rule {
+  constructor(fields, { constant, freedom = null, scale = null }) {
+    super({ kind: "quadratic", ...fields, constant, freedom, scale });
+  }
+
+  metric(k) {
+    return this.metrics.length === 1 ? this.metrics[0] : this.metrics[k];
+  }
+
+  #score(k, square) {
+    if (!this.freedom) return this.constant[k] - 0.5 * square;
+    const relative = square / this.scale[k], v = this.freedom[k];
+    if (v === Infinity) return this.constant[k] - 0.5 * relative;
+    return this.constant[k] - 0.5 * (v + this.metric(k).rank) * Math.log1p(relative);
+  }
+
+  /** Squared Mahalanobis distances (N, K) of rows from the class means. */
+  distances(rows, out) {
+    rows = numbers(rows);
+    const { K, d, mean, origin } = this, v = zeros(4 * d), white = zeros(4 * d);
+    const result = out ?? zeros((rows.length / d) * K);
+    forFour(rows, d, origin, (first, count, x) => {
+      for (let k = 0; k < K; k++) {
+        const { basis, reach, rank } = this.metric(k);
+        for (let t = 0; t < 4; t++) {
+          for (let j = 0; j < d; j++) v[t * d + j] = x[t * d + j] - mean[k * d + j];
+        }
+        multiply4(v, basis, reach, rank, d, white);
+        for (let t = 0; t < count; t++) {
+          result[(first + t) * K + k] = dot(white, white, rank, t * rank, t * rank);
+        }
+      }
+    });
+    return result;
+  }
+
+  /** Scores (N, K) of rows (N, d), written to `out` if it is given. */
+  scores(rows, out) {
+    const result = this.distances(rows, out), { K } = this;
+    for (let i = 0; i < result.length; i++) result[i] = this.#score(i % K, result[i]);
+    return result;
+  }
+
+  /** The rule on the plane x = point + s axes[0] + t axes[1], where D_k^2 is quadratic in s and t. */
+  onPlane(point, axes) {
+    const { K, d, mean, origin } = this, terms = zeros(6 * K);
+    for (let k = 0; k < K; k++) {
+      const metric = this.metric(k), r = metric.rank;
+      const [c, a, b] = [Float64Array.from(point, (x, j) => x - origin[j] - mean[k * d + j]), ...axes]
+        .map((v) => metric.whiten(v));
+      terms.set([dot(c, c, r), 2 * dot(c, a, r), 2 * dot(c, b, r), dot(a, a, r), 2 * dot(a, b, r),
+        dot(b, b, r)], 6 * k);
+    }
+    return new PlaneRule(this, terms, (value, k) => this.#score(k, Math.max(value, 0)));
+  }
+}
+
+/** A rule on a plane: score_k = f_k(c0 + c1 s + c2 t + c3 s^2 + c4 s t + c5 t^2). */
+class PlaneRule {
+  constructor({ labels }, terms, score) {
+    Object.assign(this, { labels, terms, score, K: labels.length });
+  }
+
+  /** Scores (N, K) of points (N, 2). */
+  scores(points) {
+    const { K, terms, score } = this, n = points.length / 2, out = zeros(n * K);
+    for (let i = 0; i < n; i++) {
+      const s = points[2 * i], t = points[2 * i + 1];
+      for (let k = 0, c = 0; k < K; k++, c += 6) {
+        const linear = terms[c] + terms[c + 1] * s + terms[c + 2] * t;
+        out[i * K + k] = score(linear + (terms[c + 3] * s + terms[c + 4] * t) * s + terms[c + 5] * t * t, k);
+      }
+    }
+    return out;
+  }
+
+  /** Codes of the classes at the nodes of a grid, row by row from the lowest t. */
+  codesOnGrid([left, right], [low, high], columns, rows) {
+    const points = zeros(2 * columns * rows);
+    for (let i = 0, p = 0; i < rows; i++) {
+      for (let j = 0; j < columns; j++, p += 2) {
+        points[p] = left + ((right - left) * j) / (columns - 1);
+        points[p + 1] = low + ((high - low) * i) / (rows - 1);
+      }
+    }
+    return argmax(this.scores(points), this.K);
+  }
+}
+
+// --- least squares --------------------------------------------------------------------------------
+
+/**
+ * Regression on class indicators with a ridge: with S the total scatter and u relative to the centre,
+ *
+ *   fitted_k(x) = share_k + u' (S + ridge I)^-1 s_k       s_k = weight_k (mean_k - centre)
+ *
+ * The class with the largest fitted value is predicted. Fitted values are not probabilities:
+ * `posterior` sets negative values to zero and divides by the sum.
+ */
+function fitLeastSquares(fitting, { ridge = 0 }) {
+  const { moments, centre, warnings } = fitting, { K, d, weight, mean, origin } = moments;
+  if (!(ridge >= 0)) throw new MomentsError("option", `ridge must be 0 or more, not ${ridge}.`);
+  checkClasses(moments);
+  const total = sum(weight), share = divided(weight, total), scatter = fitting.pooled.slice();
+  const cross = zeros(K * d);
+  for (let k = 0; k < K; k++) {
+    const offset = Float64Array.from(centre, (c, j) => mean[k * d + j] - c);
+    addOuter(scatter, 0, offset, weight[k], d);
+    offset.forEach((value, j) => { cross[k * d + j] = weight[k] * value; });
+  }
+  const columns = range(d).filter((j) =>
+    Math.sqrt(Math.max(scatter[j * (d + 1)], 0)) > 16 * EPS * Math.sqrt(total) * Math.abs(centre[j]));
+  if (columns.length < d) {
+    const constant = range(d).filter((j) => !columns.includes(j));
+    warnings.push({ kind: "constant_column", columns: named(moments, constant),
+      message: `Columns ${named(moments, constant).join(", ")} are constant; they are left out.` });
+  }
+  const penalised = block(scatter, d, columns), m = columns.length;
+  for (let i = 0; i < m; i++) penalised[i * (m + 1)] += ridge;
+  const solver = m ? leastSquaresSolver(penalised, m) : { digits: 16, rank: 0, solve: (b) => b };
+  if (solver.digits < DIGITS || solver.rank < m) {
+    warnings.push({ kind: "collinear", columns: named(moments, columns),
+      message: `The columns are linearly dependent, or nearly so: rank ${solver.rank} of ${m}. Use fewer ` +
+        "features, or set ridge." });
+  }
+  const moved = origin.map((value, j) => value + centre[j]);
+  const coef = zeros(K * d), intercept = zeros(K);
+  for (let k = 0; k < K; k++) {
+    const solution = solver.solve(Float64Array.from(columns, (j) => cross[k * d + j]));
+    columns.forEach((j, i) => { coef[k * d + j] = solution[i]; });
+    intercept[k] = share[k];
+    for (let j = 0; j < d; j++) intercept[k] += coef[k * d + j] * (moved[j] - origin[j] - centre[j]);
+  }
+  const fields = { labels: moments.labels, features: moments.features, origin: moved, prior: share,
+    rank: solver.rank, warnings, solver, columns };
+  return new IndicatorRule(fields, { coef, intercept });
+}
+
+/**
+ * Solver of S x = b for a positive semidefinite S of m columns with positive diagonal: by Cholesky
+ * factor or, if that is too inexact, the solution of least norm by singular values of the factor.
+ */
+function leastSquaresSolver(scatter, m) {
+  const { standard, sd } = standardise(scatter, m), lower = cholesky(standard, m);
+  if (lower) {
+    const inverse = invertLower(lower, m), reciprocal = 1 / (norms(lower, m)[1] * norms(inverse, m)[1]);
+    if (reciprocal > 1e-5) {
+      for (let i = 0; i < m; i++) for (let j = 0; j <= i; j++) inverse[i * m + j] /= sd[j];
+      const metric = new Metric(inverse, m, 0, { reach: Int32Array.from(range(m), (i) => i + 1) });
+      return { digits: 16 + 2 * Math.log10(reciprocal), rank: m, metric, solve: (b) => metric.solve(b) };
+    }
+  }
+  // With S = D V diag(s^2) V' D, the coefficients D x have the coordinates s^-2 V' D^-1 b along V.
+  let values, right;
+  if (lower) {
+    ({ values, left: right } = svd(lower, m, m));
+  } else {
+    const eigen = symmetricEigen(standard, m), order = range(m).reverse();
+    values = Float64Array.from(order, (j) => Math.sqrt(Math.max(eigen.values[j], 0)));
+    right = zeros(m * m);
+    order.forEach((from, to) => {
+      for (let i = 0; i < m; i++) right[i * m + to] = eigen.vectors[i * m + from];
+    });
+  }
+  const rank = values.filter((value) => value > values[0] * Math.sqrt(8 * m * EPS)).length;
+  const least = rank === m ? values[m - 1] / values[0] : EPS;
+  const digits = Math.max(16 + (rank === m ? 2 : 1) * Math.log10(Math.max(least, EPS)), 0);
+  const lift = rank < m ? leastNormMap(right, sd, m, rank) : null;
+  const solve = (b) => {
+    const along = Float64Array.from(range(rank), (v) => {
+      let value = 0;
+      for (let i = 0; i < m; i++) value += (right[i * m + v] * b[i]) / sd[i];
+      return value / values[v] ** 2;
+    });
+    return Float64Array.from(range(m), (i) => lift ? dot(lift, along, rank, i * rank)
+      : dot(right, along, rank, i * m) / sd[i]);
+  };
+  return { digits, rank, solve };
+}
+
+/** Map (m, r) from coordinates along the first r directions to the coefficients of least norm. */
+function leastNormMap(right, sd, m, r) {
+  const most = largest(sd), a = zeros(m * r);
+  for (let i = 0; i < m; i++) for (let v = 0; v < r; v++) a[i * r + v] = (right[i * m + v] * sd[i]) / most;
+  const { left, values, right: turn } = svd(a, m, r); // the pseudo-inverse of a'
+  const lift = zeros(m * r);
+  for (let i = 0; i < m; i++) {
+    for (let v = 0; v < r; v++) {
+      for (let s = 0; s < r; s++) lift[i * r + v] += (left[i * r + s] * turn[v * r + s]) / values[s] / most;
+    }
+  }
+  return lift;
+}
+
+/** Rule by regression on class indicators: scores are fitted values. */
+export class IndicatorRule extends LinearRule {
+  constructor(fields, coefficients) {
+    super({ ...fields, kind: "indicator" }, coefficients);
+  }
+
+  posterior(rows) {
+    return memberships(this.scores(rows), this.K);
+  }
+
+  logPosterior(rows) {
+    return this.posterior(rows).map(Math.log);
+  }
+}
+
+function memberships(fitted, K) {
+  const out = fitted.map((value) => Math.max(value, 0));
+  for (let i = 0; i < out.length; i += K) {
+    const total = sum(out.subarray(i, i + K));
+    for (let k = 0; k < K; k++) out[i + k] /= total;
+  }
+  return out;
+}
+
+// --- posteriors and decisions ---------------------------------------------------------------------
+
+/** log posterior_k = score_k - log sum_l exp(score_l), exact for very small posteriors too. */
+export function logPosterior(scores, K) {
+  const out = zeros(scores.length);
+  for (let i = 0; i < scores.length; i += K) {
+    let best = 0, others = 0;
+    for (let k = 1; k < K; k++) if (scores[i + k] > scores[i + best]) best = k;
+    const top = scores[i + best];
+    for (let k = 0; k < K; k++) if (k !== best) others += Math.exp(scores[i + k] - top);
+    const log = Math.log1p(others);
+    for (let k = 0; k < K; k++) out[i + k] = scores[i + k] - top - log;
+  }
+  return out;
+}
+
+/** Posteriors (N, K) of scores. */
+export function posterior(scores, K) {
+  const out = zeros(scores.length);
+  for (let i = 0; i < scores.length; i += K) {
+    let top = scores[i], total = 0;
+    for (let k = 1; k < K; k++) top = Math.max(top, scores[i + k]);
+    for (let k = 0; k < K; k++) total += out[i + k] = Math.exp(scores[i + k] - top);
+    for (let k = 0; k < K; k++) out[i + k] /= total;
+  }
+  return out;
+}
+
+/** For each row the code of the largest of its K values, the first one of ties. */
+export function argmax(values, K) {
+  const codes = new Int32Array(values.length / K);
+  for (let i = 0, p = 0; i < codes.length; i++, p += K) {
+    let best = 0;
+    for (let k = 1; k < K; k++) if (values[p + k] > values[p + best]) best = k;
+    codes[i] = best;
+  }
+  return codes;
+}
+
+/**
+ * Actions of least expected cost, R_a = sum_k cost[a, k] P(k), and REJECT where
+ *
+ *   min R > reject.cost        or        max P < reject.threshold
+ *
+ * `cost` is (A, K) with the K predictions first; without it every error costs 1. Costs that differ
+ * by a relative 1e-9 or less count as equal, and the first of them is chosen.
+ */
+export function decide(logs, K, { cost = null, reject = null } = {}) {
+  const n = logs.length / K, actions = cost ? argmax(logs, K) : argmax(logs, K);
+  const costs = cost && numbers(cost), A = cost ? costs.length / K : K, p = zeros(K);
+  const limit = reject?.cost ?? Infinity, threshold = reject?.threshold ?? 0;
+  const exceeds = (value, bound) => value > bound * (1 + TIE);
+  for (let i = 0; i < n; i++) {
+    const error = -Math.expm1(logs[i * K + actions[i]]);
+    let least = error;
+    if (cost) {
+      for (let k = 0; k < K; k++) p[k] = Math.exp(logs[i * K + k]);
+      least = Infinity;
+      for (let a = 0; a < A; a++) least = Math.min(least, dot(costs, p, K, a * K));
+      let a = 0;
+      while (exceeds(dot(costs, p, K, a * K), least)) a++;
+      actions[i] = a;
+    }
+    if (limit === 0 || exceeds(least, limit) || exceeds(error, 1 - threshold)) actions[i] = REJECT;
+  }
+  return actions;
+}
+
+// --- leave-one-out --------------------------------------------------------------------------------
+
+const MIN_LEFT = 1e-6; // least share of a covariance that must remain without a row; else refit
+const MIN_DIGITS = 10; // correct digits of the variances without a row; with fewer, sum again
+
+/**
+ * Scores of rows, each by the rule fitted to all other rows: the same as refitting N times.
+ *
+ * Let u be a row of class k and weight w, and z = u - mean_k. Without it
+ *
+ *   n_k' = n_k - w     u - mean_k' = z n_k / n_k'     W_k' = W_k - c z z',  c = w n_k / n_k'
+ *
+ * so a covariance without the row is E - r y y', of rank one, and by Sherman and Morrison
+ *
+ *   v' (E - r y y')^-1 v = v' E^-1 v + r (v' E^-1 y)^2 / left       left = 1 - r y' E^-1 y
+ *   log|E - r y y'|      = log|E| + log left
+ *
+ * There is a closed form for LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk to a
+ * multiple of I, the nearest mean, Student's t of these linear models, and least squares. Other
+ * models are fitted to the moments minus the row, one by one, which takes about a fit per row;
+ * `refitted` counts these rows. Rows that are the last of their class have scores of NaN.
+ *
+ * The rows are those of the moments, or some of them. Results are stored until the moments change,
+ * so that another prior takes no time.
+ */
+export class LeaveOneOut {
+  #version = -1;
+  #terms = new Map();
+
+  constructor(moments, rows, codes, weight = null) {
+    this.moments = moments;
+    this.rows = numbers(rows);
+    this.codes = Int32Array.from(codes);
+    this.weight = weight && numbers(weight);
+    this.n = this.codes.length;
+    this.refitted = 0;
+  }
+
+  /**
+   * Scores (N, K). The options are those of `fit`, and `priors`: "refit" (class shares of the other
+   * rows) or "fixed" (class shares of all rows), if no prior is given.
+   */
+  scores(options = {}, out = null) {
+    checkOptions(options);
+    const { moments, n, codes } = this, { K } = moments;
+    if (this.#version !== moments.version) this.#terms.clear();
+    this.#version = moments.version;
+    const result = out ?? zeros(n * K);
+    this.refitted = 0;
+    const given = options.priors === "fixed" && !options.prior && options.model !== "nearest_mean"
+      ? { ...options, prior: priorOf(moments.weight, options) } : options;
+    const key = JSON.stringify({ ...options, prior: 0, priors: 0 });
+    if (!this.#terms.has(key)) this.#terms.set(key, this.#closedForm(options));
+    const closed = this.#terms.get(key);
+    if (closed) {
+      result.set(closed);
+      if (options.model !== "least_squares") this.#addPriors(result, given);
+    } else result.fill(NaN);
+    for (let i = 0; i < n; i++) {
+      for (let k = 0; k < K; k++) {
+        if (Number.isFinite(result[i * K + k])) continue;
+        this.#refit(i, given, result);
+        break;
+      }
+    }
+    if (moments.rows.some((count) => count < 2)) this.#blankSingles(result, codes, K);
+    return result;
+  }
+
+  #blankSingles(result, codes, K) {
+    codes.forEach((code, i) => { if (this.moments.rows[code] < 2) result.fill(NaN, i * K, i * K + K); });
+  }
+
+  #addPriors(result, options) {
+    const { moments, codes, weight } = this, { K } = moments, known = new Map();
+    for (let i = 0; i < this.n; i++) {
+      const w = weight ? weight[i] : 1, key = weight ? `${codes[i]} ${w}` : codes[i];
+      let logs = known.get(key);
+      if (!logs) {
+        const left = moments.weight.slice();
+        left[codes[i]] -= w;
+        known.set(key, logs = priorOf(left, options).map(Math.log));
+      }
+      for (let k = 0; k < K; k++) result[i * K + k] += logs[k];
+    }
+  }
+
+  /** Scores of row i by a model fitted to the moments without it. */
+  #refit(i, options, result) {
+    const { moments, codes, weight } = this, { K, d } = moments, w = weight ? weight[i] : 1;
+    const row = this.rows.subarray(i * d, i * d + d);
+    this.refitted++;
+    if (moments.rows[codes[i]] < 2) return;
+    let others = moments.clone();
+    try {
+      others.remove(row, codes[i], w, { digits: MIN_DIGITS });
+    } catch (error) {
+      if (error.kind !== "precision" || this.n !== sum(moments.rows)) throw error;
+      const rest = range(this.n).filter((j) => j !== i);
+      others = Moments.ofRows(selectRows(this.rows, d, rest), rest.map((j) => codes[j]), {
+        ...moments, weight: weight && rest.map((j) => weight[j]),
+      });
+    }
+    const rule = fit(others, options);
+    result.set(rule.scores(row), i * K);
+  }
+
+  /** For each row: weight w, c, stretch n/n', degrees of its class and of the pooled scatter. */
+  #rowTerms(denominator, linear, weighting) {
+    const { moments, codes, n } = this, { weight, weight2 } = moments;
+    const all = classDegrees(weight, weight2, denominator), total = pooledDegrees(moments, denominator);
+    const terms = { w: zeros(n), c: zeros(n), stretch: zeros(n), degrees: zeros(n), total: zeros(n), all };
+    for (let i = 0; i < n; i++) {
+      const k = codes[i], w = this.weight ? this.weight[i] : 1, left = weight[k] - w;
+      let m = left;
+      if (denominator === "unbiased") m = left - 1;
+      if (denominator === "reliability") m = left - (weight2[k] - w * w) / left;
+      const rest = total - all[k] + m;
+      terms.w[i] = w;
+      terms.stretch[i] = weight[k] / left;
+      terms.c[i] = w * terms.stretch[i];
+      terms.total[i] = rest > 0 ? rest : NaN;
+      terms.degrees[i] = m > 0 || linear || weighting === "friedman" ? m : NaN;
+    }
+    return terms;
+  }
+
+  /** Scores without log priors; NaN for rows, or null for models, without a closed form. */
+  #closedForm(options) {
+    const { moments } = this, fitting = prepare(moments);
+    if (options.model === "least_squares") return this.#leastSquares(fitting, options);
+    const family = familyOf(options), { shrinkage, denominator, linear, weighting } = family;
+    const student = options.predictive === "student";
+    if (options.model === "nearest_mean" && moments.rows.every((count) => count === 1)) return null;
+    if (!linear) this.#checkRows(family);
+    if (shrinkage === "oas" || (student && !linear)) return null;
+    const terms = this.#rowTerms(denominator, linear, weighting);
+    if (!linear) return shrinkage === 0 ? this.#quadratic(fitting, family, terms) : null;
+    let distances;
+    if (shrinkage === 0) distances = this.#whitened(fitting, terms);
+    else if (family.target === "diagonal") distances = shrinkage === 1 ? this.#diagonal(fitting, terms) : null;
+    else distances = this.#towardIdentity(fitting, family, terms);
+    if (!distances) return null;
+    return student ? this.#student(distances, family, terms) : distances.map((value) => -0.5 * value);
+  }
+
+  #checkRows({ weighting, denominator }) {
+    const { moments, codes, n } = this, heaviest = zeros(moments.K);
+    if (weighting === "friedman") return;
+    for (let i = 0; i < n; i++) {
+      heaviest[codes[i]] = Math.max(heaviest[codes[i]], this.weight ? this.weight[i] : 1);
+    }
+    for (let k = 0; k < moments.K; k++) {
+      const least = moments.weight[k] - heaviest[k] - (denominator === "ml" ? 0 : 1);
+      if (moments.rows[k] < 3 || (least <= 0 && denominator !== "reliability")) {
+        throw new MomentsError("too_few_rows", `Class '${moments.labels[k]}' has ${moments.rows[k]} rows, ` +
+          "too few for a covariance of its own after one row is left out. Add rows, or use LDA.");
+      }
+    }
+  }
+
+  /** The metric of a covariance, or null if it is singular, ill-conditioned, or all rounding. */
+  #cleanMetric(covariance) {
+    const { K, d, mean } = this.moments;
+    for (let j = 0; j < d; j++) {
+      let size = 0;
+      for (let k = 0; k < K; k++) size = Math.max(size, Math.abs(mean[k * d + j]));
+      if (!(covariance[j * (d + 1)] > 4 * (16 * EPS * size) ** 2)) return null;
+    }
+    const { metric, deficiency } = factorise(covariance, d);
+    return deficiency ? null : metric;
+  }
+
+  /**
+   * For some rows, the products y = B z and, for each class, what follows from v = B (u - mean_l):
+   * call use(row, y'y, y'(v - y) by class, |v - y|^2 by class), where v - y = B (mean_k - mean_l).
+   */
+  #forRows(selected, { basis, reach, rank }, use) {
+    const { moments, rows, codes } = this, { K, d, mean, origin } = moments;
+    const white = zeros(K * rank), x = zeros(4 * d), y = zeros(4 * Math.max(rank, 1)), along = zeros(4 * K);
+    const centre = moments.centre(), between = zeros(K * K), full = new Int32Array(K).fill(rank);
+    for (let k = 0; k < K; k++) {
+      for (let r = 0; r < rank; r++) {
+        let value = 0;
+        for (let j = 0; j < reach[r]; j++) value += basis[r * d + j] * (mean[k * d + j] - centre[j]);
+        white[k * rank + r] = value;
+      }
+      for (let l = 0; l < k; l++) {
+        let square = 0;
+        for (let r = 0; r < rank; r++) square += (white[k * rank + r] - white[l * rank + r]) ** 2;
+        between[k * K + l] = between[l * K + k] = square;
+      }
+    }
+    for (let i = 0; i < selected.length; i += 4) {
+      const count = Math.min(4, selected.length - i);
+      for (let t = 0; t < count; t++) {
+        const from = selected[i + t] * d, m = codes[selected[i + t]] * d, to = t * d;
+        for (let j = 0; j < d; j++) x[to + j] = rows[from + j] - origin[j] - mean[m + j];
+      }
+      multiply4(x, basis, reach, rank, d, y);
+      multiply4(y, white, full, K, rank, along);
+      for (let t = 0; t < count; t++) {
+        use(selected[i + t], dot(y, y, rank, t * rank, t * rank), along, t * K, between);
+      }
+    }
+  }
+
+  /** LDA: E = W / total, whitened by the pooled covariance of all rows. */
+  #whitened(fitting, terms) {
+    const { moments, codes, n } = this, { K } = moments, weight = sum(moments.weight);
+    const metric = this.#cleanMetric(divided(fitting.pooled, weight));
+    if (!metric) return null;
+    const out = zeros(n * K), { total, c, stretch } = terms;
+    this.#forRows(indices(n), metric, (i, square, along, at, between) => {
+      const scale = total[i] / weight, drop = c[i] / weight, own = codes[i];
+      const left = 1 - drop * square;
+      const factor = left < MIN_LEFT ? NaN : drop / left;
+      for (let k = 0; k < K; k++) {
+        const cross = along[at + own] - along[at + k], vy = square + cross;
+        const vv = square + 2 * cross + between[own * K + k];
+        out[i * K + k] = scale * (vv + factor * vy * vy);
+      }
+      out[i * K + own] *= stretch[i] * stretch[i];
+    });
+    return out;
+  }
+
+  /** QDA and RDA without shrinkage: a W_l + b W, factorised for each a and b that occur. */
+  #quadratic(fitting, family, terms) {
+    const { moments, codes, n } = this, { K, d, scatter, weight } = moments, { pooled } = fitting;
+    const { pooling, weighting } = family, { c, stretch, degrees, total, all } = terms;
+    if (pooling > 0 && !this.#cleanMetric(divided(pooled, sum(weight)))) return null;
+    const factors = (m, rest) => {
+      const below = weighting === "friedman" ? (1 - pooling) * m + pooling * rest : 0;
+      return below ? [(1 - pooling) / below, pooling / below] : [(1 - pooling) / m, pooling / rest];
+    };
+    const out = zeros(n * K);
+    for (let l = 0; l < K; l++) {
+      const groups = new Map();
+      for (let i = 0; i < n; i++) {
+        const own = codes[i] === l, [a, b] = factors(own ? degrees[i] : all[l], total[i]);
+        const key = `${own} ${a} ${pooling > 0 ? b : 0}`;
+        if (!groups.has(key)) groups.set(key, { a, b: pooling > 0 ? b : 0, own, selected: [] });
+        groups.get(key).selected.push(i);
+      }
+      for (const { a, b, own, selected } of groups.values()) {
+        const covariance = zeros(d * d), start = l * d * d;
+        for (let i = 0; i < d * d; i++) covariance[i] = a * scatter[start + i] + (b ? b * pooled[i] : 0);
+        const metric = a >= 0 ? this.#cleanMetric(covariance) : null;
+        if (!metric) {
+          if (pooling === 0) return null;
+          selected.forEach((i) => { out[i * K + l] = NaN; });
+          continue;
+        }
+        this.#forRows(selected, metric, (i, square, along, at, between) => {
+          const drop = c[i] * (own ? a + b : b), left = 1 - drop * square;
+          const cross = along[at + codes[i]] - along[at + l], factor = own ? stretch[i] : 1;
+          const vy = factor * (square + cross);
+          const vv = factor * factor * (square + 2 * cross + between[codes[i] * K + l]);
+          out[i * K + l] = left < MIN_LEFT ? NaN
+            : -0.5 * (vv + (drop * vy * vy) / left + metric.logdet + Math.log(left));
+        });
+      }
+    }
+    return out;
+  }
+
+  /** Distances for E = diag(scale) in the basis of the features, or of the columns of `vectors`. */
+  #diagonalDistances(vectors, scaleOf, dropOf, { stretch }) {
+    const { moments, rows, codes, n } = this, { K, d, mean, origin } = moments;
+    const out = zeros(n * K), y = zeros(d), full = new Int32Array(d).fill(d);
+    const basis = vectors && transpose(vectors, d, d), turned = mean.slice(), four = zeros(4 * d);
+    const turn = (x, count, to) => {
+      if (!basis) return to.set(x.subarray(0, count * d));
+      multiply4(x, basis, full, d, d, four);
+      return to.set(four.subarray(0, count * d));
+    };
+    for (let k = 0; k < K; k++) {
+      const x = zeros(4 * d);
+      x.set(mean.subarray(k * d, k * d + d));
+      turn(x, 1, turned.subarray(k * d, k * d + d));
+    }
+    const x = zeros(4 * d), z = zeros(4 * d);
+    for (let first = 0; first < n; first += 4) {
+      const count = Math.min(4, n - first);
+      for (let t = 0; t < count; t++) {
+        const at = (first + t) * d, m = codes[first + t] * d;
+        for (let j = 0; j < d; j++) x[t * d + j] = rows[at + j] - origin[j] - mean[m + j];
+      }
+      turn(x, count, z);
+      for (let t = 0; t < count; t++) {
+        const i = first + t, own = codes[i], scale = scaleOf(i, x.subarray(t * d, t * d + d)), drop = dropOf(i);
+        let left = 1;
+        for (let j = 0; j < d; j++) {
+          y[j] = z[t * d + j] / scale[j];
+          left -= drop * z[t * d + j] * y[j];
+        }
+        for (let k = 0; k < K; k++) {
+          let vv = 0, vy = 0;
+          for (let j = 0; j < d; j++) {
+            const v = z[t * d + j] + (turned[own * d + j] - turned[k * d + j]);
+            vv += (v * v) / scale[j];
+            vy += v * y[j];
+          }
+          out[i * K + k] = left < MIN_LEFT ? NaN : vv + (drop * vy * vy) / left;
+        }
+        out[i * K + own] *= stretch[i] * stretch[i];
+      }
+    }
+    return out;
+  }
+
+  /** Diagonal LDA: the variances without the row, and no term of rank one. */
+  #diagonal(fitting, terms) {
+    const { K, d, mean, weight } = this.moments, scale = zeros(d), { c, total } = terms;
+    const variance = diagonalOf(fitting.pooled, d), all = sum(weight);
+    const noise = variance.map((_, j) =>
+      4 * (16 * EPS * largest(range(K).map((k) => Math.abs(mean[k * d + j])))) ** 2);
+    return this.#diagonalDistances(null, (i, z) => {
+      for (let j = 0; j < d; j++) {
+        const left = variance[j] - c[i] * z[j] * z[j];
+        const lost = left < MIN_LEFT * variance[j] || variance[j] <= noise[j] * all;
+        scale[j] = lost ? NaN : left / total[i];
+      }
+      return scale;
+    }, () => 0, terms);
+  }
+
+  /** LDA shrunk toward a multiple of I, which keeps the eigenvectors of W. */
+  #towardIdentity(fitting, { target, shrinkage: amount }, terms) {
+    const { moments, rows, codes, n } = this, { d, mean, origin } = moments, { c, total } = terms;
+    const trace = sum(diagonalOf(fitting.pooled, d)), floor = zeros(n);
+    for (let i = 0; i < n; i++) {
+      let square = 0;
+      for (let j = 0; j < d; j++) square += (rows[i * d + j] - origin[j] - mean[codes[i] * d + j]) ** 2;
+      floor[i] = (trace - c[i] * square) / total[i] / d;
+      if (floor[i] < (MIN_LEFT * trace) / total[i] / d) return null;
+      if (target === "identity") floor[i] = 1;
+    }
+    const scale = zeros(d);
+    if (amount === 1) return this.#diagonalDistances(null, (i) => scale.fill(floor[i]), () => 0, terms);
+    const { values, vectors } = symmetricEigen(fitting.pooled, d);
+    return this.#diagonalDistances(vectors, (i) => {
+      for (let j = 0; j < d; j++) {
+        scale[j] = ((1 - amount) * Math.max(values[j], 0)) / total[i] + amount * floor[i];
+      }
+      return scale;
+    }, (i) => ((1 - amount) * c[i]) / total[i], terms);
+  }
+
+  /** Student's t of a linear model, from squared distances. */
+  #student(distances, { denominator, shrinkage: share }, terms) {
+    const { moments, codes, n } = this, { K, d, weight, weight2 } = moments, { w, total } = terms;
+    const degrees = denominator === "ml" ? this.#rowTerms("unbiased", true).total : total;
+    for (let i = 0; i < n; i++) {
+      const twice = degrees[i] + total[i] * (share / (1 - share)) + 1;
+      for (let k = 0; k < K; k++) {
+        const own = k === codes[i] ? w[i] : 0, left = weight[k] - own;
+        const spread = denominator === "reliability" ? (weight2[k] - own * own) / left ** 2 : 1 / left;
+        const square = distances[i * K + k] / (1 + spread);
+        const kernel = share === 1 ? -0.5 * square : twice >= d + 1
+          ? -0.5 * twice * Math.log1p((square / total[i]) * (1 - share)) : NaN;
+        distances[i * K + k] = kernel - 0.5 * d * Math.log1p(spread);
+      }
+    }
+    return distances;
+  }
+
+  /** Least squares: fitted without row i = (fitted_i - h code_i) / (1 - h), with h its leverage. */
+  #leastSquares(fitting, options) {
+    const { moments, rows, codes, n } = this, { K, d, origin } = moments, { centre } = fitting;
+    const rule = fitLeastSquares(fitting, options), { solver, columns } = rule, total = sum(moments.weight);
+    if (!(solver.digits >= 11)) return null;
+    const out = rule.scores(rows), least = 10 ** (11 - solver.digits);
+    for (let i = 0; i < n; i++) {
+      const u = Float64Array.from(columns, (j) => rows[i * d + j] - origin[j] - centre[j]);
+      const square = solver.metric ? solver.metric.squaredLength(u) : 0;
+      const h = (this.weight ? this.weight[i] : 1) * (1 / total + square);
+      for (let k = 0; k < K; k++) {
+        const code = k === codes[i] ? 1 : 0;
+        out[i * K + k] = 1 - h > least ? (out[i * K + k] - h * code) / (1 - h) : NaN;
+      }
+    }
+    return out;
+  }
+}
+
+const indices = (n) => Int32Array.from(range(n));
+
+function selectRows(rows, d, selected) {
+  const out = zeros(selected.length * d);
+  selected.forEach((from, to) => out.set(rows.subarray(from * d, from * d + d), to * d));
+  return out;
+}
+
+// --- discriminant directions ----------------------------------------------------------------------
+
+/**
+ * Fisher's discriminant directions V: projections (x - centre) V have the identity as covariance
+ * within classes, and class means as far apart as possible. `eigenvalues` are the ratios of the
+ * scatter between classes to that within, `share` each divided by their sum. The sign of a
+ * direction makes the projected mean of the last class positive.
+ */
+export function canonicalDirections(moments, options = {}) {
+  checkOptions(options);
+  checkClasses(moments);
+  const fitting = prepare(moments), family = familyOf({ ...options, model: "lda" });
+  const { K, d, mean, weight, origin } = moments, prior = priorOf(weight, options);
+  const metric = pooledMetric(fitting, family), q = metric.rank, total = sum(weight);
+  const middle = combine(Array.from(prior), mean, d), white = zeros(K * q), root = zeros(K * q);
+  for (let k = 0; k < K; k++) {
+    white.set(metric.whiten(middle.map((value, j) => mean[k * d + j] - value)), k * q);
+    for (let i = 0; i < q; i++) root[k * q + i] = Math.sqrt(total * prior[k]) * white[k * q + i];
+  }
+  const { values, right } = svd(root, K, q), width = values.length, limit = Math.min(K - 1, width);
+  const above = range(limit).filter((i) => values[i] > 1e-11 * values[0]).length;
+  const r = Math.min(options.components ?? Math.max(above, 1), limit);
+  const directions = zeros(d * r), projected = zeros(K * r);
+  for (let i = 0; i < r; i++) {
+    const axis = Float64Array.from(range(q), (j) => right[j * width + i]);
+    const along = range(K).map((k) => dot(white, axis, q, k * q)), far = largest(along.map(Math.abs));
+    const sign = along.findLast((value) => Math.abs(value) > 1e-6 * far) < 0 ? -1 : 1;
+    metric.unwhiten(axis).forEach((value, j) => { directions[j * r + i] = sign * value; });
+    along.forEach((value, k) => { projected[k * r + i] = sign * value; });
+  }
+  const degrees = pooledDegrees(moments, family.denominator);
+  const eigenvalues = values.slice(0, limit).map((value) => value * value / degrees), all = sum(eigenvalues);
+  const centre = origin.map((value, j) => value + middle[j]);
+  const residue = middle.map((value, j) => value - (centre[j] - origin[j]));
+  const shift = Float64Array.from(range(r), (i) =>
+    residue.reduce((value, part, j) => value - part * directions[j * r + i], 0));
+  const rule = new LinearRule({ labels: range(r), origin: centre },
+    { coef: transpose(directions, d, r), intercept: shift });
+  return {
+    centre, directions, projected, r, warnings: fitting.warnings,
+    eigenvalues: eigenvalues.slice(0, r), share: eigenvalues.slice(0, r).map((value) => (all > 0 ? value / all : 0)),
+    /** Projections (N, r) of rows (N, d). */
+    project: (rows, out) => rule.scores(rows, out),
+  };
+}
+
+// --- the smallest change of a row -----------------------------------------------------------------
+
+/**
+ * The smallest change z of a row that changes its predicted class; null if there is none.
+ *
+ * For a linear rule, with g the lead over class c and a its slope minus that of the predicted class,
+ * a'z > g leads to class c; in units of `scale`:
+ *
+ *   l2    z = t a        linf    z = t sign a        l1    the feature with the largest |a_j| only
+ *
+ * With `lower` and `upper` bounds of the features, parts of z are cut at their bounds and t grows.
+ * For a quadratic rule (norm l2, without bounds) the lead is a quadratic function of z, and the
+ * nearest point where it vanishes is found by its Lagrange multiplier. Features whose numbers are in
+ * `fixed` do not change.
+ */
+export function smallestChange(rule, row, { norm = "l2", scale, lower, upper, fixed = [] } = {}) {
+  const x = numbers(row), { d, K } = rule, unit = scale ? numbers(scale) : new Float64Array(d).fill(1);
+  if (!["l2", "l1", "linf"].includes(norm)) {
+    throw new MomentsError("option", `norm must be l2, l1 or linf, not ${norm}.`);
+  }
+  const quadratic = rule.kind === "quadratic";
+  if (quadratic && (rule.freedom || norm !== "l2" || lower || upper)) {
+    throw new MomentsError("option", "The smallest change of a quadratic rule is known only for Gaussian " +
+      "classes, the norm l2 and no bounds. Use a linear rule.");
+  }
+  const scores = rule.scores(x), [before] = argmax(scores, K);
+  const low = zeros(d), high = zeros(d);
+  for (let j = 0; j < d; j++) {
+    low[j] = fixed.includes(j) ? 0 : ((lower?.[j] ?? -Infinity) - x[j]) / unit[j];
+    high[j] = fixed.includes(j) ? 0 : ((upper?.[j] ?? Infinity) - x[j]) / unit[j];
+    if (low[j] > 0 || high[j] < 0) {
+      throw new MomentsError("bounds", `Feature ${rule.features?.[j] ?? j} of the row is outside its bounds.`);
+    }
+  }
+  const changed = (z) => x.map((value, j) => value + z[j] * unit[j]);
+  let best = null;
+  for (let c = 0; c < K; c++) {
+    if (c === before) continue;
+    const lead = scores[before] - scores[c];
+    for (let beyond = 1e-9; beyond < 2e-3; beyond *= 10) { // until rounding does not undo the change
+      const z = quadratic ? nearestOnQuadric(rule, x, unit, before, c, lead, beyond, fixed)
+        : stepAlong(slopeBetween(rule, before, c), x, unit, lead, beyond, low, high, norm);
+      if (!z) break;
+      if (rule.predict(changed(z))[0] === before) continue;
+      const size = sizeOf(z, norm);
+      if (!best || size < best.size) best = { z, size };
+      break;
+    }
+  }
+  if (!best) return null;
+  const after = changed(best.z);
+  return { row: after, change: after.map((value, j) => value - x[j]), size: best.size, before,
+    after: rule.predict(after)[0] };
+}
+
+const slopeBetween = ({ coef, d }, from, to) =>
+  Float64Array.from(range(d), (j) => coef[to * d + j] - coef[from * d + j]);
+
+function sizeOf(z, norm) {
+  if (norm === "linf") return largest(z.map(Math.abs));
+  return norm === "l1" ? sum(z.map(Math.abs)) : Math.hypot(...z);
+}
+
+/** Smallest z between the bounds with slope . z a little more than the lead; null if there is none. */
+function stepAlong(slope, x, unit, lead, beyond, low, high, norm) {
+  const a = slope.map((value, j) => value * unit[j]), size = a.map(Math.abs);
+  const reach = largest(slope.map((value, j) => Math.abs(value * x[j]))) || largest(size);
+  const goal = lead + beyond * (lead + reach), limit = a.map((value, j) => (value > 0 ? high[j] : -low[j]));
+  const used = range(a.length).filter((j) => size[j] > 0 && limit[j] > 0), z = zeros(a.length);
+  if (!used.length || used.reduce((total, j) => total + size[j] * limit[j], 0) < goal) return null;
+  let left = goal;
+  if (norm === "l1") {
+    for (const j of used.sort((i, j) => size[j] - size[i])) {
+      z[j] = Math.min(left / size[j], limit[j]);
+      left -= size[j] * z[j];
+      if (left <= 0) break;
+    }
+  } else { // z_j = min(t speed_j, limit_j): parts reach their bounds in the order of limit / speed
+    const speed = (j) => (norm === "l2" ? size[j] : 1);
+    used.sort((i, j) => limit[i] / speed(i) - limit[j] / speed(j));
+    let rate = used.reduce((total, j) => total + size[j] * speed(j), 0), t = 0;
+    for (const j of used) {
+      t = left / rate;
+      if (t <= limit[j] / speed(j)) break;
+      left -= size[j] * limit[j];
+      rate -= size[j] * speed(j);
+    }
+    for (const j of used) z[j] = Math.min(t * speed(j), limit[j]);
+  }
+  return z.map((value, j) => (a[j] < 0 ? -value : value));
+}
+
+/**
+ * The smallest z with g + b'z + z'A z / 2 = -beyond, g the lead of class k over c.
+ *
+ * With A = Q diag(l) Q' and b = Q h, z = -m Q (I + m diag(l))^-1 h for the multiplier m > 0 at which
+ * the lead vanishes. It decreases in m as long as 1 + m l stays positive.
+ */
+function nearestOnQuadric(rule, x, unit, k, c, lead, beyond, fixed) {
+  const { d, mean, origin } = rule, free = range(d).filter((j) => !fixed.includes(j)), m = free.length;
+  const gradient = (l) => {
+    const u = x.map((value, j) => value - origin[j] - mean[l * d + j]);
+    return rule.metric(l).solve(u);
+  };
+  const [from, to] = [gradient(k), gradient(c)], a = zeros(m * m), b = zeros(m);
+  const inverse = (l) => gram(rule.metric(l).basis, rule.metric(l).rank, d);
+  const [near, far] = [inverse(k), inverse(c)];
+  free.forEach((i, p) => {
+    b[p] = (to[i] - from[i]) * unit[i];
+    free.forEach((j, q) => { a[p * m + q] = (far[i * d + j] - near[i * d + j]) * unit[i] * unit[j]; });
+  });
+  const { values, vectors } = symmetricEigen(a, m);
+  const h = range(m).map((v) => range(m).reduce((total, i) => total + vectors[i * m + v] * b[i], 0));
+  const goal = lead + beyond * (lead + Math.hypot(...b));
+  const leadAt = (t) => t.reduce((total, value, v) => total + h[v] * value + 0.5 * values[v] * value * value, goal);
+  const pointAt = (factor) => h.map((value, v) => (-factor * value) / (1 + factor * values[v]));
+  const most = values[0] < 0 ? -1 / values[0] : Infinity;
+  let lowest = 0, highest = Number.isFinite(most) ? most : 1;
+  if (most === Infinity) {
+    while (leadAt(pointAt(highest)) > 0) {
+      highest *= 2;
+      if (highest > 1e300) return null; // class c is nowhere more probable than class k
+    }
+  }
+  for (let step = 0; step < 200 && highest - lowest > 2 * EPS * highest; step++) {
+    const middle = 0.5 * (lowest + highest);
+    if (leadAt(pointAt(middle)) > 0) lowest = middle;
+    else highest = middle;
+  }
+  const t = pointAt(0.5 * (lowest + highest)), rest = leadAt(t);
+  if (values[0] < 0 && rest > 1e-9 * goal) t[0] = Math.sqrt(t[0] ** 2 - (2 * rest) / values[0]);
+  const z = zeros(d);
+  free.forEach((i, p) => { z[i] = range(m).reduce((total, v) => total + vectors[p * m + v] * t[v], 0); });
+  return z;
+}
+
+// --- logistic regression --------------------------------------------------------------------------
+
+/**
+ * Logistic regression by Newton's method, for the few rows that a page shows.
+ *
+ *   minimise  mean of -log P(class | x)  +  ridge / 2 sum_j (sd_j coef_j)^2
+ *
+ * The intercepts are not penalised; with `standardize` false, sd_j is 1. Two classes have one score,
+ * the log odds of the second; K > 2 classes have scores with sum zero.
+ *
+ * `converged` says whether the coefficients are the minimum. `separated` is true if the classes are
+ * completely separated, so that without a ridge there is no minimum; false if there certainly is one
+ * (Bach 2010, proposition 2); and null if it is not known, as with quasi-complete separation, which
+ * counts as not converged.
+ */
+export function logistic(rows, codes, {
+  classes, labels, features, weight, ridge = 0, standardize = true, steps = 100, start = null,
+} = {}) {
+  rows = numbers(rows);
+  const n = codes.length, d = rows.length / n;
+  const moments = Moments.ofRows(rows, codes, { classes, labels, features, weight, detail: "pooled" });
+  const { K, origin } = moments, centre = moments.centre(), total = sum(moments.weight);
+  const warnings = [], empty = moments.weight.findIndex((value) => !(value > 0));
+  if (K < 2 || empty >= 0) checkClasses(moments);
+  const scatter = moments.pooled();
+  for (let k = 0; k < K; k++) {
+    addOuter(scatter, 0, centre.map((c, j) => moments.mean[k * d + j] - c), moments.weight[k], d);
+  }
+  const sd = diagonalOf(scatter, d).map((value) => Math.sqrt(value / total));
+  const columns = range(d).filter((j) => sd[j] > 16 * EPS * Math.abs(centre[j])), q = columns.length + 1;
+  if (q <= d) {
+    const constant = named(moments, range(d).filter((j) => !columns.includes(j)));
+    warnings.push({ kind: "constant_column", columns: constant,
+      message: `Columns ${constant.join(", ")} are constant; they are left out.` });
+  }
+  const z = zeros(n * q); // standardised rows, with a one in front
+  for (let i = 0; i < n; i++) {
+    z[i * q] = 1;
+    columns.forEach((j, p) => { z[i * q + p + 1] = (rows[i * d + j] - origin[j] - centre[j]) / sd[j]; });
+  }
+  const penalty = Float64Array.from(range(q), (p) =>
+    p === 0 ? 0 : ridge * (standardize ? 1 : 1 / sd[columns[p - 1]] ** 2));
+  const contrast = contrasts(K), m = contrast.length / K;
+  const share = Float64Array.from(codes, (_, i) => (weight ? weight[i] : 1) / total);
+  const problem = { n, q, m, K, z, codes, share, penalty, contrast };
+  const theta = zeros(q * m);
+  if (start) theta.set(start);
+  else {
+    const logs = moments.weight.map((value) => Math.log(value / total));
+    for (let c = 0; c < m; c++) theta[c * q] = dot(contrast, logs, K, c * K);
+  }
+  let point = softmaxPoint(problem, theta), taken = 0, within = false, separated = null;
+  for (; taken < steps; taken++) {
+    if (ridge === 0 && point.loss * total < 0.99 * Math.LN2 * smallestWeight(weight)) {
+      separated = true;
+      break;
+    }
+    const step = solveSemidefinite(point.curvature, point.gradient, q * m);
+    const decrement = dot(point.gradient, step, q * m);
+    const finished = within; // the last step was taken within the region of quadratic convergence
+    within = largest(point.gradient.map(Math.abs)) <= 1e-8 && decrement <= 1e-10;
+    if (finished && within) break;
+    let next = null;
+    for (let factor = 1; factor > 1e-10; factor /= 2) {
+      const tried = point.theta.map((value, p) => value - factor * step[p]);
+      next = softmaxPoint(problem, tried);
+      if (next.value <= point.value - 1e-4 * factor * decrement || (within && factor === 1)) break;
+      next = null;
+    }
+    if (!next) break;
+    point = next;
+  }
+  if (separated === null) {
+    if (ridge > 0) separated = false;
+    else {
+      const step = solveSemidefinite(point.curvature, point.gradient, q * m);
+      const square = total * dot(point.gradient, step, q * m);
+      if ((square * 2) / (point.least * total) <= 0.25) separated = false;
+    }
+  }
+  const coef = zeros(K * d), intercept = zeros(K);
+  for (let k = 0; k < K; k++) {
+    for (let c = 0; c < m; c++) {
+      intercept[k] += contrast[c * K + k] * point.theta[c * q];
+      columns.forEach((j, p) => { coef[k * d + j] += (contrast[c * K + k] * point.theta[c * q + p + 1]) / sd[j]; });
+    }
+  }
+  const moved = origin.map((value, j) => value + centre[j]);
+  for (let k = 0; k < K; k++) {
+    for (let j = 0; j < d; j++) intercept[k] += coef[k * d + j] * (moved[j] - origin[j] - centre[j]);
+  }
+  const converged = within && separated === false;
+  if (!converged) {
+    warnings.push({ kind: separated ? "separation" : "not_converged", message: separated
+      ? "The classes are completely separated, so the coefficients have no finite optimum. Set ridge."
+      : "The fit did not converge, or classes are separated by some of the features. Set ridge." });
+  }
+  const fields = { labels: moments.labels, features: moments.features, origin: moved, rank: q - 1,
+    prior: divided(moments.weight, total), warnings };
+  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: taken,
+    loss: point.value, gradient: largest(point.gradient.map(Math.abs)), theta: point.theta };
+}
+
+const smallestWeight = (weight) =>
+  weight ? numbers(weight).reduce((least, w) => (w > 0 ? Math.min(least, w) : least), Infinity) : 1;
+
+/** Contrasts of K classes in rows: (0, 1) for two classes, else orthonormal and with sum zero. */
+function contrasts(K) {
+  if (K === 2) return Float64Array.of(0, 1);
+  const out = zeros((K - 1) * K);
+  for (let c = 1; c < K; c++) {
+    const size = Math.sqrt(c * (c + 1));
+    for (let k = 0; k < c; k++) out[(c - 1) * K + k] = 1 / size;
+    out[(c - 1) * K + c] = -c / size;
+  }
+  return out;
+}
+
+/** Penalised mean loss at theta (m, q), with gradient, curvature and the least weighted probability. */
+function softmaxPoint({ n, q, m, K, z, codes, share, penalty, contrast }, theta) {
+  const size = m * q, gradient = zeros(size), curvature = zeros(size * size);
+  const scores = zeros(K), along = zeros(m), pull = zeros(m), inner = zeros(m * m);
+  let loss = 0, least = Infinity;
+  for (let i = 0; i < n; i++) {
+    const w = share[i];
+    if (w === 0) continue;
+    for (let c = 0; c < m; c++) along[c] = dot(theta, z, q, c * q, i * q);
+    for (let k = 0; k < K; k++) {
+      scores[k] = 0;
+      for (let c = 0; c < m; c++) scores[k] += contrast[c * K + k] * along[c];
+    }
+    const logs = logPosterior(scores, K), p = logs.map(Math.exp);
+    loss -= w * logs[codes[i]];
+    for (let k = 0; k < K; k++) least = Math.min(least, w * p[k]);
+    for (let c = 0; c < m; c++) {
+      const mean = dot(contrast, p, K, c * K);
+      pull[c] = mean - contrast[c * K + codes[i]];
+      for (let b = 0; b <= c; b++) {
+        let value = 0;
+        for (let k = 0; k < K; k++) value += p[k] * (contrast[c * K + k] - mean) * contrast[b * K + k];
+        inner[c * m + b] = w * value;
+      }
+    }
+    for (let c = 0; c < m; c++) {
+      for (let j = 0; j < q; j++) gradient[c * q + j] += w * pull[c] * z[i * q + j];
+      for (let b = 0; b <= c; b++) {
+        for (let j = 0; j < q; j++) {
+          const factor = inner[c * m + b] * z[i * q + j], at = (c * q + j) * size + b * q;
+          for (let l = 0; l < q; l++) curvature[at + l] += factor * z[i * q + l];
+        }
+      }
+    }
+  }
+  let value = loss;
+  for (let c = 0; c < m; c++) {
+    for (let j = 0; j < q; j++) {
+      const p = c * q + j;
+      value += 0.5 * penalty[j] * theta[p] * theta[p];
+      gradient[p] += penalty[j] * theta[p];
+      curvature[p * size + p] += penalty[j];
+    }
+  }
+  for (let i = 0; i < size; i++) for (let j = 0; j < i; j++) curvature[j * size + i] = curvature[i * size + j];
+  return { theta, loss, value, gradient, curvature, least };
+}
+
+/** Solution of A x = b for a positive semidefinite A, of least norm if A is singular. */
+function solveSemidefinite(a, b, n) {
+  const lower = cholesky(a, n);
+  if (lower) return solveUpper(lower, solveLower(lower, b, n), n);
+  const { values, vectors } = symmetricEigen(a, n), x = zeros(n);
+  for (let v = 0; v < n; v++) {
+    if (!(values[v] > 1e-13 * values[n - 1])) continue;
+    let along = 0;
+    for (let i = 0; i < n; i++) along += vectors[i * n + v] * b[i];
+    for (let i = 0; i < n; i++) x[i] += (vectors[i * n + v] * along) / values[v];
+  }
+  return x;
+}

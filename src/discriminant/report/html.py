@@ -121,16 +121,14 @@ def _first_findings(facts: Facts) -> list[FindingFacts]:
     return [finding for finding in findings if finding["kind"] not in kinds]
 
 
-def framed(
-    template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any
-) -> str:
+def framed(template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any) -> str:
     """Render a template with the style sheet, the scripts and the content security policy."""
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
         facts=facts,
         style=svg.Svg(style),
         script=svg.Svg(script),
-        policy=policy(style, script, *filter(None, [model_script])),
+        policy=policy(style, *filter(None, [model_script, script])),
         embedded=svg.Svg(embedded),
         model_script=svg.Svg(model_script),
         symbols=svg.symbols(),

@@ -649,7 +649,7 @@ def draw_card(card: CardFacts) -> Svg:
 
 def bin_name(card: CardFacts | StripFacts, place: int) -> str:
     """Return the range or the value of a bin, or the name of a level."""
-    levels = card.get("levels")
+    levels: Any = card.get("levels")
     if levels:
         return shown(levels[place], 24)
     if card["values"]:

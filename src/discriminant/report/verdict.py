@@ -20,7 +20,15 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import CheckFacts, Facts, ModelFacts, VerdictFacts
-from discriminant.report.format import count_with_noun, loss, name_list, number, percent, share, shown
+from discriminant.report.format import (
+    count_with_noun,
+    loss,
+    name_list,
+    number,
+    percent,
+    share,
+    shown,
+)
 
 FEW_ROWS = 10  # number of rows below which nothing is known about a class
 _LEAST_RECALL = 0.5
@@ -39,7 +47,8 @@ _FINDINGS = {  # kinds of findings that call for care
 
 
 SHORT_RULES = {
-    "use": "“Use it” means: better than guessing by more than the 95% interval, and no warning.",
+    "use": "“Use it” means: better than guessing by more than the 95% interval, and none of the "
+    "problems listed in the rule.",
     "care": (
         "“Use it with care” means: better than guessing by more than the 95% interval, but with at "
         "least one of the problems listed in the rule."

@@ -83,7 +83,12 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
                 sample, moments, read["columns"], points=RowSample.of(table, most=2000)
             ),
             one_row=one_row_section(
-                named, table, sample, moments, rows=rows_section(table, taken, moments), title=chosen
+                named,
+                table,
+                sample,
+                moments,
+                rows=rows_section(table, taken, moments),
+                title=chosen,
             ),
             use=use_section(file="rows.model", sql="SELECT 1", command="discriminant predict"),
         )

@@ -155,7 +155,8 @@ def test_contributions_of_a_linear_model_are_weight_times_distance_from_the_mean
     names = [field["name"] for field in one["fields"]]
     np.testing.assert_allclose([found[name] for name in names], expected, rtol=0.06, atol=0.006)
     evidence = page.inner_text("#row-evidence").replace("−", "-")
-    here, mean = map(float, re.findall(r": (-?[\d.]+) for this row, (-?[\d.]+) for a typ", evidence)[0])
+    pattern = r": (-?[\d.]+) for this row, (-?[\d.]+) for a typical row"
+    here, mean = map(float, re.search(pattern, evidence).groups())
     assert here - mean == pytest.approx(expected.sum(), abs=0.02 * abs(expected.sum()))
 
 
@@ -165,7 +166,8 @@ def test_change_that_flips_the_decision_does_and_half_of_it_does_not(opened, lin
     page.wait_for_function("document.querySelector('#row-flip').textContent !== ''")
     before = page.inner_text("#row-answer b")
     text = page.inner_text("#row-flip")
-    name, old, new, after = re.search(r": (.+?) from (\S+) to (\S+) \(.*?\) gives (\w+)", text).groups()
+    pattern = r": (.+?) from (\S+) to (\S+) \(.*?\) gives (\w+)"
+    name, old, new, after = re.search(pattern, text).groups()
     i = [field["name"] for field in facts["one_row"]["fields"]].index(name)
     page.fill(f"#field-{i}", str((float(old) + float(new)) / 2))
     half = page.inner_text("#row-answer b")
@@ -175,12 +177,13 @@ def test_change_that_flips_the_decision_does_and_half_of_it_does_not(opened, lin
 
 def test_change_by_category_is_named(opened, study, facts):
     page, one = opened(facts), facts["one_row"]
-    said = []
+    texts = []
     for i in range(len(one["examples"])):
         page.select_option("#row-start", str(i))
         page.wait_for_timeout(150)
-        said.append(page.inner_text("#row-flip"))
-    assert any(re.search("(colour|old) from (red|blue|green|no|yes|missing) to", text) for text in said)
+        texts.append(page.inner_text("#row-flip"))
+    pattern = "(colour|old) from (red|blue|green|no|yes|missing) to"
+    assert any(re.search(pattern, text) for text in texts)
 
 
 def test_form_works_from_the_keyboard(opened, linear):
@@ -225,8 +228,6 @@ def test_rejected_row_is_said_to_be_rejected(opened, mixed):
     place = next(i for i, e in enumerate(one["examples"]) if "unsure" in e["text"])
     page.select_option("#row-start", str(place))
     assert page.inner_text("#row-answer b") == "rejected"
-
-
 
 
 @pytest.fixture(scope="module")

@@ -210,8 +210,9 @@
     return [x === 0 ? 0 : (middle - reach) / (1 + z2), x === n ? 1 : (middle + reach) / (1 + z2)];
   };
   document.querySelectorAll(".matrix button").forEach((cell) => {
-    const [k, a, x, n] = ["true", "decided", "count", "of"].map((name) => Number(cell.dataset[name]));
-    const { labels, actions } = facts.decision;
+    const [k, a] = [Number(cell.dataset.true), Number(cell.dataset.decided)];
+    const { labels, actions, confusion } = facts.decision;
+    const [x, n] = [confusion[a][k], confusion.reduce((sum, row) => sum + row[k], 0)];
     const decided = a < actions.length ? actions[a] : "rejected";
     const [low, high] = wilson(x, n);
     const lines = [

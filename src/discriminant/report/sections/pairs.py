@@ -180,7 +180,7 @@ def _separates(
         f"After {name_list(known)}, a stepwise search for these two classes adds "
         f"{name_list([following[0]])} next."
         if known and following
-        else f"A stepwise search for these two classes starts with {name_list([following[0]])}."
+        else f"Of the features measured, {name_list([following[0]])} separates them most."
         if following
         else ""
     )
@@ -192,7 +192,7 @@ def _separates(
     )
     if overlap >= _SEPARABLE:
         return (
-            f"Nothing measured here separates them: {best[0].lower()}{best[1:]}. Another "
+            f"Nothing measured here separates them well: {best[0].lower()}{best[1:]}. Another "
             f"measurement is needed. {search}"
         ).strip()
     return f"{best}. {search}".strip()

@@ -161,7 +161,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     decision, matters = _decision(study, held), _matters(study)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        sections["pairs"] = pairs_section(sample, moments, decision)
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -469,7 +469,7 @@ def _row_numbering(study: ReportedStudy, table: Table) -> str:
     """
     if study.opened.rows_read == len(table):
         return ""
-    return "kept" if len(table) == len(study.rows) else "drawn"
+    return "that are used" if len(table) == len(study.rows) else "of the sample"
 
 
 def _line_finder(study: ReportedStudy, table: Table) -> Lines | None:

@@ -28,11 +28,11 @@ from discriminant.table.blocks import Features
 from discriminant.table.memory import Table
 
 _BLOCK_BYTES = 1 << 25
-_WIDE = 512  # columns from which BLAS gains from threads
-_PIECE_BYTES = 1 << 20  # of rows scored at a time
-_FEW_NUMBERS = 1 << 20  # for fewer, scoring with threads takes longer than without
-_NARROW = 64  # columns below which BLAS factorises a matrix in one thread anyway
-_SMALL = 1 << 13  # numbers for which BLAS uses one thread anyway
+_WIDE = 512  # least number of columns for which BLAS is faster with threads
+_PIECE_BYTES = 1 << 20  # of the rows that are scored at a time
+_FEW_NUMBERS = 1 << 20  # with fewer numbers, threads are slower
+_NARROW = 64  # with fewer columns, BLAS factorises a matrix in one thread anyway
+_SMALL = 1 << 13  # up to this many numbers BLAS uses one thread anyway
 _BLOCKS = 16  # approximate number of blocks of a table, unless they would be too small
 
 S = TypeVar("S", bound=Summary)
@@ -70,8 +70,8 @@ def map_rows(
 ) -> npt.NDArray[Any]:
     """Apply `score` to all rows, some thousand rows at a time, on all cores.
 
-    The rows of a piece stay in the cache. `order` is the memory layout of the result; with 'F' the
-    scores of a class are contiguous.
+    A piece fits into the processor's cache. `order` is the memory layout of the result; with 'F'
+    the scores of a class are contiguous.
     """
     rows, width = features.shape
     size = min(max(_PIECE_BYTES // (8 * width), 512), 8192)

@@ -125,7 +125,7 @@ def look(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise if `save` could not write to a path. Call this before a long fit."""
+    """Raise an error if `save` cannot write to a path. Call this function before a long fit."""
     with lock_for_writing(Path(path)):
         pass
 

@@ -14,8 +14,8 @@ tagged JSON object:
     {"object": 7}                       the eighth of the manifest's "objects"
 
 Shared objects are written once and are shared again after loading. The memory order of arrays is
-preserved, because the last bit of a product can depend on it. Any other type raises an error that
-gives the path of the value within the model.
+preserved, because the last bit of a product can depend on it. A value of any other type raises an
+error that gives its path within the model.
 
 Objects are decoded in the order of the list, and may refer only to objects before them. Therefore
 cycles and unbounded nesting are impossible. Parts that are not valid for their class
@@ -401,7 +401,7 @@ class Encoder:
         return self.references[id(thing)][0]
 
     def _enter(self, thing: Any, path: str) -> None:
-        """Raise if an object contains itself."""
+        """Raise an error if an object contains itself."""
         if id(thing) in self.within:
             raise StateError.of_part(path, f"{type(thing).__name__} that holds itself")
         self.within.append(id(thing))

@@ -152,7 +152,7 @@ def _construct(header: Header, arrays: dict[str, Any], path: object) -> Any:
     except (*_DECODING_ERRORS, RecursionError, MemoryError) as error:
         raise StoredFileError.invalid(path, decoder.part, str(error)[:300]) from error
     if kind_of(thing) != header.kind:
-        raise StoredFileError.invalid(path, "kind", f"it is no {header.kind}")
+        raise StoredFileError.invalid(path, "kind", f"it is not of kind {header.kind}")
     return thing
 
 

@@ -204,11 +204,11 @@ def _parse_object(text: bytes, path: object, *, inner: bool = False) -> dict[str
         items = dict(pairs)
         if len(items) < len(pairs):
             repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-            _refuse(path, what, f"'{repeated[:100]}' is there twice")
+            _refuse(path, what, f"'{repeated[:100]}' occurs twice")
         return items
 
     def reject_constant(name: str) -> NoReturn:
-        _refuse(path, what, f"{name} is no number of JSON")
+        _refuse(path, what, f"{name} is not a number of JSON")
 
     try:
         value = json.loads(
@@ -217,9 +217,9 @@ def _parse_object(text: bytes, path: object, *, inner: bool = False) -> dict[str
             parse_constant=reject_constant,
         )
     except UnicodeDecodeError as fault:
-        raise StoredFileError.damaged(path, start + fault.start, f"{what} is no text") from None
+        raise StoredFileError.damaged(path, start + fault.start, f"{what} is not text") from None
     except json.JSONDecodeError as fault:
-        where, why = start + fault.pos, f"{what} is no JSON ({fault.msg})"
+        where, why = start + fault.pos, f"{what} is not valid JSON ({fault.msg})"
         raise StoredFileError.damaged(path, where, why) from None
     except RecursionError:
         _refuse(path, what, "it is nested too deep")

@@ -191,7 +191,7 @@ def invalid_layer(parts: Mapping[str, Any]) -> str | None:
         if not isinstance(values, np.ndarray) or values.ndim != 1 or str(values.dtype) not in kinds:
             return f"{name} must be a vector of {' or '.join(kinds)}"
         if not values.flags.c_contiguous:
-            return f"{name} must lie in one piece"
+            return f"{name} must be contiguous"
     for name, last in (("children", len(parts["bias"])), ("chunks", len(parts["feature"]))):
         if not _rises(parts[name], last):
             return f"{name} must rise from 0 to {last}"

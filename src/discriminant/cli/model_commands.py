@@ -62,7 +62,7 @@ def predict(session: Session, path: str, source: tuple[str, ...], options: dict[
 def _to_stdout(
     session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]
 ) -> int:
-    """Print the predictions as CSV to stdout, and nothing else, after all rows are predicted."""
+    """Print only the predictions to stdout, as CSV, after all rows are predicted."""
     if session.as_json:
         raise CommandError("--out - and --json both write to stdout: use only one of them.")
     with TemporaryDirectory() as folder:

@@ -4,8 +4,8 @@ An option that has no effect is an error; it is never ignored. `INAPPLICABLE` li
 
     (command, case): the options that have no effect in that case, and why
 
-A command checks these cases as soon as it knows which apply, before any rows are read. Only options
-that were passed on the command line count, not those left at their defaults.
+A command checks these cases, before it reads any rows, as soon as it knows which cases apply. Only
+options that were passed on the command line count, not those left at their defaults.
 """
 
 from __future__ import annotations
@@ -195,7 +195,8 @@ comparing_options = _all(
         type=click.IntRange(100),
         default=50_000,
         show_default=True,
-        help="Most training rows per fold for models that need rows, not only moments.",
+        help="Largest number of training rows per fold for models that need rows, not only "
+        "moments.",
     ),
 )
 selecting_options = _all(

@@ -19,8 +19,8 @@ is the offset.
 
 With some links, the means have a boundary at which a row is fitted without loss:
 
-    binomial  log              a share of 1 at the score 0, scores below it
-    poisson   identity, sqrt   a count of 0 at the score 0, scores above it
+    binomial  log              share 1 at the score 0; other scores are below 0
+    poisson   identity, sqrt   count 0 at the score 0; other scores are above 0
 
 The optimum may lie on the boundary. `BarrierLoss` therefore adds `-strength log a` for each of
 these rows, where `a > 0` is its distance from the boundary. The optimum is then in the interior. As
@@ -173,7 +173,7 @@ class StartingFit(ResponseLoss):
         else:
             mean = response + 0.1 if self.deviance.family == "poisson" else response
             if self.deviance.link != "identity":
-                # a mean closer to zero would give one row more weight than all others together
+                # with a mean closer to zero, one row would outweigh all others
                 smallest = 1e-3 * abs(self.level)
                 mean = np.where(np.sign(self.level) * mean > smallest, mean, self.level)
         return SCORES[self.deviance.link](mean)
@@ -302,7 +302,7 @@ def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
 
 
 def _minus_log(part: Floats, ratio: Floats) -> Floats:
-    """Return `part - log(ratio)`, where `ratio = 1 + part`, without cancellation.
+    """Return `part - log(ratio)` without cancellation, where `ratio = 1 + part`.
 
     Near one, `log(1 + part)` is `log(ratio)` plus a term for the rounding of the ratio.
     """

@@ -40,7 +40,7 @@ CASES = [
     lda_fit(2_000, 20, 3, goal=4.0),
     lda_fit(2_000, 20, 3, goal=4.0, frame=True),
     lda_fit(200_000, 100, 10, goal=8.0, gram=2.0),
-    lda_fit(60_000, 784, 10, goal=3.0, gram=2.0),
+    lda_fit(20_000, 784, 10, goal=3.0, gram=2.0),
     lda_fit(1_000_000, 20, 5, goal=8.0, gram=3.0),
     lda_fit(1_000_000, 20, 5, gram=1.5, dtype=np.float32),
     lda_fit(100_000, 50, 1000, goal=20.0, gram=1.5),

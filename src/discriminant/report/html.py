@@ -259,7 +259,7 @@ def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, Any]:
 
 
 def _explained() -> Callable[..., list[tuple[str, str]]]:
-    """Return a function that returns definitions of terms, each term only once per page."""
+    """Return a function that looks up terms and omits those that it has already returned."""
     definitions = json.loads(asset("terms.json"))
     defined: set[str] = set()
 

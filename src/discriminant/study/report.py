@@ -112,6 +112,8 @@ class ReportedStudy(Protocol):
 
     def _get_choice(self) -> Choice: ...
 
+    def _comparison_section(self) -> ComparisonFacts: ...
+
     def _get_run(self) -> ComparisonRun: ...
 
 
@@ -120,7 +122,7 @@ def report_facts(
 ) -> Facts:
     """Return the facts of all sections."""
     comparison, opened = study._get_comparison(), study.opened
-    section = comparison.section(study._get_choice())
+    section = study._comparison_section()
     read = read_section(
         study.rows,
         source=os.path.basename(study.source),

@@ -109,7 +109,7 @@ def _card(
 
 
 def _level_names(encoded: Any) -> list[str]:
-    """Return the levels with an indicator, then the reference and missing cells, if any."""
+    """Return the names of the levels that have an indicator, then that of the reference level."""
     levels = [str(level) for level in encoded.indicator_levels]
     if encoded.reference is not None:
         levels.append(str(encoded.reference))

@@ -166,7 +166,10 @@ def _describe(features: Sequence[str], d: Floats, names: tuple[str, str]) -> str
 def _separates(
     two: ClassMoments, overlap: float | None, features: Sequence[str], shown: Any
 ) -> str:
-    """Say what would separate the classes: the next features, or that nothing measured does."""
+    """Return a sentence on which features would separate the two classes better, or that none do.
+
+    Only measured features are considered.
+    """
     steps: list[str] = []
     if two.mean.shape[1] <= _STEPWISE:
         try:

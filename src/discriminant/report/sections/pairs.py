@@ -31,7 +31,7 @@ from discriminant.table.blocks import Floats
 
 _PAIRS = 3  # number of pairs shown
 _STRIPS = 3  # largest number of features shown for a pair
-_BINS = 24
+_BINS = 16
 _LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
 _SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
 _STEPWISE = 200  # largest number of features for a stepwise selection

@@ -745,7 +745,8 @@ def _log_loss_p(first: ModelResult, second: ModelResult, folds: int) -> float | 
     """Return the p-value of the corrected resampled t test of the log loss of two models."""
     if first.fold_losses is None or second.fold_losses is None:
         return None
-    difference = first.fold_losses - second.fold_losses
+    common = min(len(first.fold_losses), len(second.fold_losses))  # repetitions of both models
+    difference = first.fold_losses[:common] - second.fold_losses[:common]
     difference = difference[np.isfinite(difference)]
     if len(difference) < 2 or not difference.any():
         return None

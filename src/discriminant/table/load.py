@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import (
+    FileError,
     LabelError,
     LookalikeWarning,
     MissingCellError,
@@ -37,6 +38,7 @@ from discriminant.table.column_types import (
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
+from discriminant.table.files.excel import read_workbook
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.pyarrow_readers import (
     json_frame,
@@ -252,6 +254,10 @@ def _read_cells(
         return frame_with_options(source, options), None
     format = detect_format(source, **style) if format is None else format
     identity = FileIdentity.current(format.path)
+    if format.kind == "excel":
+        if identity.size > max_bytes:
+            raise FileError.too_large(format.path, max_bytes)
+        return frame_with_options(read_workbook(format.path), options), format
     frame, format = _read_file(format, options, fitted, max_bytes)
     identity.check()
     return frame, format

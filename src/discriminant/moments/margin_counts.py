@@ -384,13 +384,13 @@ class MarginReading:
             chosen = np.flatnonzero((margin < margin[ties[0]]) | (hashes <= limit))
             first = self._sorted_distinct(margin[chosen], hashes[chosen])
             if len(first) == self.keep:
-                return chosen[first]
+                return np.asarray(chosen[first])
         return self._sorted_distinct(margin, hashes)
 
     def _sorted_distinct(self, margin: Floats, hashes: Hashes) -> Places:
         order = np.lexsort((hashes, margin))
         new = np.append(True, hashes[order][1:] != hashes[order][:-1])
-        return order[new][: self.keep]
+        return np.asarray(order[new][: self.keep])
 
     def _margin_limit(self, margin: Floats) -> float:
         """Return the largest margin to be stored.

@@ -5,7 +5,7 @@ calls a loop of another module and only that module changes, Numba does not noti
 upgrade, an old loop might read arrays with a new layout. So the cache key contains a digest of all
 modules with compiled loops, and of this module, which sets the compiler options.
 
-Compilation takes some seconds, once per machine, during which a message is logged.
+Code is compiled once per machine; this takes some seconds, and a message is logged.
 """
 
 from __future__ import annotations

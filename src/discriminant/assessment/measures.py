@@ -588,7 +588,7 @@ def bounds_of(
 def cost_formula(
     tally: Tally, cost: Any, reject: float | None, outlier: float | None
 ) -> CountFormula:
-    """Return the mean cost of a row as a function of tables."""
+    """Return a function that computes the mean cost per row from tables of counts."""
     prices = _prices(tally, cost, reject, outlier)
     return lambda cells: ratio(((cells * prices).sum(axis=(-2, -1)), total(cells)))
 

@@ -114,7 +114,11 @@ def importance(model: Any, X: Any = None) -> Importance:
 
 
 def linear_coefficients(model: Any, who: str) -> Floats:
-    """Return the coefficients of a linear model; raise if it has none for its own features."""
+    """Return the coefficients of a linear model.
+
+    Raises LinearModelError if they do not belong to the input features of the model, for instance
+    after a basis expansion.
+    """
     try:
         weight = np.asarray(model.coef_, dtype=np.float64)
     except AttributeError:

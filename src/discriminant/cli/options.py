@@ -184,8 +184,9 @@ seed_option = click.option(
 comparing_options = _all(
     click.option(
         "--models",
-        help="Models to compare, separated by commas, such as lda,qda,rda; or all (default: "
-        "the models with probabilities or scores whose regularisation is chosen, and LDA and QDA).",
+        help="Models to compare, separated by commas, such as lda,qda,rda; or all. Default: LDA, "
+        "QDA, and every model that chooses its own regularisation and returns probabilities or "
+        "scores.",
     ),
     folds_option,
     seed_option,

@@ -1,15 +1,15 @@
 """Thresholds of decisions, tuned on held-out rows by their cost, or by group for equal rates.
 
-Calibrated posteriors need no tuning: the action of least expected cost is decided, and a row is
-rejected if its least expected cost exceeds the cost of rejecting. The functions in this module are
-for posteriors that are not calibrated. They minimise the mean cost on the held-out rows over
+Calibrated posteriors need no tuning: the action with the least expected cost is taken, and a row is
+rejected if this cost exceeds the cost of rejecting. The functions in this module are for posteriors
+that are not calibrated. They choose, by the mean cost of the held-out rows, one of
 
-    reject     the bound b: rows whose least expected cost is <= b are decided, others rejected
-    threshold  the thresholds t, sum t = 1: the class with the largest P(k|x) / t_k is decided
+    reject     a bound b: a row is rejected if its least expected cost exceeds b
+    threshold  thresholds t with sum t = 1: the class with the largest P(k|x) / t_k is predicted
 
 The mean cost changes only where the decision for a row changes, so it is enough to try the values
-at which decisions change. The best bound is found exactly. K thresholds are tuned class by class,
-until changing the threshold of a single class no longer lowers the cost.
+at which a decision changes. The best bound b is computed exactly. The K thresholds are tuned class
+by class, until changing the threshold of a single class no longer lowers the cost.
 
 Thresholds by group. With one threshold for all rows, the share of positive rows that are predicted
 positive (the recall) may differ between groups of rows, such as sites or populations. A threshold

@@ -210,7 +210,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class StoredLevelNotInPlan:
-    """Result of a sum whose rows contained a level that the plan lacks."""
+    """Stored in place of a sum if its rows contain a level that is not in the plan."""
 
     column: str
     level: Any

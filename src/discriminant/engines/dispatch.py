@@ -68,7 +68,10 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum of a reading over all rows of a table, which is in memory or partitioned."""
+    """Return the sum, over all rows of a table, of what `reading` computes for each block.
+
+    The table is in memory or partitioned.
+    """
     if isinstance(table, PartitionedTable):
         return table.fold(reading)
     return local.fold(table, reading, threads=threads)

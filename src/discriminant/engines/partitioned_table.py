@@ -80,7 +80,7 @@ class PartitionedTable:
         return self.row_sample.spread_rows
 
     def fold(self, reading: Reading[S]) -> S:
-        """Return the sum of a reading over all rows."""
+        """Return the sum, over all rows, of what `reading` computes for each block."""
         name = self.source.name
         try:
             result = self.source.map_reduce(ReadingTask(self.plan, reading)).check()

@@ -837,7 +837,7 @@ def predicted_codes(scores: Floats) -> npt.NDArray[np.signedinteger[Any]]:
     """Return the index of the largest of K scores (n, K).
 
     A single score (n, 1) is the score of the second class minus the score of the first: the index
-    is 1 where it is positive.
+    is 1 where this difference is positive.
     """
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).view(np.int8)

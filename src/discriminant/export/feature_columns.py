@@ -5,9 +5,9 @@
                             ordered category
     missing                 1 where the cell is missing, else 0
 
-A missing cell or an unknown category is replaced by its own number. If the encoding has no number
-for it, nothing is predicted for the row. The numbers are the same as in `table.encoding`, written
-out cell by cell.
+A missing cell is replaced by one number and an unknown category by another; the encoding stores
+both. If it has no such number, nothing is predicted for the row. The numbers are the same as in
+`table.encoding`, written out cell by cell.
 """
 
 from __future__ import annotations

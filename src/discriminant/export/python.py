@@ -183,7 +183,7 @@ class _PythonWriter(SourceWriter):
         return f"{'_days' if source.kind == 'date' else '_number'}(row, {column}{fill})"
 
     def _entry(self, output: Output) -> str:
-        """Return the entry for an output in the dictionary that `answer` returns."""
+        """Return the code of one entry, an output, of the dictionary that `answer` returns."""
         step = output.expression
         if output.choices:
             choices = self.list_constant(f"{output.name}s", [ascii(c) for c in output.choices])

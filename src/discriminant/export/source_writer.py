@@ -180,5 +180,5 @@ class SourceWriter(ABC):
 
 
 def numbers(values: Any) -> list[str]:
-    """Return the code of numbers; all digits are written."""
+    """Return numbers as source code, with all their digits."""
     return [repr(float(value)) for value in values]

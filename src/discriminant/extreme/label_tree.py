@@ -726,7 +726,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes cannot form a label tree, or None if they can."""
+        """Return the reason why these attributes do not form a label tree, or None if they do."""
         return invalid_model(parts)
 
     @property

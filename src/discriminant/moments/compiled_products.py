@@ -23,7 +23,10 @@ _numba: Any = numba  # Numba has incomplete type annotations
 
 
 def _float_pointer(context: Any, address: Any) -> Any:
-    """Return type and code generator of a pointer to the float64 numbers at an address."""
+    """Return the signature and the code generator of the function defined by the decorator.
+
+    The function converts an address, an integer, to a pointer to float64 numbers.
+    """
     pointer = _numba.types.CPointer(_numba.types.float64)
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:

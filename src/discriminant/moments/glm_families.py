@@ -192,9 +192,15 @@ class Pearson(ResponseLoss):
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
         """Return the loss. The derivatives are set to zero, since they are not needed."""
-        _, slope, curvature = self.deviance.rows(score, response)
         with np.errstate(all="ignore"):
-            squares = np.where(curvature > 0, slope**2 / curvature, 0.0)
+            if self.deviance.family == "binomial":  # accurate in both tails
+                _, slope, curvature = self.deviance.rows(score, response)
+                squares = slope**2 / curvature
+            else:
+                mean = self.deviance.mean(score)
+                residual = response - mean
+                squares = residual * residual / _variance(mean, self.deviance.family)
+        squares = np.where(np.isfinite(squares), squares, 0.0)
         zero = np.zeros_like(squares)
         return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), weight, want)
 
@@ -221,7 +227,7 @@ def _inverse_sqrt_link(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def log_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the log link: mu = exp(s) for s < 0."""
+    """Return the log probabilities and hazards of the log link, mu = exp(s) for s < 0."""
     rest = -np.expm1(scores)
     return LinkTails(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
 
@@ -468,12 +474,32 @@ def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
     if family == "gamma":
         return -weight * np.log(response)
     if family == "poisson":
-        return weight * (xlogy(response, response) - response - gammaln(response + 1.0))
+        return weight * _log_saturated_counts(response)
     successes, failures = weight * response, weight * (1.0 - response)
     log_binomial = gammaln(weight + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
     return np.asarray(
         log_binomial + weight * (xlogy(response, response) + xlogy(1 - response, 1 - response))
     )
+
+
+_MAX_TABLE = 1 << 12  # largest count whose terms are looked up
+
+
+def _log_saturated_counts(response: Floats) -> Floats:
+    """Return `y log y - y - log y!` of each response, (n,).
+
+    If all responses are small counts, the terms are computed once for each count.
+    """
+    largest = float(response.max(initial=0.0))
+    if largest < min(_MAX_TABLE, len(response)):
+        counts = response.astype(np.intp)
+        if (counts == response).all():
+            return np.asarray(_log_poisson_at_mode(np.arange(largest + 1.0))[counts])
+    return _log_poisson_at_mode(response)
+
+
+def _log_poisson_at_mode(y: Floats) -> Floats:
+    return np.asarray(xlogy(y, y) - y - gammaln(y + 1.0))
 
 
 def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:

@@ -358,7 +358,7 @@ class _LossAccumulator:
     def _curvature(self, rows: Features, derivatives: ScoreDerivatives) -> Floats:
         """Return the curvature: a block (d+1, d+1) for each pair of scores.
 
-        The curvature of the floor is a single block.
+        A lower bound of the curvature (`floor`) is a single block.
         """
         assert derivatives.curvature is not None
         rows = dense(rows)
@@ -437,7 +437,7 @@ _PRODUCT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedProducts(Summable):
-    """Sums of weighted products of rows that are followed by the constant 1."""
+    """Sums of weighted products of u = [x, 1], the rows with a constant 1 appended."""
 
     gram: Floats  # (d + 1, d + 1) sum of `weight u u'`; (0, 0) without weights
     rhs: Floats  # (d + 1, m) sum of u rhs'

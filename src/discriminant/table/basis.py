@@ -399,7 +399,10 @@ def _terms(width: int, degree: int, interactions: Interactions) -> Iterator[tupl
 
 
 def _runs(terms: Sequence[tuple[int, ...]]) -> Iterator[_Run]:
-    """Yield the columns of degree two and more, grouped into as few array products as possible."""
+    """Yield runs of columns of degree two or more, as few as possible.
+
+    One array product computes all columns of a run.
+    """
     column_of = {term: column for column, term in enumerate(terms)}
     lo = sum(len(term) == 1 for term in terms)
     while lo < len(terms):

@@ -98,7 +98,7 @@ class Block:
 
 
 def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-    """Return row and column of each cell that is not finite, and a mask of the missing cells."""
+    """Return the row and the column of each cell that is not finite, and whether it is missing."""
     if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data.astype(np.float64, copy=False)))

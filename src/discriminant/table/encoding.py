@@ -152,6 +152,11 @@ class EncodedRows:
     rejected: npt.NDArray[np.bool_]  # (n,) whether a row is rejected for an unseen level
     incomplete: npt.NDArray[np.bool_]  # (n,) whether a row has a missing cell
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return self.features.shape
+
     def matrix(self) -> Floats:
         """Return the (n, d) features as float64."""
         return np.asarray(self.features[:], dtype=np.float64)
@@ -253,7 +258,8 @@ class Encoding:
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain data.
 
-        Fields of columns that have their default value, and an absent formula, are left out.
+        Fields with their default value are left out of each column, and so is the formula if there
+        is none.
         """
         columns = tuple(_nondefault_fields(column) for column in self.columns)
         state = {**asdict(replace(self, columns=(), formula=None)), "columns": columns}

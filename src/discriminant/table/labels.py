@@ -175,7 +175,10 @@ def is_missing_label(y: Any) -> npt.NDArray[np.bool_]:
 
 
 def encode_known_labels(y: Any, labels: Labels) -> Codes:
-    """Return the code of each row among known labels. Any other label raises LabelError."""
+    """Return the code of each row: the position of its label in `labels`.
+
+    Any other label raises LabelError.
+    """
     present, codes = encode_labels(y)
     check_same_kind(present, labels)
     code_of = {label: code for code, label in enumerate(labels.tolist())}

@@ -351,8 +351,19 @@ def _filled_cells_note(encoding: Encoding) -> list[str]:
     counts = [column.missing for column in encoding.used if column.missing]
     if encoding.missing not in ("mean", "indicator") or not counts:
         return []
+    kinds = {column.kind in ("category", "boolean") for column in encoding.used if column.missing}
+    means = "the mean of the column"
+    shares = "the shares of the levels (the mean of each indicator)"
+    filled = {
+        frozenset({False}): means,
+        frozenset({True}): shares,
+        frozenset({False, True}): f"{means}, or, in a category, by {shares}",
+    }[frozenset(kinds)]
     also = ", and marked by a feature of their own" if encoding.missing == "indicator" else ""
-    return [f"{sum(counts)} missing cells in {len(counts)} column(s) are filled with means{also}."]
+    cells = "1 missing cell" if sum(counts) == 1 else f"{sum(counts):,} missing cells"
+    columns = "1 column" if len(counts) == 1 else f"{len(counts)} columns"
+    verb = "is" if sum(counts) == 1 else "are"
+    return [f"{cells} in {columns} {verb} replaced by {filled}{also}."]
 
 
 def _weight(frame: Frame, options: ReadOptions) -> Floats | None:

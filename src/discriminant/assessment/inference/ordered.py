@@ -58,7 +58,7 @@ class OrderedFit:
 
     @staticmethod
     def invalid_reason(parts: Any) -> str | None:
-        """Return why these fields do not form a valid state, or None if they do."""
+        """Return the reason why these fields do not form a valid state, or None if they do."""
         K, q = len(parts["levels"]), parts["coordinates"].size
         size = K - 1 + q
         if parts["theta"].shape != (size, 1) or parts["curvature"].shape != (size, size):

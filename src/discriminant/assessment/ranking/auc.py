@@ -154,8 +154,8 @@ def _weighted_influences(
 ) -> tuple[float, Floats]:
     """Return the AUC of weighted rows, and the influence of each row on it.
 
-    All rows are sorted once. The weight below a row is the weight of lower scores plus half the
-    weight of equal scores.
+    All rows are sorted once. The weight below a row is the total weight of the rows with lower
+    scores, plus half the weight of the rows with equal scores.
     """
     order = np.argsort(scores)
     own, weight = own[order], weight[order]

@@ -69,7 +69,7 @@ class SelectionPath:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid path, or None if they do."""
+        """Return the reason why these fields do not form a valid path, or None if they do."""
         arrays = [parts[name] for name in ("penalty", "n_features", "error", "log_loss")]
         if parts["penalty"].ndim != 1 or not len(parts["penalty"]):
             return "penalty must hold one or more numbers"

@@ -382,7 +382,7 @@ class LeftOutRules:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form rules, or None if they do."""
+        """Return the reason why these fields do not form rules, or None if they do."""
         K, d, basis = len(parts["labels"]), len(parts["anchor"].origin), parts["basis"]
         slope, q = parts["slope"], d if basis is None else basis.shape[1]
         if slope.ndim != 3 or slope.shape[::2] != (K, q) or not slope.shape[1]:
@@ -456,7 +456,7 @@ class LeftOutQuadraticRules:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form rules, or None if they do."""
+        """Return the reason why these fields do not form rules, or None if they do."""
         K, d, codes = len(parts["labels"]), len(parts["anchor"].origin), parts["codes"]
         N = len(codes)
         shapes = {

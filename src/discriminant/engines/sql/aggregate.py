@@ -479,9 +479,10 @@ def _survey_numbers(
 
 
 def _are_integers(query: AggregateQuery, value: str, first: float, rows: int) -> bool:
-    """Whether distinct numbers in a range of length `rows - 1`, from `first` on, are all integers.
+    """Return whether a column is first, first + 1, ..., first + rows - 1 in some order.
 
-    If `first` is not an integer, the database is not queried.
+    Its numbers are known to be distinct and to lie in this range, so it is enough that all are
+    integers. If `first` is not an integer, the database is not queried.
     """
     if not first.is_integer() or max(abs(first), abs(first) + rows) >= 2**53:
         return False  # above 2^53 adjacent doubles differ by more than one

@@ -190,7 +190,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         *,
         features: Sequence[str] | None = None,
     ) -> LinearRegression:
-        """Return the model with given weights, without rows.
+        """Return a model with the given coefficients, without fitting it.
 
         Parameters
         ----------
@@ -366,9 +366,9 @@ class LinearRegression(RegressorMixin, RowEstimator):
         return {"ridge": self.ridge, "intercept": bool(self.fit_intercept)}
 
     def _factor_with(self, table: Table, moments: ClassMoments) -> ScatterFactor | None:
-        """Return the factor of the rows fitted before and of this table.
+        """Return the QR factor of all rows, those of earlier fits and those of this table.
 
-        Return None unless the precision is 'high'.
+        Without precision 'high' there is none, and the result is None.
         """
         if self.precision != "high":
             return None

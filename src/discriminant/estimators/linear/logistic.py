@@ -9,7 +9,7 @@ is fitted depend on its shape and on the penalty:
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-Standard errors and tests are in `linear.likelihood` and `linear.row_inference`.
+Standard errors and tests are in `linear.maximum_likelihood` and `linear.row_inference`.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         self.rule = rule
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: without an intercept, accuracy may be poor."""
+        """Return scikit-learn's tags; `poor_score` is set if there is no intercept."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags
@@ -628,7 +628,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
 
 
 def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: bool) -> str:
-    """Return why there is no inference and what to do, as text."""
+    """Return the reason why there is no inference and what to do, as text."""
     if options.ridge:
         return f"ridge={options.ridge:g} biases the estimates. Fit with ridge=0."
     if result.separation:

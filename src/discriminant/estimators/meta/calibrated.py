@@ -106,7 +106,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         expected = {"estimator_", "classes_", "calibrator_", "from_posteriors_"}
         absent = expected - set(parts)
         if absent == expected:

@@ -255,7 +255,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         model = parts.get("estimator_")
         expected = {"estimator_", "encoding_", "classes_"}
         if model is not None and not hasattr(model, "classes_"):
@@ -609,6 +609,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
     def _encode_rows(self, X: Any) -> EncodedRows:
         encoding = self.encoding_
+        if isinstance(X, EncodedRows):  # encoded before, to call several methods
+            return X
         if is_path(X):
             return encoding.encode_rows(read_frame(X, encoding=encoding)[0])
         if encoding.named and has_columns(X):

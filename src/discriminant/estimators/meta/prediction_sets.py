@@ -172,7 +172,7 @@ class PredictionSets(ClassifierWrapper):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         expected = {"estimator_", "estimators_", "classes_", "calibration_", "_left_out"}
         absent = expected - set(parts)
         if absent == expected:

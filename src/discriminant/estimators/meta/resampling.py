@@ -1,8 +1,8 @@
 """Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-A fit gives rare classes more weight, or more rows. `predict` returns the predictions of the fitted
-classifier without a correction, while probabilities are corrected to the class shares p of the
-original rows. With q the class shares of the rows as fitted,
+A fit weights rare classes more, or draws more of their rows. `predict` returns the predictions of
+the fitted classifier without a correction, while probabilities are corrected to the class shares p
+of the original rows. With q the class shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
@@ -1014,7 +1014,7 @@ class Resampled(RebalancingClassifier):
         return X, labels, codes, target
 
     def _check_gaussian(self, count: RowNumbers, labels: Labels, target: Target) -> None:
-        """Raise if a class to extend by rows of its Gaussian has a single row."""
+        """Raise an error if rows must be drawn from the Gaussian of a class with a single row."""
         for k in np.flatnonzero((target.wanted > count) & (count < 2)):
             if self.method == "gaussian":
                 raise ResamplingError.of_gaussian(labels[k], int(count[k]))

@@ -429,7 +429,10 @@ def fill_diagonal(
     place_of: Any,
     children: Any,
 ) -> None:
-    """Fill `diagonal` (rows, 8) with 1 / (2 c) of each row for each child of a block."""
+    """Fill `diagonal` (rows, 8) with 1 / (2 c), c the cost of a row for each child of a block.
+
+    The cost of the positive rows of a child is multiplied by its positive weight.
+    """
     for i in range(len(diagonal)):
         for k in range(BLOCK):
             diagonal[i, k] = row_diagonal[i]

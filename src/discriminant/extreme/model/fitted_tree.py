@@ -132,7 +132,7 @@ def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
 def invalid_bitmap(
     children: Ints, chunks: Ints, entries: tuple[Ints, Ints], places: Ints
 ) -> str | None:
-    """Return why bitmaps are invalid, or None if they are valid.
+    """Return the reason why bitmaps are invalid, or None if they are valid.
 
     There must be one bit per entry, and each bit must stand for an existing child.
     """
@@ -185,7 +185,7 @@ _KINDS = {
 
 
 def invalid_layer(parts: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a layer are invalid, or None if they are valid."""
+    """Return the reason why the fields of a layer are invalid, or None if they are valid."""
     for name, kinds in _KINDS.items():
         values = parts[name]
         if not isinstance(values, np.ndarray) or values.ndim != 1 or str(values.dtype) not in kinds:
@@ -287,7 +287,7 @@ def invalid_tree(parts: Mapping[str, Any]) -> str | None:
 
 
 def invalid_forest(parts: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a forest with valid trees are invalid; None if they are valid."""
+    """Return the reason why the fields of a forest of valid trees are invalid, or None."""
     trees, d = parts["trees"], parts["n_features"]
     if not trees or any(type(tree).__name__ != "Tree" for tree in trees):
         return "it must have trees"
@@ -306,7 +306,7 @@ def invalid_forest(parts: Mapping[str, Any]) -> str | None:
 
 
 def invalid_model(parts: Mapping[str, Any]) -> str | None:
-    """Return why the fitted attributes of a `LabelTree` are invalid, or None if they are valid."""
+    """Return the reason why the fitted attributes of a `LabelTree` are invalid, or None."""
     wanted = {"forest_", "classes_", "kind_", "n_features_in_"}
     absent = wanted - set(parts)
     if absent == wanted:
@@ -332,8 +332,9 @@ def invalid_model(parts: Mapping[str, Any]) -> str | None:
 
 
 def _invalid_counts(parts: Mapping[str, Any], L: int) -> str | None:
-    """Return why the label counts are invalid, or None; files of older versions have no label
-    counts.
+    """Return the reason why the label counts are invalid, or None.
+
+    Files of older versions have no label counts.
     """
     if "label_rows_" not in parts and "n_rows_" not in parts:
         return None
@@ -395,7 +396,7 @@ class Layer:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a layer, or None if they can."""
+        """Return the reason why these fields cannot form a layer, or None if they can."""
         return invalid_layer(parts)
 
     @classmethod
@@ -441,7 +442,7 @@ class Tree:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a tree, or None if they can."""
+        """Return the reason why these fields cannot form a tree, or None if they can."""
         return invalid_tree(parts)
 
     def __post_init__(self) -> None:
@@ -460,7 +461,7 @@ class Forest:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a forest, or None if they can."""
+        """Return the reason why these fields cannot form a forest, or None if they can."""
         return invalid_forest(parts)
 
 

@@ -111,7 +111,7 @@ def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiase
 
 
 def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """Return the (K, d, d) covariances of the classes in units of the anchor.
+    """Return the (K, d, d) covariances of the classes, of the columns divided by `anchor.unit`.
 
     Every class must have a positive denominator (`class_degrees`).
     """
@@ -343,7 +343,7 @@ class Metric:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid metric, or None if they do."""
+        """Return the reason why these fields do not form a valid metric, or None if they do."""
         root, basis, gain = parts["root"], parts["basis"], parts["gain"]
         if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
             return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"
@@ -391,9 +391,9 @@ def diagonal_metric(variance: Floats) -> Metric:
 def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]:
     """Return the metric and the rank deficiency of a (d, d) covariance with a positive diagonal.
 
-    The metric is None if the covariance is singular. The deficiency is None if solutions have six
-    or more correct digits. For an invertible covariance whose solutions are less accurate, both are
-    returned.
+    The metric is None if the covariance is singular. No deficiency is returned (None) if solutions
+    have at least six correct digits. If the covariance is invertible but solutions are less
+    accurate, both are returned.
     """
     d = len(covariance)
     standard, sd, lower, reciprocal = standard_cholesky(covariance)
@@ -408,10 +408,10 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
 
 
 def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Return the correlation matrix, the sds, the Cholesky factor and the reciprocal condition.
+    """Return the correlation matrix, the standard deviations, and two properties of the matrix.
 
-    The factor and the reciprocal condition number refer to the correlation matrix. If the matrix is
-    not positive definite, the reciprocal condition number is 0.
+    These are its Cholesky factor and its reciprocal condition number, which is 0 if the correlation
+    matrix is not positive definite.
     """
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd
@@ -558,8 +558,8 @@ def class_metrics_of(
 ) -> tuple[Metric, ...]:
     """Return the metric of each class, given their covariances (K, d, d); warn as `class_metric`.
 
-    The covariances are factorised in groups of classes that stay in the cache. Classes whose
-    covariance is singular or nearly so are left to `class_metric`.
+    The covariances are factorised in groups that are small enough for the processor's cache. A
+    covariance that is singular, or nearly so, is left to `class_metric`.
     """
     K, d = covariances.shape[:2]
     variances = np.diagonal(covariances, axis1=1, axis2=2)
@@ -719,10 +719,10 @@ def _warn_of_columns(
 def _floored_covariance(
     moments: ClassMoments, covariance: Floats, code: int | None = None
 ) -> tuple[Floats, Columns, int]:
-    """Return the covariance of the columns that vary, their mask, and the number estimated.
+    """Return the covariance of the columns that vary, the mask of these columns, and a number.
 
-    `floor_variances` sets the variances. The number counts the columns whose variance is estimated
-    from the rows, because `floor_variances` leaves it unchanged.
+    `floor_variances` sets the variances. The number is that of the variances it leaves unchanged,
+    which are estimated from the rows.
     """
     diagonal = np.diagonal(covariance)
     variance = floor_variances(moments, diagonal, code)

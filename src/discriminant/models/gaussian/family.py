@@ -421,7 +421,8 @@ def _metrics_on_features(
 ) -> tuple[Metric, ...]:
     """Return the metrics for the features `present`; the warnings of the fit are muted.
 
-    `part` are the moments of these features. If all classes share one covariance, there is one.
+    `part` are the moments of these features. If all classes share one covariance, one metric is
+    returned.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscriminantWarning)

@@ -340,7 +340,10 @@ def _rule(
     intercept: Floats,
     residue: Floats,
 ) -> FisherRule:
-    """Return the rule for offsets from `anchor`; `residue` (d,) is the centre minus the anchor."""
+    """Return the rule that takes offsets from `anchor`.
+
+    `residue` (d,) is the centre minus the anchor.
+    """
     projected = variates.projected
     shift = -residue @ variates.scalings
     half = 0.5 * np.einsum("kr,kr->k", projected, projected)

@@ -100,7 +100,7 @@ class MixtureRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         classes, components = parts["classes"], parts["components"]
         (K,) = parts["labels"].shape
         if classes.ndim != 1 or len(components.labels) != len(classes):

@@ -18,9 +18,9 @@ replaces the convex term |M v|^2 by its tangent at the current v, which never de
 At a solution of length 1, 2 (M'M v)_j = lambda sign(v_j) + c v_j for some c >= 0 where v_j is not
 zero, and |2 (M'M v)_j| <= lambda where it is. f is not concave, so several maxima may exist. The
 iteration starts from the leading eigenvector and from the best single feature, and the better
-result is used. v = 0 is a further local maximum, with f = 0. As in the published algorithm it is
-used only if the iteration reaches it from both starts; the direction is then empty and there is
-none after it. With penalty 2 this is always the case, since no entry of M'M v exceeds |M|^2.
+result is used. v = 0 is a further local maximum, with f = 0. As in the published algorithm, v = 0
+is used only if the iteration reaches it from both starts. In that case this direction and all later
+ones are dropped. With penalty 2 this always happens, since no entry of M'M v exceeds |M|^2.
 
 Rows are classified along the directions, by Gaussian classes with the covariance that the
 projections have if the features are uncorrelated. With V (d, r) the directions v_jl / s_j and G
@@ -199,7 +199,10 @@ def _objective(means: Floats, strength: float, vector: Floats) -> float:
 
 
 def _signs(projected: Floats) -> Floats:
-    """Return the (r,) signs that make the last class mean that differs from the centre positive."""
+    """Return the (r,) signs of the directions, from the projected class means (K, r).
+
+    In each direction the last class whose projected mean is not zero gets a positive mean.
+    """
     distance = np.abs(projected)
     distinct = distance > 1e-6 * distance.max(axis=0, initial=0.0)
     last = len(projected) - 1 - np.argmax(distinct[::-1], axis=0)

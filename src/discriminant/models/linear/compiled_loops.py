@@ -87,9 +87,10 @@ def perceptron_dense(
     longest: Any,
     target: Any,
 ) -> int:
-    """Train on the rows from state[ROW] on; return before an update that ends a record run.
+    """Train on the rows from `state[ROW]`; stop where the longest run of correct rows ends.
 
-    A record run is a run of more than `longest` consecutive correct rows. `correction` and
+    An update ends a run of consecutive correct rows. If the run has more than `longest` rows, the
+    function returns before this update. `correction` and
     `correction_b` are sums over all updates of the update times the number of rows before it; the
     average of the weights follows from them. These arrays are empty if the average is not needed.
     """

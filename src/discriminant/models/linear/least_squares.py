@@ -643,8 +643,8 @@ def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool
 
     An affine map of the features does not change the result. So the slopes are replaced by an
     orthonormal basis of their span over the classes, and the levels by their residual from this
-    span. If the slopes have full rank K - 1, some x brings the fitted values into any given order.
-    Then every class has a region, though it may be a wedge far from all rows. So a class can be
+    span. If the slopes have full rank K - 1, every order of the fitted values occurs at some x, so
+    every class has a region, though it may be a wedge far from all rows. Therefore a class can be
     masked everywhere only if there are fewer than K - 1 features, or if the class means differ in
     fewer than K - 1 directions.
 

@@ -26,7 +26,7 @@ minimises
     mean loss  +  ridge / 2 sum_j (sd_j beta_j)^2
 
 A point theta consists of the K-1 thresholds for centred scores, followed by the coefficients of
-white coordinates (`linear.preconditioning`).
+the whitened columns (`linear.preconditioning`).
 """
 
 from __future__ import annotations
@@ -440,7 +440,7 @@ class OrderedRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         (K,) = parts["labels"].shape
         thresholds, levels = parts["thresholds"], parts["levels"]
         if thresholds.shape != (K - 1,) or parts["tilt"].shape != (K,):

@@ -155,7 +155,7 @@ def _linear_rule(rule: Rule) -> LinearRule | None:
 
 
 def _clipped_log_odds(scores: Floats) -> Floats:
-    """Return the (n,) second scores minus the first. Infinite differences are clipped to +-745."""
+    """Return the second score of each row minus its first, (n,), clipped to [-745, 745]."""
     with np.errstate(invalid="ignore"):
         return np.clip(scores[:, 1] - scores[:, 0], -745.0, 745.0)
 

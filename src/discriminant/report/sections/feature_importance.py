@@ -65,13 +65,13 @@ def ranking_section(
     """
     if moments.pooled.ndim == 1:
         return None
-    within, total, alone = _scatters(moments)
+    within, total, single = _scatters(moments)
     varying = np.flatnonzero(np.diagonal(total) > 0)
     if not len(varying):
         return None
     added = _added(within, total, varying)
-    known = np.where(np.isnan(added), alone, added)
-    importance = (alone + known) / 2
+    known = np.where(np.isnan(added), single, added)
+    importance = (single + known) / 2
     order = [int(j) for j in np.argsort(-importance, kind="stable") if j in set(varying.tolist())]
     steps = _steps(matters)
     correlation = _correlation(within)
@@ -82,11 +82,11 @@ def ranking_section(
             RankFacts(
                 feature=names[j],
                 importance=float(importance[j]),
-                alone=float(alone[j]),
+                alone=float(single[j]),
                 added=None if np.isnan(added[j]) else float(added[j]),
                 loading=None if loadings is None else loadings.get(names[j]),
                 step=steps.get(names[j]),
-                why=_why(j, alone, added, correlation, names),
+                why=_why(j, single, added, correlation, names),
             )
         )
     section = RankingFacts(
@@ -103,8 +103,8 @@ def _scatters(moments: ClassMoments) -> tuple[Floats, Floats, Floats]:
     within = moments.pooled
     total = within + (moments.weight[:, None] * offset).T @ offset
     own, all_ = np.diagonal(within), np.diagonal(total)
-    alone = 1.0 - np.divide(own, all_, out=np.ones_like(own), where=all_ > 0)
-    return within, total, np.clip(alone, 0.0, 1.0)
+    single = 1.0 - np.divide(own, all_, out=np.ones_like(own), where=all_ > 0)
+    return within, total, np.clip(single, 0.0, 1.0)
 
 
 def _added(within: Floats, total: Floats, varying: Places) -> Floats:
@@ -136,7 +136,7 @@ def _steps(matters: MattersFacts | None) -> dict[str, int]:
     return {name: i + 1 for i, name in enumerate(dict.fromkeys(entered))}
 
 
-def _why(j: int, alone: Floats, added: Floats, correlation: Floats, names: tuple[str, ...]) -> str:
+def _why(j: int, single: Floats, added: Floats, correlation: Floats, names: tuple[str, ...]) -> str:
     """Say why the measures of a feature differ, if they do."""
     if np.isnan(added[j]):
         return "Redundant columns: what it adds cannot be computed."
@@ -148,9 +148,9 @@ def _why(j: int, alone: Floats, added: Floats, correlation: Floats, names: tuple
         if related[partner] >= _CORRELATED
         else ""
     ).replace("-", "−")
-    if alone[j] >= 0.1 and added[j] < 0.2 * alone[j]:
+    if single[j] >= 0.1 and added[j] < 0.2 * single[j]:
         return f"Strong alone, but it adds little: it shares its information{shared}."
-    if added[j] >= 0.02 and alone[j] < 0.2 * added[j]:
+    if added[j] >= 0.02 and single[j] < 0.2 * added[j]:
         return (
             f"Weak alone, but it corrects for other features{shared}: its weight matters although "
             "its loading is small."

@@ -127,7 +127,7 @@ def space_section(
     if held is not None:
         rows = sample.numbers
         section["decided"] = held.decided[rows].tolist()
-        section["probability"] = decided_probability(held)[rows].round(4).tolist()
+        section["probability"] = decided_probability(held)[rows].round(6).tolist()
     if predict is None:
         predict = _lda_on_directions(rule, r)
     if r > 1:

@@ -155,8 +155,8 @@ def _input_column(column: Column, frame: Frame, encoding: Encoding) -> InputColu
         return InputColumn(column.name, kind, cells.values, cells.levels, excluded)
     if cells.kind != "text" and kind != "ordered":
         return InputColumn(column.name, kind, cells.values, None, excluded)
-    alone = replace(encoding, columns=(column,), missing="mean", unseen="ignore", formula=None)
-    parsed: Any = alone.raw_columns(replace(frame, columns=(cells,), excluded=()), fitting=True)
+    single = replace(encoding, columns=(column,), missing="mean", unseen="ignore", formula=None)
+    parsed: Any = single.raw_columns(replace(frame, columns=(cells,), excluded=()), fitting=True)
     values = parsed[column.name]
     if isinstance(values, Categories):  # ordered levels, or truth values
         values = np.where(values.codes < 0, np.nan, values.codes.astype(np.float64))

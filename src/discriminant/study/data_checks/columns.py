@@ -55,19 +55,19 @@ def leaks(table: CheckInput) -> list[CheckFacts]:
     if K < 2 or not _beyond_chance(table):
         return []
     by_auc = _numeric_leaks(table)
-    findings = _merge_separating([found for found in by_auc.values() if found is not None])
+    findings = _merge_separating([leak for leak in by_auc.values() if leak is not None])
     for column in table.features:
         if column.name in by_auc:
             continue
-        if (found := _determined(column, table)) is not None:
-            findings.append(found)
+        if (leak := _determined(column, table)) is not None:
+            findings.append(leak)
     for column in table.features:
         missing = column.missing
         if 10 <= missing.sum() <= n - 10:
-            found = _determined(
+            leak = _determined(
                 InputColumn(column.name, "", missing.astype(np.int32), ("", "")), table
             )
-            if found is not None:
+            if leak is not None:
                 findings.append(_missing_leak(column))
     return findings
 
@@ -75,14 +75,14 @@ def leaks(table: CheckInput) -> list[CheckFacts]:
 def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
     """Return the findings, with those on strong features of the same class merged."""
     merged: dict[str, CheckFacts] = {}
-    for found in findings:
-        if found["kind"] != "separates":
-            merged[f"leak {found['columns']}"] = found
+    for leak in findings:
+        if leak["kind"] != "separates":
+            merged[f"leak {leak['columns']}"] = leak
             continue
-        label = found["title"].partition(" alone separates ")[2]
-        known = merged.setdefault(label, found)
-        if known is not found:
-            columns = [*known["columns"], *found["columns"]]
+        label = leak["title"].partition(" alone separates ")[2]
+        known = merged.setdefault(label, leak)
+        if known is not leak:
+            columns = [*known["columns"], *leak["columns"]]
             merged[label] = finding(
                 "separates",
                 "note",
@@ -99,19 +99,19 @@ def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
 def _beyond_chance(table: CheckInput) -> bool:
     """Whether no column of noise is likely to separate the rarest class from the others."""
     n, least = len(table), int(table.counts[table.counts > 0].min())
-    ways = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
+    log_subsets = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
     d = max(len(table.features), 1)
-    return ways > math.log(2.0 * d * len(table.labels) / _CHANCE)
+    return log_subsets > math.log(2.0 * d * len(table.labels) / _CHANCE)
 
 
 def _numeric_leaks(table: CheckInput) -> dict[str, CheckFacts | None]:
     """Return the finding, or None, of each numeric column that separates some classes."""
-    found: dict[str, CheckFacts | None] = {}
+    leak_of: dict[str, CheckFacts | None] = {}
     numbers = table.numbers
     for columns, values in _complete_blocks(table):
         for j, low, high in _separating(values, table.codes, len(table.labels)):
             column = numbers[columns[j]]
-            found[column.name] = _leak_of(column, values[:, j], table.codes, table, low, high)
+            leak_of[column.name] = _leak_of(column, values[:, j], table.codes, table, low, high)
     for column in numbers:
         missing = column.missing
         if missing.any() and (~missing).sum() >= 20:
@@ -120,8 +120,8 @@ def _numeric_leaks(table: CheckInput) -> dict[str, CheckFacts | None]:
             if len(present) < 2:
                 continue
             for _, low, high in _separating(values, codes, len(table.labels)):
-                found[column.name] = _leak_of(column, values[:, 0], codes, table, low, high)
-    return found
+                leak_of[column.name] = _leak_of(column, values[:, 0], codes, table, low, high)
+    return leak_of
 
 
 def _complete_blocks(table: CheckInput) -> Iterator[tuple[list[int], Floats]]:
@@ -317,17 +317,17 @@ def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
     []
     """
     distinct, counts = np.unique(values.astype(np.float64), return_counts=True)
-    found: list[float] = []
+    sentinels: list[float] = []
     while len(distinct) > _DISTINCT:
         if _low_sentinel(distinct, counts):
-            found.append(float(distinct[0]))
+            sentinels.append(float(distinct[0]))
             distinct, counts = distinct[1:], counts[1:]
         elif _high_sentinel(distinct, counts):
-            found.append(float(distinct[-1]))
+            sentinels.append(float(distinct[-1]))
             distinct, counts = distinct[:-1], counts[:-1]
         else:
             break
-    return found
+    return sentinels
 
 
 def _low_sentinel(distinct: Floats, counts: npt.NDArray[np.integer]) -> bool:

@@ -78,13 +78,13 @@ class DataChecks(PrintedResult):
             return f"{subject}\n\nNo findings."
         lines = [subject]
         for severity in SEVERITIES:
-            group = [found for found in self.findings if found["severity"] == severity]
+            group = [item for item in self.findings if item["severity"] == severity]
             if group:
                 lines += ["", _HEADS[severity]]
-            for found in group:
-                lines.append(f"  {found['title']}")
+            for item in group:
+                lines.append(f"  {item['title']}")
                 lines += textwrap.wrap(
-                    found["text"], 92, initial_indent="    ", subsequent_indent="    "
+                    item["text"], 92, initial_indent="    ", subsequent_indent="    "
                 )
         return "\n".join(lines)
 
@@ -123,7 +123,7 @@ def check_source(
     total = len(table) if source.partitioned is None else len(source.partitioned)
     dropped = opened.rows_read - len(frame) if source.partitioned is None else 0
     findings = [*unlabelled_rows(dropped, opened.rows_read), *check_table(table)]
-    findings.sort(key=lambda found: SEVERITIES.index(found["severity"]))
+    findings.sort(key=lambda item: SEVERITIES.index(item["severity"]))
     return DataChecks(source.name, target, total, len(table), len(table.columns), tuple(findings))
 
 
@@ -157,4 +157,4 @@ def unlabelled_rows(dropped: int, rows: int) -> list[CheckFacts]:
 
 def check_table(table: CheckInput) -> list[CheckFacts]:
     """Return the findings of all checks."""
-    return [found for check in _CHECKS for found in check(table)]
+    return [item for check in _CHECKS for item in check(table)]

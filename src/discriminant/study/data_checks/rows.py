@@ -77,7 +77,7 @@ def identifiers(table: CheckInput) -> list[CheckFacts]:
 
 
 def _numbers_rows(column: InputColumn, rows: int) -> str | None:
-    """Return why different integers probably identify the rows; None if they do not."""
+    """Return the reason why different integers probably identify the rows; None if they do not."""
     if rows < _MIN_ROWS or column.excluded or column.kind != "number" or not column.is_whole:
         return None
     values = column.known.astype(np.float64)
@@ -102,9 +102,9 @@ def roles(table: CheckInput) -> list[CheckFacts]:
         if column.kind in ("identifier", "constant"):
             continue
         for check in (_fold_column, _time_column, _matched_sets, _groups):
-            found = check(column, table)
-            if found is not None:
-                findings.append(found)
+            role = check(column, table)
+            if role is not None:
+                findings.append(role)
                 break
     return findings
 

@@ -807,7 +807,7 @@ def write_svmlight(path: Path, features: Any, labels: Any, *, first: Literal[0, 
 def _check_rows(path: Path, features: Any, labels: Any) -> tuple[Any, Any]:
     """Return features and labels as CSR matrices.
 
-    Raise an error if the written rows could not be read again.
+    Raises an error if the rows could not be read back from the written file.
     """
     if not sparse.issparse(labels) and np.asarray(labels).dtype.kind not in "biuf":
         raise LabelSetError.of_names()

@@ -276,7 +276,7 @@ class Design:
         )
 
     def unusable_reason(self, columns: Sequence[str]) -> str | None:
-        """Return why the design cannot be applied to these columns, or None if it can.
+        """Return the reason why the design cannot be applied to these columns, or None if it can.
 
         A design from a file is checked before it is used: only the allowed parts of expressions
         are accepted.
@@ -309,7 +309,7 @@ class Design:
 def _invalid_factor(
     factor: TermFactor, states: Mapping[str, State], columns: Sequence[str]
 ) -> str | None:
-    """Return why a factor of a file is invalid, or None if it is valid."""
+    """Return the reason why a factor of a file is invalid, or None if it is valid."""
     import ast
 
     shown = str(factor.expression)[:100]

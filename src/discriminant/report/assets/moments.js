@@ -1,9 +1,8 @@
 /**
  * Linear and Gaussian classifiers fitted from class moments, while a page is open.
  *
- * docs/moments_js.md describes the functions; conventions are those of the Python package, and
- * tests/unit/report/test_moments_js.py compares the numbers. Saved models predict by the JavaScript
- * export instead (export/javascript.py).
+ * docs/moments_js.md describes the functions. Conventions and numbers are those of the Python package
+ * (tests/unit/report/test_moments_js.py). Saved models predict by the JavaScript export instead.
  *
  * Matrices are row-major Float64Arrays of N rows, d features and K classes; codes number the classes
  * from 0. Means are offsets from an origin near the data, and rules score (x - origin) . w + b, so
@@ -18,8 +17,7 @@ const ROUNDING = 1e-9; // differences below this multiple of a weight count as r
 const TIE = 1e-9; // expected costs that differ by less, relatively, count as equal
 const PER_FEATURE = 2; // degrees of freedom per feature below which a covariance is imprecise
 
-/** Action of a rejected row. */
-export const REJECT = -1;
+export const REJECT = -1; // action of a rejected row
 
 /** An input that cannot be used; `kind` names the reason. */
 export class MomentsError extends Error {

@@ -38,7 +38,7 @@ export const leftOut = ({ problem, models }) => {
       refitted: left.refitted };
   }));
 };
-export const run = ({ code, ...given }) => attempt(() => programs[code](given));
+export const run = ({ program, ...given }) => attempt(() => programs[program](given));
 """
 
 
@@ -62,9 +62,9 @@ class Page:
         answer = self.page.evaluate(function, [self.path, name, json.dumps(given)])
         return json.loads(answer, object_hook=_number)
 
-    def run(self, code, **given):
+    def run(self, program, **given):
         """Result of one of the programs."""
-        return self.call("run", code=code, **given)
+        return self.call("run", program=program, **given)
 
 
 def _number(value):

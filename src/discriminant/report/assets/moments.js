@@ -196,7 +196,7 @@ function block(a, d, columns) {
   return b;
 }
 
-/** Rows with only some of their d columns. */
+/** Rows with some of their d columns. */
 export function selectColumns(rows, d, columns) {
   const n = rows.length / d, m = columns.length, out = zeros(n * m);
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) out[i * m + j] = rows[i * d + columns[j]];
@@ -452,7 +452,7 @@ export class Moments {
     return Math.min(16, ...range(this.detail === "class" ? this.K : 1).map((k) => this.#digitsOf(k)));
   }
 
-  /** Move a row to another place, or to another class, or both. */
+  /** Move a row to another place or class. */
   move(row, code, newRow, newCode = code, weight = 1) {
     return this.remove(row, code, weight).add(newRow, newCode, weight);
   }
@@ -606,7 +606,7 @@ function medians(rows, n, d) {
   });
 }
 
-/** Whether a scatter has no eigenvalue that is negative beyond rounding, on standardised columns. */
+/** Whether a scatter has no eigenvalue that is negative beyond rounding. */
 function semidefinite(scatter, d) {
   const varying = range(d).filter((j) => scatter[j * (d + 1)] > 0), m = varying.length;
   const { standard } = standardise(block(scatter, d, varying), m);
@@ -647,7 +647,7 @@ function targetDiagonal(diagonal, target) {
   return diagonal.map(() => mean);
 }
 
-/** In place: (1 - amount) covariance + amount target. */
+/** (1 - amount) covariance + amount target, in place. */
 function shrink(covariance, d, amount, target) {
   if (amount === 0) return covariance;
   const toward = targetDiagonal(diagonalOf(covariance, d), target);
@@ -762,7 +762,7 @@ function factorise(covariance, d) {
   return { metric, deficiency: reciprocal < ACCURATE ? deficiencyOf(standard, sd, d) : null };
 }
 
-/** a' a of a matrix (n, d). */
+/** a' a */
 function gram(a, n, d) {
   const out = zeros(d * d);
   for (let i = 0; i < n; i++) addOuter(out, 0, a.subarray(i * d, (i + 1) * d), 1, d);
@@ -857,7 +857,7 @@ function flooredCovariance(fitting, covariance, code = null) {
   return { covariance: floored, columns, estimated };
 }
 
-/** Metric of a covariance after shrinking it toward its diagonal by OAS. */
+/** Metric of a covariance shrunk toward its diagonal by OAS. */
 function shrunkMetric(fitting, covariance, d, weight, rank, label) {
   const amount = oas(standardise(covariance, d).standard, d, weight);
   const diagonal = diagonalOf(covariance, d), shrunk = covariance.map((value) => (1 - amount) * value);
@@ -869,7 +869,7 @@ function shrunkMetric(fitting, covariance, d, weight, rank, label) {
   return metric;
 }
 
-/** For each null direction the largest distance of a class mean from the centre, if not rounding. */
+/** Variances of the null directions: FLOOR times the largest squared distance of a class mean. */
 function nullFloor(fitting, deficiency, columns) {
   const { moments, centre } = fitting, { K, d, mean } = moments, m = columns.length;
   const offsets = zeros(K * m);
@@ -987,7 +987,6 @@ function checkOptions(options) {
   }
 }
 
-/** Covariance family of the options. */
 function familyOf(options) {
   const { model = "lda" } = options, family = { shrinkage: 0, ...options };
   for (const [name, allowed] of Object.entries(CHOICES)) family[name] ??= allowed[0];
@@ -1179,7 +1178,6 @@ function studentRule(fitting, family, prior, metrics) {
   return new QuadraticRule(ruleFields(fitting, prior, metrics), { constant, freedom, scale });
 }
 
-/** Degrees of freedom and denominator of each covariance, with those of pooling and shrinkage. */
 function posteriorDegrees(moments, family, shrinkage) {
   const { weight, weight2 } = moments, { pooling: p, weighting } = family;
   const kind = family.denominator === "reliability" ? "reliability" : "unbiased";
@@ -1210,7 +1208,7 @@ function withPrior(degrees, denominator, share) {
 }
 
 /** log Gamma(x + d/2) - log Gamma(x). */
-export function logGammaRatio(x, d) {
+function logGammaRatio(x, d) {
   let ratio = 0;
   const start = x + (d % 2 ? 0.5 : 0);
   for (let i = 0; i < d >> 1; i++) ratio += Math.log(start + i);
@@ -1222,7 +1220,6 @@ export function logGammaRatio(x, d) {
 
 // --- rules ---
 
-/** What all rules have in common; `scores` is defined by each kind. */
 class Rule {
   constructor(fields) {
     Object.assign(this, fields);

@@ -20,7 +20,9 @@ SOURCE = files("discriminant.report").joinpath("assets", "moments.js").read_text
 
 # Each function of `frames` is one frame; `t` counts the frames.
 FRAMES = """
-import { LeaveOneOut, Moments, argmax, decide, fit, logPosterior, selectColumns } from "./moments.js";
+import {
+  LeaveOneOut, Moments, argmax, decide, fit, logPosterior, selectColumns,
+} from "./moments.js";
 const K = 10, d = 50;
 let seed = 7;
 const uniform = () => {  // a linear congruential generator, so that runs are equal
@@ -49,7 +51,8 @@ const priors = (t) => {
 const nodes = Float64Array.from({ length: 2 * 80 * 80 }, (_, p) =>
   (p % 2 ? Math.floor(p / 160) : Math.floor(p / 2) % 80) / 10 - 4);
 const axes = [0, 1].map((j) => Float64Array.from({ length: d }, (_, i) => Number(i === j)));
-const errors = (codes, truth) => codes.reduce((sum, code, i) => sum + (code !== truth[i] ? 1 : 0), 0);
+const errors = (codes, truth) =>
+  codes.reduce((sum, code, i) => sum + (code !== truth[i] ? 1 : 0), 0);
 const frames = {
   prior: (t) => {
     const prior = priors(t), rule = fit(moments, { prior });
@@ -62,7 +65,6 @@ const frames = {
     shift[t % d] = 0.01;
     moments.moveClass(t % K, shift);
     for (let i = t % K; i < 5000; i += K) many.rows[i * d + (t % d)] += 0.01;
-    left.rows.set(many.rows);
     const rule = fit(moments);
     return errors(argmax(left.scores({}, out), K), many.codes) + rule.intercept[0];
   },
@@ -134,7 +136,8 @@ def main(frames: int) -> int:
         for name, title, size, goal in CASES:
             times = frame_times(page, session, name, frames)
             missed += median(times) > goal
-            print(f"{title:62}{size:30}{median(times):8.2f}{min(times):8.2f}{goal:7.0f}", flush=True)
+            figures = f"{median(times):8.2f}{min(times):8.2f}{goal:7.0f}"
+            print(f"{title:62}{size:30}{figures}", flush=True)
         browser.close()
     return int(missed > 0)
 

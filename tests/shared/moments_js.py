@@ -1,4 +1,4 @@
-"""Random problems for `report/assets/moments.js`, and models with their options in both languages."""
+"""Random problems for `report/assets/moments.js`, and models with their options."""
 
 import json
 from importlib.resources import files
@@ -56,7 +56,8 @@ class Page:
         function = """async ([path, name, text]) => {
           const module = await import(path);
           const plain = (key, value) => ArrayBuffer.isView(value) ? Array.from(value)
-            : typeof value === "number" && !Number.isFinite(value) ? { number: String(value) } : value;
+            : typeof value === "number" && !Number.isFinite(value) ? { number: String(value) }
+            : value;
           return JSON.stringify(module[name](JSON.parse(text)), plain);
         }"""
         answer = self.page.evaluate(function, [self.path, name, json.dumps(given)])

@@ -410,15 +410,16 @@ export class Moments {
       mean[code * d + j] = Math.abs(value) <= 4 * EPS * (Math.abs(m) + Math.abs(shift)) ? 0 : value;
       const between = weight * (1 + share) * step[j] * step[j];
       const variance = scatter[start + j * (d + 1)];
-      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between)) + (otherLost ? otherLost[j] : 0);
+      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between));
+      if (otherLost) lost[lostAt + j] += otherLost[j];
     }
     if (removed) removed.forEach((value, i) => { scatter[start + i] -= value; });
     addOuter(scatter, start, step, -weight * (1 + share), d);
     this.weight[code] = left > 0 ? n - weight : 0;
     this.weight2[code] = left > 0 ? this.weight2[code] - weight2 : 0;
     this.rows[code] = left;
-    const alone = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
-    if (alone) {
+    const single = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
+    if (single) {
       scatter.fill(0, start, start + d * d);
       lost.fill(0, lostAt, lostAt + d);
     }
@@ -549,7 +550,9 @@ export class Moments {
       grouped.scatter.set(this.scatter);
       grouped.lost.set(this.lost);
     }
-    codes.forEach((code, k) => { if (code >= 0 && this.weight[k] > 0) grouped.#join(code, grouped.#classOf(this, k)); });
+    codes.forEach((code, k) => {
+      if (code >= 0 && this.weight[k] > 0) grouped.#join(code, grouped.#classOf(this, k));
+    });
     return grouped;
   }
 
@@ -901,7 +904,9 @@ function warnCollinear(fitting, deficiency, columns, separating) {
 }
 
 function warnFewRows({ warnings }, label, degrees, features) {
-  if (features > 1 && degrees < PER_FEATURE * features) warnings.push({ kind: "scarce_rows", label, degrees });
+  if (features > 1 && degrees < PER_FEATURE * features) {
+    warnings.push({ kind: "scarce_rows", label, degrees });
+  }
 }
 
 /** Metric of the covariance that all classes share; `degrees` bounds its rank. */
@@ -1165,7 +1170,8 @@ function studentRule(fitting, family, prior, metrics) {
     const metric = metrics.length === 1 ? metrics[0] : metrics[k], r = metric.rank;
     const [m, below] = withPrior(degrees[k], denominator[k], metric.shrunk);
     if (m < r && !(family.linear && k > 0)) {
-      warnings.push({ kind: "scarce_rows", label: family.linear ? undefined : moments.labels[k], degrees: m });
+      const label = family.linear ? undefined : moments.labels[k];
+      warnings.push({ kind: "scarce_rows", label, degrees: m });
     }
     const short = Math.max(r - m, 0), v = (freedom[k] = m + short - r + 1);
     const reliability = family.denominator === "reliability";
@@ -1555,7 +1561,8 @@ const MIN_DIGITS = 10; // correct digits of the variances without a row; with fe
  */
 export class LeaveOneOut {
   #version = -1;
-  #terms = new Map();
+  #key = null;
+  #closed = null;
 
   constructor(moments, rows, codes, weight = null) {
     this.moments = moments;
@@ -1573,15 +1580,14 @@ export class LeaveOneOut {
   scores(options = {}, out = null) {
     checkOptions(options);
     const { moments, n, codes } = this, { K } = moments;
-    if (this.#version !== moments.version) this.#terms.clear();
-    this.#version = moments.version;
     const result = out ?? zeros(n * K);
     this.refitted = 0;
     const given = options.priors === "fixed" && !options.prior && options.model !== "nearest_mean"
       ? { ...options, prior: priorOf(moments.weight, options) } : options;
-    const key = JSON.stringify({ ...options, prior: 0, priors: 0 });
-    if (!this.#terms.has(key)) this.#terms.set(key, this.#closedForm(options));
-    const closed = this.#terms.get(key);
+    const key = JSON.stringify({ ...options, prior: 0, priors: 0 }), { version } = moments;
+    if (key !== this.#key || version !== this.#version) this.#closed = this.#closedForm(options);
+    [this.#key, this.#version] = [key, version];
+    const closed = this.#closed;
     if (closed) {
       result.set(closed);
       if (options.model !== "least_squares") this.#addPriors(result, given);
@@ -1949,15 +1955,15 @@ export function logistic(rows, codes, {
   const theta = zeros(q * m);
   const logs = moments.weight.map((value) => Math.log(value / total));
   for (let c = 0; c < m; c++) theta[c * q] = dot(contrast, logs, K, c * K);
-  let point = softmaxPoint(problem, theta), taken = 0, within = false, separated = null;
-  for (; taken < steps; taken++) {
+  let point = softmaxPoint(problem, theta), count = 0, within = false, separated = null;
+  for (; count < steps; count++) {
     if (ridge === 0 && point.loss * total < 0.99 * Math.LN2 * least) {
       separated = true;
       break;
     }
     const step = leastSquaresSolver(point.curvature, q * m).solve(point.gradient);
     const decrement = dot(point.gradient, step, q * m);
-    const finished = within; // the last step was taken within the region of quadratic convergence
+    const finished = within; // the last step started where convergence is quadratic
     within = largest(point.gradient.map(Math.abs)) <= 1e-8 && decrement <= 1e-10;
     if (finished && within) break;
     let next = null;
@@ -1993,7 +1999,7 @@ export function logistic(rows, codes, {
   if (!converged) warnings.push({ kind: separated ? "separation" : "not_converged" });
   const fields = { labels: moments.labels, features: moments.features, origin: moved, rank: q - 1,
     prior: divided(moments.weight, total), warnings };
-  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: taken,
+  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: count,
     loss: point.value, gradient: largest(point.gradient.map(Math.abs)), theta: point.theta };
 }
 

@@ -1,4 +1,4 @@
-"""The server in a process of its own: start, stop, slow clients, and what it refuses at the start."""
+"""The server in a process of its own: start, stop, slow clients, refusals at the start."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import httpx2 as httpx
 import pytest
 
 import discriminant as dd
-from tests.unit.web.conftest import TOKEN, table
+from tests.unit.web.conftest import TOKEN, Process, table
 
 RECORDS = table(5)[0].to_dict("records")
 
@@ -29,14 +29,32 @@ def serve(*arguments, **environment):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables)
 
 
-def test_served_model_answers_bitwise_and_stops_on_sigterm(process, model_folder):
-    running = process().wait_until_ready()
-    answer = httpx.post(f"{running.url}/predict", json=RECORDS).json()
+@pytest.fixture(scope="module")
+def guarded(model_folder, tmp_path_factory):
+    """A server with a token, short time limits, and a model `changing`; the file is `.changing`."""
+    folder = tmp_path_factory.mktemp("guarded")
+    token, changing = folder / "token", folder / "changing.model"
+    token.write_text(TOKEN)
+    dd.Encoded(dd.LDA()).fit(*table()).save(changing)
+    models = (model_folder / "mixed.model", changing)
+    times = ("--seconds", 2, "--reload-seconds", 0.1)
+    running = Process(folder, *models, "--token-file", token, *times).wait_until_ready()
+    running.changing = changing
+    yield running
+    assert running.stop() == 0
+    assert running.lines()[-1]["event"] == "stopped"
+
+
+def predict(running, rows=RECORDS, name="mixed", token=TOKEN):
+    headers = {"authorization": f"Bearer {token}"}
+    return httpx.post(f"{running.url}/models/{name}/predict", json=rows, headers=headers)
+
+
+def test_served_model_answers_bitwise(guarded, model_folder):
+    answer = predict(guarded).json()
     model = dd.load(model_folder / "mixed.model")
     p = [list(row["probabilities"].values()) for row in answer["predictions"]]
     assert p == model.predict_proba(table(5)[0]).tolist()
-    assert running.stop(signal.SIGTERM) == 0
-    assert running.lines()[-1]["event"] == "stopped"
 
 
 def test_server_listens_before_large_imports(process):
@@ -74,6 +92,7 @@ def test_requests_in_progress_complete_after_sigterm(process, model_folder):
     assert len(answers[0].json()["predictions"]) == 100_000
 
 
+@pytest.mark.slow
 def test_killed_server_starts_again_with_the_same_answers(process):
     first = process().wait_until_ready()
     before = httpx.post(f"{first.url}/predict", json=RECORDS).json()
@@ -82,22 +101,21 @@ def test_killed_server_starts_again_with_the_same_answers(process):
     assert httpx.post(f"{second.url}/predict", json=RECORDS).json() == before
 
 
-def test_slow_body_is_refused(process, model_folder):
-    running = process(model_folder / "mixed.model", "--seconds", 0.5).wait_until_ready()
-    with socket.create_connection(("127.0.0.1", port_of(running.url)), timeout=20) as client:
+def test_slow_body_is_refused(guarded):
+    with socket.create_connection(("127.0.0.1", port_of(guarded.url)), timeout=20) as client:
         client.sendall(
-            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 100\r\n\r\n[{"
+            b"POST /models/mixed/predict HTTP/1.1\r\nHost: localhost\r\n"
+            b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n[{"
         )
         answer = client.recv(4096)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"BodyTooSlowError" in answer
-    assert httpx.post(f"{running.url}/predict", json=RECORDS).status_code == 200
+    assert predict(guarded).status_code == 200
 
 
-def test_headers_without_end_are_refused(process):
-    running = process().wait_until_ready()
-    with socket.create_connection(("127.0.0.1", port_of(running.url)), timeout=20) as client:
+def test_headers_without_end_are_refused(guarded):
+    with socket.create_connection(("127.0.0.1", port_of(guarded.url)), timeout=20) as client:
         client.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n")
         received = b"x"
         try:
@@ -107,7 +125,7 @@ def test_headers_without_end_are_refused(process):
         except (BrokenPipeError, ConnectionResetError):
             received = b""
     assert received == b""
-    assert httpx.get(f"{running.url}/ping").status_code == 200
+    assert predict(guarded).status_code == 200
 
 
 @pytest.mark.slow
@@ -125,45 +143,38 @@ def test_two_hundred_slow_connections_do_not_stop_the_service(process):
         client.close()
 
 
-def test_requests_that_are_no_http_are_refused(process):
-    running = process().wait_until_ready()
-    for text in (
-        b"\x16\x03\x01\x02\x00" + b"x" * 100,
-        b"GET\r\n\r\n",
-        b"POST /predict HTTP/9\r\n\r\n",
-    ):
-        with socket.create_connection(("127.0.0.1", port_of(running.url)), timeout=20) as client:
-            client.sendall(text)
-            assert client.recv(100)[:12] in (b"HTTP/1.1 400", b"")
-    assert httpx.get(f"{running.url}/ping").status_code == 200
+@pytest.mark.parametrize(
+    "text", [b"\x16\x03\x01\x02\x00" + b"x" * 100, b"GET\r\n\r\n", b"POST /predict HTTP/9\r\n\r\n"]
+)
+def test_requests_that_are_no_http_are_refused(guarded, text):
+    with socket.create_connection(("127.0.0.1", port_of(guarded.url)), timeout=20) as client:
+        client.sendall(text)
+        assert client.recv(100)[:12] in (b"HTTP/1.1 400", b"")
+    assert predict(guarded).status_code == 200
 
 
-def test_new_version_of_the_file_is_served_without_a_restart(process, tmp_path):
-    path = tmp_path / "m.model"
-    frame, labels = table()
-    dd.Encoded(dd.LDA()).fit(frame, labels).save(path)
-    running = process(path, "--reload-seconds", 0.1).wait_until_ready()
-    before = httpx.get(f"{running.url}/models").json()["models"][0]
-    dd.Encoded(dd.QDA()).fit(frame, labels).save(path)
-    for _ in range(200):
-        after = httpx.get(f"{running.url}/models").json()["models"][0]
-        if after != before:
+def test_new_version_of_the_file_is_served_without_a_restart(guarded):
+    def kind():
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        return httpx.get(f"{guarded.url}/models", headers=headers).json()["models"][1]["kind"]
+
+    assert kind() == "LDA"
+    dd.Encoded(dd.QDA()).fit(*table()).save(guarded.changing)
+    for _ in range(600):
+        if kind() == "QDA":
             break
         time.sleep(0.05)
-    assert (before["kind"], after["kind"]) == ("LDA", "QDA")
+    assert kind() == "QDA"
 
 
-def test_token_is_never_in_the_log(process, model_folder, tmp_path):
-    file = tmp_path / "token"
-    file.write_text(TOKEN)
-    running = process(model_folder / "mixed.model", "--token-file", file).wait_until_ready()
-    url = f"{running.url}/predict"
-    assert httpx.post(url, json=RECORDS).status_code == 401
+def test_token_is_never_in_the_log(guarded):
+    assert predict(guarded, token="x" * 20).status_code == 401
+    assert predict(guarded).status_code == 200
     headers = {"authorization": f"Bearer {TOKEN}"}
-    assert httpx.post(url, json=RECORDS, headers=headers).status_code == 200
-    assert httpx.get(f"{running.url}/{TOKEN}", headers=headers).status_code == 404
-    running.stop()
-    assert TOKEN not in running.log_file.read_text()
+    assert httpx.get(f"{guarded.url}/{TOKEN}?token={TOKEN}", headers=headers).status_code == 404
+    text = guarded.log_file.read_text()
+    assert '"status":401' in text
+    assert TOKEN not in text
 
 
 # --- refused at the start -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def check_triton(port, rows, expected):
         assert "farbe" in str(error), error
     else:
         raise AssertionError("a missing column was accepted")
-    print(f"tritonclient {triton.__package__}: ok")
+    print(f"tritonclient {version('tritonclient')}: ok")
 
 
 def check_mlflow(port, rows, expected):
@@ -75,7 +76,7 @@ def check_mlflow(port, rows, expected):
     answer = client.invoke(rows)
     predictions = answer.get_predictions()
     assert predictions.iloc[:, 0].tolist() == expected["mixed"], predictions
-    answer = client.invoke(rows.to_dict("list"))
+    answer = client.invoke(rows.to_dict("records"))
     assert json.loads(answer.to_json())["predictions"] == expected["mixed"]
     answer = client.invoke(rows, params={"top_k": 1})
     records = json.loads(answer.to_json())["predictions"]

@@ -65,6 +65,7 @@ from discriminant.report.verdict import (
     warning_checks,
 )
 
+_NOTES = 5  # largest number of notes of the data checks on the first screen
 _SENTENCE = 2000  # largest number of characters of a sentence
 _ENDS_SCRIPT = re.compile(r"</?script|<!--", re.IGNORECASE)
 _TESTS = {
@@ -99,6 +100,7 @@ def render(facts: Facts) -> str:
         codes=codes,
         verdict=facts.get("verdict") or verdict_of(facts),
         warnings=warning_checks(facts),
+        check_notes=[c for c in facts.get("checks", []) if c["severity"] == "note"][:_NOTES],
         other_reasons=other_reasons(facts),
         findings=_first_findings(facts),
         in_short=result(facts),
@@ -320,6 +322,7 @@ def _template(name: str) -> Any:
         "area": format.area,
         "first_sentence": first_sentence,
         "best_first": best_first,
+        "after_first_sentence": lambda text: text.removeprefix(first_sentence(text)).strip(),
         "chance": format.p_value,
         "whole": format.whole,
         "duration": format.duration,

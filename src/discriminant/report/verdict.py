@@ -75,12 +75,13 @@ class Headline(NamedTuple):
 def headline(facts: Facts) -> Headline:
     """Return the corrected measures of the selected model, or its raw measures."""
     one: Any = facts["comparison"].get("headline")
+    model = selected(facts)
     if one is not None:
         ends = (one["log_loss_low"], one["log_loss_high"])
-        return Headline(
-            one["error"], one["error_low"], one["error_high"], one["log_loss"], *ends, True
-        )
-    model = selected(facts)
+        low, high = one["error_low"], one["error_high"]
+        if low == high:  # no resample has an error: Wilson's interval of the raw figure
+            low, high = model["error_low"] or low, model["error_high"] or high
+        return Headline(one["error"], low, high, one["log_loss"], *ends, True)
     ends = (model["error_low"], model["error_high"])
     return Headline(model["error"], *ends, model["log_loss"], None, None, False)
 

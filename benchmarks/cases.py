@@ -57,7 +57,7 @@ CASES = [
     logistic_fit(20_000, 30, 2, goals={"lbfgs": 1.0}),
     logistic_fit(200_000, 50, 2, goals={"lbfgs": 1.5}),
     logistic_fit(20_000, 20, 5, goals={"lbfgs": 1.5}),
-    logistic_fit(4_500, 256, 150, goals={"lbfgs": 2.0}, ridge=1e-3),
+    logistic_fit(4_500, 256, 150, goals={"lbfgs": 2.0}, ridge=1e-3, limit=150.0),
     logistic_fit(1_000_000, 20, 2, goals={"lbfgs": 2.0, "newton-cholesky": 2.0, "glum": 2.0}),
     logistic_fit(200_000, 100, 10, goals={"lbfgs": 2.0}, long=True),
     logistic_fit(200_000, 100, 10, goals={"lbfgs": 10.0}, scaled=True, long=True),

@@ -148,7 +148,7 @@ def _distance(two: ClassMoments) -> float | None:
 
 
 def _describe(features: Sequence[str], d: Floats, names: tuple[str, str]) -> str:
-    """Say on which features the classes differ most, and on how many they hardly differ."""
+    """Return a sentence on which features the classes differ most, and on how many hardly."""
     order = np.argsort(-d, kind="stable")
     large = [j for j in order if d[j] >= _LARGE][:2]
     small = int((d < _SMALL).sum())

@@ -33,6 +33,7 @@ from discriminant.assessment.intervals import wilson
 from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
 from discriminant.report.fact_types import (
+    CheckFacts,
     DecisionFacts,
     Facts,
     FindingFacts,
@@ -100,7 +101,7 @@ def render(facts: Facts) -> str:
         codes=codes,
         verdict=facts.get("verdict") or verdict_of(facts),
         warnings=warning_checks(facts),
-        check_notes=[c for c in facts.get("checks", []) if c["severity"] == "note"][:_NOTES],
+        check_notes=_check_notes(facts),
         other_reasons=other_reasons(facts),
         findings=_first_findings(facts),
         in_short=result(facts),
@@ -116,9 +117,14 @@ def render(facts: Facts) -> str:
     )
 
 
+def _check_notes(facts: Facts) -> list[CheckFacts]:
+    """Return the notes of the data checks for the first screen."""
+    return [check for check in facts.get("checks", []) if check["severity"] == "note"][:_NOTES]
+
+
 def _first_findings(facts: Facts) -> list[FindingFacts]:
     """Return the findings for the first screen: those that no data check reports as well."""
-    kinds = {check["kind"] for check in warning_checks(facts)}
+    kinds = {check["kind"] for check in [*warning_checks(facts), *_check_notes(facts)]}
     findings = facts["matters"]["findings"] if "matters" in facts else []
     return [finding for finding in findings if finding["kind"] not in kinds]
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from scipy.special import stdtr
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import PrintedResult, text_table
+from discriminant.assessment.inference.summary import PrintedResult, html_table, text_table
 from discriminant.assessment.measures import MEASURES
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import corrected_t, mcnemar
@@ -408,6 +408,13 @@ class Comparison(PrintedResult):
                 ),
             ]
         )
+
+    def _repr_html_(self) -> str:
+        head = ["Model", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
+        title, *_ = self.text.splitlines()
+        rows = [_cells(result.facts) for result in self.results]
+        notes = f"Baseline (always predicting the most frequent class): {percent(self.baseline)}."
+        return html_table(title, head, rows, notes)
 
     def frame(self) -> Any:
         """Return a pandas frame with a row for each model."""

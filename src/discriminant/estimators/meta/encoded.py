@@ -252,6 +252,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     classes_: Labels  # only if the estimator is a classifier
     said_: tuple[str, ...]
     rows_dropped_: int
+    training_rows_: Floats  # only if a study fitted the model: hashes of some of its rows
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:

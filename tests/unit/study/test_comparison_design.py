@@ -1,5 +1,7 @@
 """Headline, repeated folds, groups, time, yardstick, learning curve and leaks of a comparison."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,6 +74,15 @@ def test_single_model_replaces_the_pool_only_if_it_has_half_of_the_weight():
     close = corrected <= 1.01 * compared[POOL].value("log_loss")
     assert choice.name == (single.name if close and single.name in heavy else POOL)
     assert "corrected resampled t test" in choice.why
+
+
+def test_prediction_of_a_selected_pool_does_not_warn():
+    study = dd.study(wine(), target="kind")
+    study.compare()
+    study.choose(select="pool")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert study.model().predict_proba(wine()).shape == (178, 3)
 
 
 def test_repeated_folds_are_means_of_single_divisions():
@@ -169,9 +180,9 @@ def test_groups_of_a_partitioned_table_are_held_out_together(tmp_path):
     folds = pd.Series(run.folded.sample_fold)
     rows = pd.DataFrame(np.asarray(run.table.features[:])).round(9)
     source = grouped().reset_index(drop=True)
-    people = {
-        tuple(r): p for r, p in zip(source[list("pqr")].round(9).to_numpy(), source["person"])
-    }
+    names = source["person"].tolist()
+    keys = map(tuple, source[list("pqr")].round(9).to_numpy())
+    people = dict(zip(keys, names, strict=True))
     person = [people[tuple(row)] for row in rows.to_numpy()]
     assert (folds.groupby(person).nunique() == 1).all()
 

@@ -28,6 +28,7 @@ from discriminant.errors import (
     OptionError,
     ResponseError,
     ShapeError,
+    capture_warnings,
     warn,
 )
 from discriminant.estimators.base import (
@@ -633,7 +634,16 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if self.encoding_.missing in ("marginal", "em") and rows.incomplete.any():
             scores = np.asarray(self.estimator_.marginal_scores(rows.matrix()))
             return np.asarray(from_scores(scores))
-        return np.asarray(answer(_features_to_predict(self.estimator_, rows, self.encoding_)))
+        features = _features_to_predict(self.estimator_, rows, self.encoding_)
+        if isinstance(self.estimator_, RowEstimator):
+            return np.asarray(answer(features))
+        # the estimators inside a pool may know names, which the encoding has matched
+        with capture_warnings() as warnings:
+            predicted = np.asarray(answer(features))
+        for warning in warnings:
+            if not isinstance(warning, NamesUncheckedWarning):
+                warn(warning)
+        return predicted
 
     def _predict_intervals(self, X: Any, method: str, interval: float) -> Any:
         """Call a method of the estimator that computes confidence intervals."""

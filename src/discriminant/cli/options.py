@@ -4,8 +4,8 @@ An option that has no effect is an error; it is never ignored. `INAPPLICABLE` li
 
     (command, case): the options that have no effect in that case, and why
 
-A command checks these cases as soon as it knows which apply, before any rows are read. Only options
-that were passed on the command line count, not those left at their defaults.
+A command checks these cases, before it reads any rows, as soon as it knows which cases apply. Only
+options that were passed on the command line count, not those left at their defaults.
 """
 
 from __future__ import annotations
@@ -196,8 +196,9 @@ seed_option = click.option(
 comparing_options = _all(
     click.option(
         "--models",
-        help="Models to compare, separated by commas, such as lda,qda,rda; or all (default: "
-        "the models with probabilities or scores whose regularisation is chosen, and LDA and QDA).",
+        help="Models to compare, separated by commas, such as lda,qda,rda; or all. Default: LDA, "
+        "QDA, and every model that chooses its own regularisation and returns probabilities or "
+        "scores.",
     ),
     folds_option,
     groups_option,
@@ -214,7 +215,8 @@ comparing_options = _all(
         type=click.IntRange(100),
         default=50_000,
         show_default=True,
-        help="Most training rows per fold for models that need rows, not only moments.",
+        help="Largest number of training rows per fold for models that need rows, not only "
+        "moments.",
     ),
 )
 selecting_options = _all(

@@ -131,7 +131,7 @@ def visible(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Replace control characters and line breaks by code points: a name stays on its line.
+    """Replace control characters and line breaks by their code points, for a single line.
 
     >>> inline("a\\nb")
     'a⟨U+000A⟩b'

@@ -563,7 +563,7 @@ class ComparisonError(InputError):
 
 
 class NoSpreadWarning(DiscriminantWarning):
-    """An interval or test has no width, so it does not measure uncertainty."""
+    """An estimated variance is zero, so an interval or test does not measure uncertainty."""
 
     of_constant = template("rows")(
         "The scores of all {rows} rows are equal, so they rank nothing: the AUC is 0.5 for any "

@@ -10,7 +10,7 @@ f. With the standard error  se = sqrt(mean_f (c_f - c_best)^2 / (F - 1)),  the r
 simplest model whose criterion is at most  c_best + se.
 
 If all rows of a class are in one fold, the model for that fold does not know the class. Log loss
-and AUC then leave the class out, and a note in the result states this.
+and AUC then leave out the class, and a note in the result states this.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy.typing as npt
 from scipy.special import stdtr
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import PrintedResult, html_table, text_table
 from discriminant.assessment.measures import MEASURES
+from discriminant.assessment.printed_results import PrintedResult, html_table, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import corrected_t, mcnemar
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
@@ -564,7 +564,7 @@ class Comparison(PrintedResult):
         )
 
     def _single_sentence(self, single: ModelResult) -> str:
-        """Return a sentence on what it costs to use the best single model instead of the pool."""
+        """Return a sentence on how much worse the best single model is than the pool."""
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
         if own is None or not pool:
             return f"The best single model is {quoted(single.title)}."
@@ -714,7 +714,7 @@ class Comparison(PrintedResult):
         )
 
     def _paired(self, first: ModelResult, second: ModelResult) -> tuple[float, float]:
-        """Return by how many rows the first model is correct more often, and McNemar's p-value."""
+        """Return how many more rows the first model predicts correctly, and McNemar's p-value."""
         i, j = self.results.index(first), self.results.index(second)
         b, c = (float(self.both_correct[m, m] - self.both_correct[i, j]) for m in (i, j))
         exact = b + c < 10_000 and b.is_integer() and c.is_integer()

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.summary import PrintedResult
+from discriminant.assessment.printed_results import PrintedResult
 from discriminant.errors import StudyError, capture_warnings
 from discriminant.estimators.meta.decision import Decision, log_posterior_of
 from discriminant.posterior import gives_posterior

@@ -91,7 +91,7 @@ class Study:
         self.seconds: dict[str, float] = {}  # time taken by each step
         self._progress = progress
         self._fitted_models: dict[str, Encoded] = {}
-        self._models: dict[str, StudyModel] = {}  # the models that were compared last
+        self._models: dict[str, StudyModel] = {}  # the models of the last comparison
         self._fold: FoldNumbers | None = None
         self._run: ComparisonRun | None = None
         self._checks: DataChecks | None = None

@@ -161,8 +161,7 @@ def detect_format(
     path : path
         A regular file: CSV, JSON lines, Parquet, Arrow IPC or Excel.
     encoding, delimiter, decimal, thousands : str, optional
-        Text encoding, and the separators and decimal sign of a CSV; those that are None are
-        detected.
+        Text encoding, separators and decimal sign of a CSV. Those that are None are detected.
 
     Returns
     -------
@@ -224,7 +223,7 @@ def _reject_foreign(path: str, start: bytes) -> None:
 
 
 def _decode_sample(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
-    """Return the encoding of a text, which may differ from the expected one, and its first part."""
+    """Return the encoding of a text, which may not be the expected one, and its first part."""
     try:
         with TextStream(path, gzip=packed, encoding=encoding) as text:
             return encoding, text.head(SAMPLE)

@@ -327,7 +327,7 @@ _TABLES = frozenset(
         *("thousands", "encoding", "max_classes", "max_levels", "max_bytes", "formula"),
     }
 )
-_SELECTING = frozenset({"by", "rule"})
+_SELECTING = frozenset({"by", "rule", "select"})
 _COMPARING = frozenset({"models", "folds", "groups", "time", "repeats", "most"}) | _SELECTING
 _DECIDING = frozenset({"cost", "reject"})
 _SPARSE = "applies only to label trees of sparse rows (--model label-tree without --target)"

@@ -52,6 +52,18 @@ def test_explain_row_gives_contributions_and_values_that_change_the_prediction(f
             assert model.predict(changed)[0] == one["becomes"]
 
 
+def test_explain_row_with_costs_explains_the_decision(fitted, capsys):
+    folder, frame = fitted
+    costs = {one: {"class_2": 1e9} for one in ("class_0", "class_1")}  # never miss a class_2
+    arguments = ["explain-row", str(folder / "lda.model"), str(folder / "rest.csv"), "--json"]
+    capsys.readouterr()
+    assert main([*arguments, "--cost", json.dumps(costs)]) == 0
+    with_costs = [row["decision"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    model = dd.Decision.of_fitted(dd.load(folder / "lda.model"), cost=costs)
+    assert with_costs == model.decide(frame[120:130]).tolist()
+    assert with_costs != dd.load(folder / "lda.model").predict(frame[120:130]).tolist()
+
+
 def test_contributions_of_a_linear_model_add_up_to_the_log_odds(fitted, capsys):
     folder, frame = fitted
     main(

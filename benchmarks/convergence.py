@@ -23,9 +23,9 @@ from threads import single_threaded
 GRADIENT = 1e-7
 ITERATIONS = 2000
 _TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10, 1e-12)
-# Times our time, and 5 seconds: a peer whose fits take longer together, up to the one that converges,
-# is left out, with the gradient that it reached. So a case with four peers takes at most some 80
-# times our time, and 20 seconds.
+# Times our time, and 5 seconds: a peer whose fits take longer together, up to the one that
+# converges, is left out, with the gradient that it reached. So a case with four peers takes at most
+# some 80 times our time, and 20 seconds.
 _PATIENCE = 20.0
 _BLOCK = 1 << 15
 

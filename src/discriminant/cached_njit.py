@@ -1,4 +1,4 @@
-"""Numba decorators with an on-disk cache, which is renewed when any compiled module changes.
+"""Numba decorators with a cache on disk, renewed when any module with compiled loops changes.
 
 Numba caches a compiled loop beside its source file and reuses it until that file changes. If a loop
 calls a loop of another module and only that module changes, Numba does not notice: after an

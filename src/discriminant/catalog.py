@@ -1,9 +1,9 @@
 """Catalogue of all estimators: name, module, description and what other modules need to know.
 
-This is the only list of estimators. `discriminant.__init__` reads the public names from it, `store`
-the classes that files may contain, and `study` and the report the models to compare and their
-descriptions. Tests and documentation use it too. This module imports nothing of the package, so
-that every other module can import it.
+This is the only list of estimators. `discriminant.__init__` reads the public names from it; `store`
+reads the classes that files may contain; `study` and the report read the models to compare and
+their descriptions. Tests and documentation use it too. This module imports nothing of the package,
+so that every other module can import it.
 
 To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the classes, such as its
 rule, that its files may contain in addition to those in `SHARED_VALUES`. `candidates` are the

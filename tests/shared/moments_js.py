@@ -1,39 +1,77 @@
-"""Random problems for `report/assets/moments.js`, and how models of Python are asked of it."""
+"""Random problems for `report/assets/moments.js`, and models with their options."""
 
+import json
 from importlib.resources import files
 
 import numpy as np
 
-from discriminant import LDA, QDA, RDA, LeastSquares, NearestMean, moments
+from discriminant import LDA, QDA, RDA, LeastSquares, NearestMean
+from discriminant.models.gaussian.covariance import pooled_covariance, shrink
+from discriminant.models.gaussian.family import family_covariances, shrinkage_amount
+from tests.shared.javascript import SITE
 
 SOURCE = files("discriminant.report").joinpath("assets", "moments.js").read_text(encoding="utf-8")
-N_PROBLEMS = 50
 KINDS = (
     *("plain", "offset", "collinear", "constant", "separating column", "separating direction"),
     *("constant in a class", "few rows", "weights", "scales"),
 )
 
-# What a page would do with a problem: fit each model, score rows, leave each row out.
+# Functions that a test calls in the page; the argument and the result travel as JSON.
 DRIVER = """
-const momentsOf = (p) =>
-  new Moments(p.moments ?? Moments.ofRows(p.rows, p.codes, { classes: p.classes, weight: p.weight }));
-const list = (values) => Array.from(values);
-export function fitted({ problem, options }) {
-  const rule = fit(momentsOf(problem), options);
-  const rows = numbers(problem.rows);
-  return { scores: list(rule.scores(rows)), posterior: list(rule.posterior(rows)), rank: rule.rank,
-    predicted: list(rule.predict(rows)), warnings: rule.warnings.map((w) => w.kind) };
-}
-export function leftOut({ problem, options }) {
-  const left = new LeaveOneOut(momentsOf(problem), problem.rows, problem.codes, problem.weight);
-  const scores = left.scores(options);
-  const K = problem.classes;
-  const logs = options.model === "least_squares" ? memberships(scores, K).map(Math.log)
-    : logPosterior(scores, K);
-  return { logs: list(logs), scores: list(scores), predicted: list(argmax(scores, K)),
-    refitted: left.refitted };
-}
+import * as m from "MODULE";
+const momentsOf = (p) => new m.Moments(
+  p.moments ?? m.Moments.ofRows(p.rows, p.codes, { classes: p.classes, weight: p.weight }));
+const attempt = (compute) => {
+  try { return compute(); } catch (error) { return { error: error.message, kind: error.kind }; }
+};
+export const fits = ({ problems, models, rows }) => models.map((options, i) => attempt(() => {
+  const rule = m.fit(momentsOf(problems[i % problems.length]), options);
+  const table = Float64Array.from(rows);
+  return { scores: rule.scores(table), posterior: rule.posterior(table), rank: rule.rank,
+    predicted: rule.predict(table), warnings: rule.warnings };
+}));
+export const leftOut = ({ problem, models }) => {
+  const left = new m.LeaveOneOut(momentsOf(problem), problem.rows, problem.codes, problem.weight);
+  return models.map((options) => attempt(() => {
+    const scores = left.scores(options), K = problem.classes;
+    return { scores, logs: m.logPosterior(scores, K), predicted: m.argmax(scores, K),
+      refitted: left.refitted };
+  }));
+};
+export const run = ({ program, ...given }) => attempt(() => programs[program](given));
 """
+
+
+class Page:
+    """The module in a browser page."""
+
+    def __init__(self, engine, programs=""):
+        module = engine.add(SOURCE)
+        self.page = engine.page
+        text = DRIVER.replace("MODULE", f"{SITE}{module}") + f"const programs = {{{programs}}};"
+        self.path = engine.add(text)
+
+    def call(self, name, **given):
+        """Result of a function of the driver; numbers that are not finite come back as floats."""
+        function = """async ([path, name, text]) => {
+          const module = await import(path);
+          const plain = (key, value) => ArrayBuffer.isView(value) ? Array.from(value)
+            : typeof value === "number" && !Number.isFinite(value) ? { number: String(value) }
+            : value;
+          return JSON.stringify(module[name](JSON.parse(text)), plain);
+        }"""
+        answer = self.page.evaluate(function, [self.path, name, json.dumps(given)])
+        return json.loads(answer, object_hook=_number)
+
+    def run(self, program, **given):
+        """Result of one of the programs."""
+        return self.call("run", program=program, **given)
+
+
+def _number(value):
+    if set(value) == {"number"}:
+        return float(value["number"].replace("Infinity", "inf"))
+    return value
 
 
 def make_problem(seed):
@@ -47,12 +85,11 @@ def make_problem(seed):
     if kind == "few rows":
         d = max(d, 4)
         per_class = max(d // 2, 3)
-    sizes = per_class + rng.integers(0, 10, K)
-    codes = rng.permutation(np.repeat(np.arange(K), sizes))
+    codes = rng.permutation(np.repeat(np.arange(K), per_class + rng.integers(0, 10, K)))
     mix = np.eye(d) + rng.normal(size=(d, d)) / np.sqrt(d)
     centres = rng.normal(size=(K, d)) * 2
-    spread = rng.uniform(0.5, 2.0, (K, d))
-    X = (rng.normal(size=(len(codes), d)) * spread[codes]) @ mix + centres[codes]
+    scale = rng.uniform(0.5, 2.0, (K, d))
+    X = (rng.normal(size=(len(codes), d)) * scale[codes]) @ mix + centres[codes]
     j = int(rng.integers(d))
     if kind == "collinear":
         X[:, -1] = X[:, 0] - 2 * X[:, 1]
@@ -75,8 +112,17 @@ def make_problem(seed):
     return kind, X, codes, weight
 
 
-def as_json(X, codes, weight, sums=None):
-    """A problem as a page gets it: rows and, if given, the moments that Python has summed."""
+def smaller(X, codes, weight, *, rows=90, features=8):
+    """The last features and, for each class, the first rows."""
+    K = int(codes.max()) + 1
+    each = max(rows // K, 5)
+    chosen = np.sort(np.concatenate([np.flatnonzero(codes == k)[:each] for k in range(K)]))
+    part = np.ascontiguousarray(X[chosen, -features:])
+    return part, codes[chosen], None if weight is None else weight[chosen]
+
+
+def as_json(X, codes, weight=None, sums=None):
+    """A problem as a page gets it: rows, or the moments that Python has summed."""
     return {
         "rows": X.ravel().tolist(),
         "codes": codes.tolist(),
@@ -94,9 +140,9 @@ def moments_json(sums):
     return {name: np.asarray(value).tolist() for name, value in fields.items()}
 
 
-def models_of(K, rng):
-    """Models of Python, with the options of `fit` in moments.js."""
-    prior = rng.dirichlet(np.full(K, 5.0))
+def models_of(K, seed):
+    """Models of Python, each with the options of `fit` in moments.js."""
+    prior = np.random.default_rng(seed).dirichlet(np.full(K, 5.0)).tolist()
     cases = [
         ("lda", LDA, {}),
         ("lda", LDA, {"prior": prior, "denominator": "ml"}),
@@ -119,10 +165,29 @@ def models_of(K, rng):
         ("least_squares", LeastSquares, {}),
         ("least_squares", LeastSquares, {"ridge": 0.5}),
     ]
-    for name, model, options in cases:
-        given = {key: np.asarray(v).tolist() if key == "prior" else v for key, v in options.items()}
-        yield model(**options), {"model": name, **given}
+    return [(model(**options), {"model": name, **options}) for name, model, options in cases]
 
 
-def class_moments(X, codes, weight):
-    return moments(X, codes, weight)
+def condition(model, sums, kind):
+    """Largest condition number of the standardised covariances, without directions of variance 0.
+
+    Along a direction that varies only between classes, the variance is set to 1e-12 of that of the
+    class means, which multiplies rounding errors of distances by its root, 1e6.
+    """
+    if isinstance(model, LeastSquares):
+        matrices = [sums.total() + model.ridge * np.eye(len(sums.features))]
+    elif model.family.linear:
+        pooled = pooled_covariance(sums, model.family.denominator)
+        amount, target = shrinkage_amount(sums, model.family), model.family.target
+        matrices = [shrink(pooled, amount, target, sums.anchor.unit)]
+    else:
+        matrices = family_covariances(sums, model.family)
+    largest = 1e6 if kind == "separating direction" else 1.0
+    for matrix in matrices:
+        variance = np.diagonal(matrix)
+        varying = variance > 0
+        sd = np.sqrt(variance[varying])
+        values = np.linalg.eigvalsh(matrix[np.ix_(varying, varying)] / sd[:, None] / sd)
+        values = values[values > 8 * len(values) * np.finfo(float).eps * values.max(initial=0.0)]
+        largest = max(largest, values.max(initial=1.0) / values.min(initial=1.0))
+    return largest

@@ -5,7 +5,7 @@ The formulas are in `assessment.measures`, and intervals in `assessment.interval
 makes them available as attributes, a printed text, a dictionary and data frames. Assessments of
 files, folds, sites or machines can be added, as tallies can.
 
-Calibration: observed frequencies against predicted probabilities, in the bins of a tally.
+Calibration compares observed frequencies with predicted probabilities, in the bins of a tally.
 
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|

@@ -25,10 +25,10 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
 The score interval inverts the score test whose variance is proportional to mu (B - mu), as the
-variance of a proportion is. So it stays between 0 and B and is longer on the side where losses have
-their long tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150
-rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 % (normal) and
-92 % (score) (tests/unit/assessment/test_intervals.py).
+variance of a proportion is. So it stays between 0 and B, and its longer side is that of the long
+tail of the losses. The normal interval m -+ z sqrt(v) may leave the range and has a lower coverage:
+for 150 rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 %
+(normal) and 92 % (score) (tests/unit/assessment/test_intervals.py).
 
 Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' the weights
 are importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.

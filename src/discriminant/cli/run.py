@@ -4,8 +4,8 @@ Errors are printed to stderr, and with --json also to stdout as a JSON object. A
 is printed as one message, never as a traceback.
 
 A command that is interrupted (Ctrl-C, SIGTERM, a closed terminal) exits with 128 + the number of
-the signal. An interrupted command lists which of its output files are new and which are unchanged;
-no file is incomplete.
+the signal. It lists which of its output files are new and which are unchanged; no file is
+incomplete.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def decided(
 
 
 def reject_cost(value: Any) -> float:
-    """Return the cost of rejecting as a float; raise CostError if negative or not a number."""
+    """Return the cost of rejecting as a float; it must be a number of at least 0."""
     try:
         cost = float(value)
     except (TypeError, ValueError):

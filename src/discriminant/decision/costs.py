@@ -2,9 +2,9 @@
 
     cost[action, class] >= 0, and 0 where the action is to predict the true class
 
-The first K actions predict the K classes, in the order of the labels; other actions follow. Other
-actions may follow, such as 'call a doctor'. With two classes there are two kinds of errors, and
-every threshold is equivalent to a cost matrix:
+The first K actions predict the K classes, in the order of the labels. Other actions may follow,
+such as 'call a doctor'. With two classes there are two kinds of errors, and every threshold is
+equivalent to a cost matrix:
 
     predict + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
     predict + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
@@ -188,7 +188,7 @@ class Costs:
 
     def ever_exceeds(self, bound: float) -> bool:
         """Return whether for some posterior every action has an expected cost above `bound`."""
-        cost_of_equal_posteriors = float(self.cost.mean(axis=1).min())  # usually decides already
+        cost_of_equal_posteriors = float(self.cost.mean(axis=1).min())  # usually enough
         return cost_of_equal_posteriors > bound or self.max_least_cost() > bound * (1 + TIE)
 
     def max_least_cost(self) -> float:

@@ -18,9 +18,9 @@ for each group makes the shares equal (Hardt, Price and Srebro 2016):
     equal opportunity   equal recall
     equalised rates     equal recall and equal false positive rate
 
-On n rows the recall of a group takes as many values as the group has positive rows, so it is equal
-up to steps of one row. Both rates can be equal only approximately without random decisions:
-the threshold of each group minimises the larger of the two differences.
+The recall of a group with p positive rows is a multiple of 1/p, so recalls are equal only up to one
+row. Without random decisions, both rates can be equal only approximately: the threshold of each
+group minimises the larger of the two differences.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TunedReject:
 class TunedThreshold:
     """Tuned thresholds of K classes."""
 
-    threshold: Floats  # (K,) with sum 1; of two classes the second one is the usual threshold
+    threshold: Floats  # (K,) with sum 1; for two classes the second is the usual threshold
     cost: float  # mean cost on the held-out rows
     untuned: float  # mean cost of deciding by least expected cost, for comparison
 
@@ -187,7 +187,7 @@ def _best_shift(logs: Floats, row_costs: Floats, shift: Floats, k: int) -> Float
 
 
 def _best_cut(increasing: Floats, costs: Floats, last: npt.NDArray[np.intp]) -> tuple[float, float]:
-    """Return the cut that minimises the sum of the costs of all values below it, and this sum.
+    """Return the cut with the smallest sum of the costs of all values below it, and this sum.
 
     The values are sorted in increasing order. `last` holds the last index of each run of equal
     values; a cut never divides a run.
@@ -219,7 +219,7 @@ def _best_candidate(
         if after <= before:
             raise ThresholdError.unsorted(i, before, after)
     p, limits = np.exp(logs), np.array(candidates)
-    second = exceeds(p[:, 1:] * (1.0 - limits), p[:, :1] * limits)  # as `Decision` compares them
+    second = exceeds(p[:, 1:] * (1.0 - limits), p[:, :1] * limits)  # compared as in `Decision`
     costs = np.where(second, row_costs[:, 1:], row_costs[:, :1]).sum(axis=0)
     best = int(costs.argmin())
     threshold = candidates[best]

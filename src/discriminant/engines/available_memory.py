@@ -2,8 +2,8 @@
 
 On Linux, RLIMIT_AS (`ulimit -v`) and RLIMIT_DATA (`ulimit -d`) limit the process itself: if one is
 reached, allocations fail and libraries fail with them. At the limit of a container (a cgroup), the
-kernel kills the process instead. `available_threads` considers the limits of the process,
-`free_memory` both kinds.
+kernel kills the process instead. `available_threads` considers only the limits of the process;
+`free_memory` considers those of the container too.
 
 Each thread takes address space before it does any work: its stack, an arena of the allocator, and
 two buffers in each of the two copies of OpenBLAS that come with NumPy and SciPy. With many cores
@@ -27,7 +27,7 @@ _FILE_SHARE = 8  # a larger file may take 1 / _FILE_SHARE of the free memory
 
 
 def memory_limit() -> int | None:
-    """Return the bytes of address space that this process may use, or None without a limit."""
+    """Return the bytes of address space that this process may use, or None if there is no limit."""
     if sys.platform != "linux":
         return None
     import resource

@@ -127,10 +127,10 @@ def moments(
         Weight of each row: how often it counts. None means that each row counts once. With a
         `target`, `weight` is the name of a column.
     detail : {'class', 'pooled', 'diagonal', 'fourth', 'rows'}, default='class'
-        'class' computes the scatter of each class, 'pooled' the sum of these, for models in which
-        classes share a covariance, and 'diagonal' only variances. 'fourth' adds to 'class' the
-        moments that optimal shrinkage needs. 'rows' stores the rows themselves, which takes the
-        least memory if there are fewer rows than features.
+        'class': the scatter of each class. 'pooled': the sum of the scatters, for models in which
+        classes share a covariance. 'diagonal': only variances. 'fourth': as 'class', and the
+        moments that optimal shrinkage needs. 'rows': the rows themselves, which take the least
+        memory if there are fewer rows than features.
     threads : int, optional
         Number of threads; None means all cores.
     target : str, optional
@@ -215,7 +215,7 @@ def read_moments(
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
 
     def read(anchor: Anchor) -> ClassMoments:
-        # the number of rows matters only for separate columns, which a table in memory lacks
+        # the number of rows matters only for columns stored separately
         rows = len(table) if isinstance(table, PartitionedTable) else 0
         reading = MomentsReading(table.schema.labels, names, anchor, detail, rows)
         return fold(table, reading, threads=threads)
@@ -226,8 +226,7 @@ def read_moments(
 def read_incomplete_moments(table: AnyTable, *, detail: Detail) -> ClassMoments:
     """Return the maximum-likelihood moments of a table with missing cells (NaN), by EM.
 
-    The detail is 'class' if it is requested, where each class has its own covariance; else it is
-    'pooled'.
+    With detail 'class' each class has its own covariance. Otherwise the detail is 'pooled'.
     """
     if detail in ("fourth", "rows"):
         allowed = "'mean' or 'indicator' with shrinkage='auto' or more features than rows"
@@ -491,7 +490,7 @@ def open_partitioned(
         table = _plan_and_read(
             source, options, max_classes=max_classes, min_classes=min_classes, detail=detail
         )
-        if source.names == names:  # otherwise later rows have columns that the first rows lack
+        if source.names == names:  # otherwise later rows may have columns that the first rows lack
             return table
 
 
@@ -557,7 +556,7 @@ def _read(
     count = getattr(source, "rows", 0)
     incomplete = plan.encoding.missing == "em"
     reading: Reading[Any] = MomentsReading(plan.labels, schema.features, anchor, detail, count)
-    if incomplete:  # the moments follow, when the number of rows is known
+    if incomplete:  # the moments are added when the number of rows is known
         reading = PresentReading(K, anchor)
     result = source.map_reduce(ReadingTask(plan, reading)).check()
     if result.total is None:

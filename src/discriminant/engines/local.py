@@ -70,8 +70,8 @@ def map_rows(
 ) -> npt.NDArray[Any]:
     """Apply `score` to all rows, some thousand rows at a time, on all cores.
 
-    The rows of a piece stay in the cache. `order` is the memory layout of the result; with 'F' the
-    scores of a class are contiguous.
+    A piece fits into the processor's cache. `order` is the memory layout of the result; with 'F'
+    the scores of a class are contiguous.
     """
     rows, width = features.shape
     size = min(max(_PIECE_BYTES // (8 * width), 512), 8192)

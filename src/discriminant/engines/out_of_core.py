@@ -1,4 +1,4 @@
-"""Files engine: files larger than memory are read, decoded and summed in parts on all cores.
+"""Out-of-core engine: files larger than memory are read, decoded and summed in parts on all cores.
 
     Parquet, Arrow IPC      row groups or record batches; small ones are read together
     CSV, JSON lines         ranges of lines; a compressed file is one part
@@ -69,7 +69,7 @@ class FilesSource:
 
     @property
     def identities(self) -> tuple[FileIdentity, ...]:
-        """Paths, sizes and times of the files, by which changes are detected."""
+        """Paths, sizes and times of the files, which show whether a file has changed."""
         return self.dataset.identities
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None = None) -> FilesSource:
@@ -84,7 +84,7 @@ class FilesSource:
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Return a sample: the first rows of parts from all over the files.
 
-        From seekable text, rows at any position are sampled.
+        In text that can be read from any position, rows at all positions are sampled.
         """
         return self._sample(columns, partial(sample_part_heads, rows=rows))
 
@@ -108,7 +108,7 @@ class FilesSource:
 
     @property
     def parts_digest(self) -> str:
-        """Digest of the parts, by which changes are detected."""
+        """Digest of the parts, which shows whether a part has changed."""
         return digest([repr(part) for part in self.parts])
 
     def results(self, work: Work[A], start: int = 0) -> Iterator[A]:
@@ -116,7 +116,7 @@ class FilesSource:
         threads, parts = available_threads(), self.parts[start:]
         total = sum(part.size for part in self.parts)
         skipped = sum(part.size for part in self.parts[:start])
-        size = rows = 0  # of the parts done; the size is a number of rows or bytes
+        size = rows = 0  # of the finished parts; the size is a number of rows or bytes
         pool = ThreadPoolExecutor(threads)
         try:
             for part, result in zip(

@@ -1,8 +1,8 @@
 """Partitioned tables: tables not in memory, with encoding, class moments and a sample of rows.
 
 Most models need only the moments of all rows, which one pass computes. Other models also need a few
-rows. The rows from which the encoding was planned are in memory. If the rows in memory are only the
-first rows of some parts, another sample that is spread over all parts is read on first use.
+rows. The sample from which the encoding was planned is in memory. If this sample has only the first
+rows of some parts, a second sample, spread over all parts, is read on first use.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class PartitionedTable:
             raise SourceChangedError.of_class(name, new.column, new.level) from None
         if result.rows != self.rows_read:
             raise SourceChangedError.of_rows(name, self.rows_read, result.rows)
-        if result.total is None:  # the weights have changed: none is positive now
+        if result.total is None:  # after a change of the weights, none is positive
             raise SourceChangedError.of_rows(name, len(self), 0)
         return result.total
 

@@ -34,13 +34,13 @@ from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.splits import CsvPart, FilePart, JsonPart, SplitError
 from discriminant.table.hash_folds import row_hashes
 
-_MAX_POSITIONS = 256  # most positions in a text at which lines are read, and most parts sampled
+_MAX_POSITIONS = 256  # largest number of positions in a text, and of parts, that are sampled
 _MIN_PARTS = 16  # parts that are sampled, however many cells they have
 _MAX_CELLS = 1 << 26  # most cells decoded for a sample, if _MIN_PARTS parts allow it
-_SHORT = 1 << 23  # a text of at most this many bytes is read completely
+_SHORT = 1 << 23  # a text with at most this many bytes is read completely
 
 Rows = npt.NDArray[np.int64]
-PartSample = tuple[FilePart, int, int]  # a part, the number of rows to sample, and of positions
+PartSample = tuple[FilePart, int, int]  # a part, and the numbers of rows and of positions to sample
 
 
 def systematic_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
@@ -239,7 +239,7 @@ def _concat_tables(tables: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BottomKSample(Summable):
-    """At most `limit` different rows of each class, in the order of class and hash."""
+    """Bottom-k sample: the rows with the smallest hashes, at most `limit` of each class."""
 
     limit: int
     hashes: npt.NDArray[np.uint64]  # (n,)
@@ -256,7 +256,7 @@ class BottomKSample(Summable):
         codes: Codes,
         weight: Floats,
     ) -> BottomKSample:
-        """Create from rows, of which some may be equal and some are left out."""
+        """Return the sample of some rows. Equal rows are merged, with the sum of their weights."""
         order = np.lexsort((hashes, codes))
         new = np.ones(len(order), dtype=bool)
         new[1:] = (np.diff(codes[order]) != 0) | (hashes[order][1:] != hashes[order][:-1])

@@ -58,7 +58,7 @@ class ReadingTask(Generic[S]):
                     except (MissingValueError, InfiniteValueError):
                         if not column_wise:
                             raise
-                        column_wise = False  # further missing values are likely
+                        column_wise = False  # most likely there are more missing values
                         summary = self._read(numbered, column_wise)
                     if summary is not None:
                         tree_push(sums, summary)

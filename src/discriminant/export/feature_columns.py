@@ -39,11 +39,11 @@ class FeatureSource:
     other: float | None = None  # number that replaces a category not seen during fitting
     # group sign, decimal sign and unit sign of numbers that may be stored as text
     signs: tuple[str, str, str] | None = None
-    missing: tuple[str, ...] = ()  # texts that stand for a missing number or date
+    missing: tuple[str, ...] = ()  # texts that mean a missing number or date
     cells: Kind = "number"  # kind of the cells, if `kind` is "missing"
     written: str = ""  # format of dates that may be stored as text: see `table.text_values`
     encoded: bool = False  # whether the model reads numbers that are stored as text
-    more_missing: bool = False  # whether the user named texts that stand for a missing cell
+    more_missing: bool = False  # whether the user named texts that mean a missing cell
 
     def groups(self) -> list[tuple[float, list[str]]]:
         """Return the categories grouped by their number, except those whose number is `other`."""
@@ -59,10 +59,10 @@ class FeatureSources:
     """Sources of all features of a row."""
 
     features: tuple[FeatureSource, ...]  # d sources
-    named: bool  # whether columns have names of their own
+    named: bool  # whether the columns have names
     # columns whose categories must be known, although they are not features
     checks: tuple[FeatureSource, ...] = ()
-    # indicators: 1 where a row has an unseen category, which is then rejected
+    # indicators: 1 where a row has an unseen category and is therefore rejected
     unseen: tuple[FeatureSource, ...] = ()
 
     def as_expression(self) -> Expression:

@@ -23,7 +23,7 @@ _MAX_LINE = 88  # longer lists have one element on each line
 class SourceWriter(ABC):
     """Builder of one source file."""
 
-    brackets: ClassVar[tuple[str, str]]  # around a list of constants
+    brackets: ClassVar[tuple[str, str]]  # brackets around a list of constants
     functions: ClassVar[dict[str, str]]  # names of exp, log, abs, sqrt, cos, larger and smaller
 
     def __init__(self, plan: ExportPlan, reserved: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
-"""Expressions: formulas in the features of one row, in which fitted models are exported.
+"""Expressions: fitted models as formulas in the features of one row, for export.
 
-The value of an expression is a vector of `width` numbers for each row, computed from the values of
+The value of an expression is, for each row, a vector of `width` numbers computed from the values of
 other expressions. Formulas are written as in NumPy, for a single row:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
@@ -66,7 +66,7 @@ Op = (
     | Elementwise
 )
 ELEMENTWISE: frozenset[str] = frozenset(get_args(Elementwise))
-FLOOR = -700.0  # smaller numbers may have a subnormal exponential, which some databases reject
+FLOOR = -700.0  # exp of smaller numbers may be subnormal, which some databases reject
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,7 +356,7 @@ _R = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.50085579231470
 _S = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
       4.853903996359136964868e2, 1.945506571482613964425e2)  # fmt: skip
 
-_SMALL = 0.01  # for a rate r below this, log(1 - e^-r) is computed by its series
+_SMALL = 0.01  # for rates r below this, log(1 - e^-r) is computed by its series
 
 
 def logit_log_probabilities(score: Expression) -> Expression:

@@ -18,19 +18,19 @@ responses `v`, coefficients `w` and intercept `b`:
 
     r = v - b - u w          sums = sum over rows of  weight * [1, u]' r
 
-Residual sums are zero for an exact least-squares fit. Solving the normal equations with the actual
-sums on the right-hand side gives the correction (iterative refinement). With `exact`, every product
-and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth 4.2.2).
-The corrected fit is then accurate to the last digits of float64, even if the columns are nearly
-collinear (Björck 1996, section 2.9).
+Residual sums of an exact least-squares fit are zero. If they are not, the normal equations with
+these sums on the right-hand side give the correction (iterative refinement). With `exact`, every
+product and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth
+4.2.2). The corrected fit is then accurate to the last digits of float64, even if the columns are
+nearly collinear (Björck 1996, section 2.9).
 
 `TransformedReading` applies another reading to rows in other coordinates:
 
     z = [u, 1] A        u offsets of the features, A a frame (d+1, q)
 
-If columns are nearly collinear, sums of their products lose twice as many digits as the columns
-themselves do. Sums of products of `z` lose only as many digits as the columns: they are the exact
-sums of rows that differ from the given rows only by rounding.
+If columns are nearly collinear, sums of products of the columns lose twice as many digits as the
+columns themselves. Sums of products of `z` lose only as many digits as the columns, because they
+are the exact sums for rows that differ from the given rows only by rounding.
 
 `WeightedProductsReading` sums weighted products of rows `u`, which are offsets followed by the
 constant 1. Weights and right-hand sides are looked up by the position of the row in the table. Only
@@ -229,7 +229,7 @@ def _halves(a: Floats) -> Pair:
 
 Want = Literal["gradient", "curvature", "floor"]
 
-_TILE_BYTES = 6 << 20  # tiles are long, so that threads do not wait for each other
+_TILE_BYTES = 6 << 20  # long tiles, so that threads seldom wait for each other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,7 +239,7 @@ class ScoreDerivatives:
     loss: float  # summed over rows, with their weights
     slope: Floats  # (m, n) l'(s), times the weight of the row
     curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s), times the weight
-    cross: Floats | None  # (m, n) r in l'' = diag(curvature) - r r'; None if m is 1
+    cross: Floats | None  # (m, n) vectors r with l'' = diag(curvature) - r r'; None if m is 1
     least: float  # smallest `weight * f(s)` of the rows of positive weight
 
 
@@ -268,7 +268,7 @@ class LossSums(Summable):
     loss: float
     gradient: Floats  # (d+1, m)
     curvature: Floats | None  # (m (d+1), m (d+1)), or (d+1, d+1) for the floor
-    least: float  # smallest `least` of all rows
+    least: float  # smallest `least` of all tiles
 
     def __add__(self, other: LossSums) -> LossSums:
         ours, theirs = self.curvature, other.curvature

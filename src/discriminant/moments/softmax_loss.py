@@ -3,8 +3,9 @@
     softmax   l(s) = log sum_k exp s_k - s_y          l' = p - e_y     l'' = diag p - p p'
     binary    l(s) = -log P(y | s),  P(1 | s) = mu(s)
 
-A link for two classes is described by both log probabilities and both hazards, `mu'/mu` and `mu'/(1
-- mu)`. Each of these four quantities is accurate in its own tail; none is computed from `1 - mu`.
+A link for two classes is described by the log probabilities of both classes and by both hazards,
+`mu'/mu` and `mu'/(1 - mu)`. None of these four quantities is computed from `1 - mu`, so each is
+accurate even where it is tiny.
   The expected curvature is used, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For
   the logit link, the expected curvature equals the observed curvature.
 
@@ -103,7 +104,7 @@ class BinaryLoss:
 
 
 class LinkTails(NamedTuple):
-    """Log probabilities and hazards of a link at some scores, each exact in its own tail."""
+    """Log probabilities and hazards of a link at some scores, accurate even where they are tiny."""
 
     log_one: Floats  # log mu
     log_zero: Floats  # log(1 - mu)

@@ -36,7 +36,7 @@ from discriminant.table.labels import same_labels, union_labels
 
 _EPS = float(np.finfo(np.float64).eps)
 _HUGE, _FAINT = 1e125, 1e-125  # squares of sums above or below these overflow or underflow
-_FIRST = 16  # number of columns that are compared first when searching a row
+_FIRST = 16  # number of columns that are compared first in a search for a row
 
 
 @dataclass(frozen=True, slots=True, eq=False)

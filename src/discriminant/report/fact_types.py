@@ -42,7 +42,7 @@ class ColumnFacts(TypedDict):
 
     name: str
     kind: str  # number, boolean, date, ordered, category, target, weight, identifier, ...
-    features: int  # number of features that the column was encoded as
+    features: int  # number of features into which the column is encoded
     note: str
     missing: int
 
@@ -97,7 +97,7 @@ class HeadlineFacts(TypedDict):
     error: float
     error_low: float
     error_high: float
-    error_raw: float  # without the correction
+    error_raw: float  # the same measures without the correction
     log_loss: float | None
     log_loss_low: float | None
     log_loss_high: float | None
@@ -170,8 +170,8 @@ class ComparisonFacts(TypedDict):
     note: NotRequired[str]  # note that applies to all models
     surface: NotRequired[SurfaceFacts]
     headline: NotRequired[HeadlineFacts]
-    pool: NotRequired[list[PoolMemberFacts]]  # largest weight first
-    best_single: NotRequired[BestSingleFacts]  # if the pool was selected
+    pool: NotRequired[list[PoolMemberFacts]]  # sorted by weight, largest first
+    best_single: NotRequired[BestSingleFacts]  # only if the pool was selected
     yardstick: NotRequired[YardstickFacts]
     learning_curve: NotRequired[LearningCurveFacts]
     without: NotRequired[list[WithoutColumnsFacts]]
@@ -269,7 +269,7 @@ class StripFacts(TypedDict):
 class PairFacts(TypedDict):
     """Two classes that are confused, and why."""
 
-    codes: list[int]  # (2,) the classes; more rows of the first are predicted as the second
+    codes: list[int]  # (2,) the classes; first predicted as second is more frequent
     errors: list[float]  # (2,) rows of the first predicted as the second, and the reverse
     rows: list[float]  # (2,) rows of both classes
     distance: float | None  # Mahalanobis distance of the means, all features used
@@ -485,7 +485,7 @@ class UseFacts(TypedDict, total=False):
     sql: str
     command: str
     onnx: str  # command that writes an ONNX file
-    refused: list[str]  # input that the model refuses
+    refused: list[str]  # input that the model rejects
     card: list[list[str]]  # model card: names and texts
 
 

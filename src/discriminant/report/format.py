@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _MAX_LENGTH = 60  # largest number of characters of a name
-_FEW = 30  # number of cases below which a share is given as counts
+_FEW = 30  # with fewer cases, a share is given as counts
 
 
 def shown(name: object, longest: int = _MAX_LENGTH) -> str:
-    """Return a name in a safe form: it cannot reverse the text direction, be invisible or too long.
+    """Return a name in a safe form: short, and without invisible or direction-changing characters.
 
     >>> shown("safe\\u202etxt.exe")
     'safe⟨U+202E⟩txt.exe'
@@ -272,7 +272,7 @@ def excluded_models(models: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def group_by_text(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Group names that have the same text; names with an empty text are dropped.
+    """Group the names that have the same text; names with an empty text are dropped.
 
     >>> group_by_text([("A", "slow"), ("B", ""), ("C", "slow")])
     [(['A', 'C'], 'slow')]

@@ -352,7 +352,7 @@ def _bytecode_cache() -> Any:
         def load_bytecode(self, bucket: Any) -> None:
             try:
                 super().load_bytecode(bucket)
-            except Exception:  # a damaged file, in whatever way: compile the template again
+            except Exception:  # a damaged file of any kind: compile the template again
                 bucket.reset()
 
         def dump_bytecode(self, bucket: Any) -> None:
@@ -368,8 +368,8 @@ def _bytecode_cache() -> Any:
 
 
 def _private_folder() -> Path | None:
-    """Return a cache folder that nobody else can write to, because its content is run as code."""
-    if not hasattr(os, "getuid"):  # Windows: modes do not say who can write
+    """Return a cache folder that no other user can write to, because its content is run as code."""
+    if not hasattr(os, "getuid"):  # on Windows, modes do not show who can write
         return None
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -429,7 +429,7 @@ def wilson_interval(rate: float | None, rows: float) -> str:
 
 
 def guess_cost(decision: DecisionFacts) -> float:
-    """Return the mean cost of the best decision that is the same for all rows.
+    """Return the mean cost of the best constant decision, the same for all rows.
 
     >>> rows = [[6.0, 1.0], [0.0, 3.0]]
     >>> guess_cost({"confusion": rows, "cost": [[0, 1], [1, 0]], "reject": None})
@@ -442,7 +442,7 @@ def guess_cost(decision: DecisionFacts) -> float:
 
 
 def after_level(text: str) -> str:
-    """Return the text of a verdict without its level, which the page shows by itself.
+    """Return the text of a verdict without its level, which the page shows separately.
 
     >>> after_level("Use it with care, because x."), after_level("Use it. On held-out rows.")
     (', because x.', 'On held-out rows.')

@@ -217,7 +217,7 @@ def axis_up(
     for value in scale.ticks(most):
         y = scale(value)
         parts.append(line((left, y), (right, y), "grid"))
-        if y != scale.start:  # here the label would touch the first number of the other axis
+        if y != scale.start:  # a label here would touch the first number of the other axis
             parts.append(text((left - 6, y + 4.5), tick_format(value), "end"))
     return parts
 

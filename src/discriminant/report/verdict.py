@@ -30,7 +30,7 @@ from discriminant.report.format import (
     shown,
 )
 
-FEW_ROWS = 10  # number of rows below which nothing is known about a class
+FEW_ROWS = 10  # with fewer rows, a class cannot be assessed
 _LEAST_RECALL = 0.5
 _RULE = (
     "Do not use: neither the log loss on held-out rows (corrected for the selection of the model) "
@@ -236,7 +236,7 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
 
 
 def _lower_first(text: str) -> str:
-    """Return a title as part of a sentence: its first letter in lower case unless it is a name.
+    """Return a title as part of a sentence: its first letter is in lower case, unless it is a name.
 
     >>> _lower_first("Column x leaks the class."), _lower_first("ID column")
     ('column x leaks the class', 'ID column')

@@ -186,7 +186,7 @@ def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
 def _type_hints(cls: type[Any]) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
-    except NameError:  # the hint is a name that only type checkers import
+    except NameError:  # the annotation is a name that only type checkers import
         return {}
 
 
@@ -233,7 +233,7 @@ def _dtype_matches(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
 
 
 def _has_nan(value: Any, depth: int = 4) -> bool:
-    """Return whether an array contains NaN, or an array within tuples, lists or dictionaries."""
+    """Return whether an array, or an array within tuples, lists or dictionaries, has NaN."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and not holds_throughout(
             np.atleast_1d(value), lambda values: ~np.isnan(values)

@@ -1,7 +1,7 @@
 """Compare models by cross-validation on the same folds, whose moments are computed once.
 
 Models based on moments are evaluated on all held-out rows. The hyperparameters of RDA are chosen,
-for each fold, on the other folds, so that no row helps to choose the model it is held out from.
+for each fold, on the other folds, so that no held-out row influences the model that predicts it.
 Models that read rows are fitted to at most `max_rows` rows of each training set; a note in the
 result states this.
 
@@ -200,7 +200,7 @@ class ComparisonRun:
 
     @property
     def n_folds(self) -> int:
-        """Number of folds; an assumed number before the column that defines the folds is read."""
+        """Number of folds; an assumed number until the column that defines the folds is read."""
         if self._folded is not None:
             return self._folded.n_folds
         if isinstance(self.rows, Table):
@@ -225,7 +225,7 @@ class ComparisonRun:
 
     @property
     def detail(self) -> Detail | None:
-        """Detail of the moments: the finest that fits, or None if the rows need less memory."""
+        """Detail of the moments: the finest that fits in memory, or None if rows take less."""
         N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
         if 2 * d > N:
             return None
@@ -425,7 +425,7 @@ class ComparisonRun:
         """Return the measures of one model, and a mask of the rows it predicts correctly."""
         converged = scores.converged or model.may_stop_early
         predictions, correct = None, np.zeros(0, dtype=np.bool_)
-        # an AUC of 1 has no standard error; the table shows the 1, so there is no need to warn
+        # an AUC of 1 has no standard error; no warning is needed, since the table shows the 1
         with capture_warnings():
             if scores.predictions is not None:
                 predictions = self._join(model, scores.predictions)
@@ -580,7 +580,8 @@ class ComparisonRun:
     def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
         """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.
 
-        A penalty per row that was chosen on a sample is divided by the ratio of the rows.
+        A penalty per row that was chosen on a sample is divided by the ratio of the numbers of
+        rows.
         """
         chosen = self._tuned_fits(model, estimator).chosen
         if isinstance(chosen, FoldShrinkages):

@@ -10,7 +10,7 @@ f. With the standard error  se = sqrt(mean_f (c_f - c_best)^2 / (F - 1)),  the r
 simplest model whose criterion is at most  c_best + se.
 
 If all rows of a class are in one fold, the model for that fold does not know the class. Log loss
-and AUC then leave the class out, and a note in the result states this.
+and AUC then leave out the class, and a note in the result states this.
 """
 
 from __future__ import annotations
@@ -557,7 +557,7 @@ class Comparison(PrintedResult):
         )
 
     def _single_sentence(self, single: ModelResult) -> str:
-        """Return a sentence on what it costs to use the best single model instead of the pool."""
+        """Return a sentence on how much worse the best single model is than the pool."""
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
         if own is None or not pool:
             return f"The best single model is {quoted(single.title)}."
@@ -745,7 +745,8 @@ def _log_loss_p(first: ModelResult, second: ModelResult, folds: int) -> float | 
     """Return the p-value of the corrected resampled t test of the log loss of two models."""
     if first.fold_losses is None or second.fold_losses is None:
         return None
-    difference = first.fold_losses - second.fold_losses
+    common = min(len(first.fold_losses), len(second.fold_losses))  # repetitions of both models
+    difference = first.fold_losses[:common] - second.fold_losses[:common]
     difference = difference[np.isfinite(difference)]
     if len(difference) < 2 or not difference.any():
         return None

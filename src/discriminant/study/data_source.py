@@ -66,7 +66,7 @@ class StudySource:
         return self.opened.table if self.partitioned is None else self.partitioned
 
     def with_model_notes(self) -> StudySource:
-        """Return the source with a note, if it is partitioned, on how models are fitted to it."""
+        """Return the source; if it is partitioned, add a note on how models are fitted to it."""
         if self.partitioned is None:
             return self
         note = (

@@ -256,7 +256,7 @@ def model_card(report: Facts) -> list[list[str]]:
         ["Error", f"{percent(headline(report).error)} on held-out rows"],
         [
             "Not for",
-            "rows of another kind than those it was fitted to: other places, times, devices",
+            "rows of another kind than the rows of the fit: other places, times, devices",
         ],
     ]
     if "date" in report["made"]:
@@ -265,7 +265,7 @@ def model_card(report: Facts) -> list[list[str]]:
 
 
 def _refused(study: ReportedStudy) -> list[str]:
-    """Return the input that the model refuses, in sentences."""
+    """Return the input that the model rejects, in sentences."""
     encoding = study.opened.encoding
     refused = ["a table without one of the columns used"]
     if encoding.missing == "error":

@@ -89,7 +89,7 @@ class Study:
         self.seconds: dict[str, float] = {}  # time taken by each step
         self._progress = progress
         self._fitted_models: dict[str, Encoded] = {}
-        self._models: dict[str, StudyModel] = {}  # the models that were compared last
+        self._models: dict[str, StudyModel] = {}  # the models of the last comparison
         self._fold: FoldNumbers | None = None
         self._run: ComparisonRun | None = None
         self._checks: DataChecks | None = None
@@ -261,9 +261,10 @@ class Study:
         rule : {'least', 'one_se'}
             'least': the best; 'one_se': the simplest model within one standard error of the best.
         select : {'auto', 'single', 'pool'}
-            'auto': the best of the single models and their pool, a weighted mean of their
-            probabilities; but a single model whose criterion is at most 1% worse than that of the
-            pool is preferred. 'single': never the pool. 'pool': the pool.
+            'auto': the pool, a weighted mean of the probabilities of the models; but a single model
+            replaces it if its criterion, corrected for the selection among the models, is at most
+            1% worse, and if it has at least half of the weight in the pool. 'single': never the
+            pool. 'pool': the pool.
 
         Returns
         -------
@@ -333,7 +334,7 @@ class Study:
 
     def explain(self) -> str:
         """Return, as Markdown, which features separate the classes, and findings of data checks."""
-        return explanation(self.facts())
+        return explanation(self.facts(yardstick=False))
 
     def facts(
         self, *, title: str | None = None, command: str | None = None, yardstick: bool = True

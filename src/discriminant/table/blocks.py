@@ -33,7 +33,7 @@ class Schema:
 
     features: tuple[str, ...]
     labels: Labels  # (K,) sorted and distinct
-    named: bool = False  # whether the user gave the feature names, so that they can be matched
+    named: bool = False  # whether the user gave the feature names; columns are then matched by name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class Block:
         return self._subset(self.features[rows], rows, self.start)
 
     def with_folds(self, fold: Places) -> Block:
-        """Return the same rows with `fold` as the fold of each row."""
+        """Return the same rows, each with its fold from `fold`."""
         return replace(self, fold=fold)
 
     def raise_bad_cell(

@@ -2,8 +2,8 @@
 
     source -> cells of each column -> encoding of each column -> Table
 
-Columns stay separate arrays, as they were read; this module forms no matrix. `engines.engine.rows`
-opens sources that are not read into memory at once.
+Columns stay separate arrays, as they were read; no matrix is formed here. `engines.dispatch` opens
+sources that are read in parts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import (
+    FileError,
     LabelError,
     LookalikeWarning,
     MissingCellError,
@@ -37,6 +38,7 @@ from discriminant.table.column_types import (
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
+from discriminant.table.files.excel import read_workbook
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.pyarrow_readers import (
     json_frame,
@@ -68,7 +70,7 @@ class EncodedTable:
     rows_read : int
         Number of rows before rows with missing cells were dropped.
     kept_rows : array of int or None
-        Numbers of the rows that were kept, if some were dropped.
+        Numbers of the rows in the table, if some rows were dropped.
     frame : Frame or None
         Cells of all labelled rows, including columns that are not features; None for a sample of a
         partitioned table.
@@ -130,8 +132,8 @@ def open_source(
     categories : iterable of str, default=()
         Columns that are categories although they look like numbers, such as postal codes.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
-        Treatment of missing cells; see `table.encoding`. All but 'error' also drop rows without a
-        label: 'drop' with a note, the others with a warning.
+        Treatment of missing cells; see `table.encoding`. All values but 'error' also drop rows
+        without a label: 'drop' adds a note, the others warn.
     unlabelled : {'error', 'drop'}, default='error'
         Treatment of rows without a label if `missing` is 'error': raise an error, or drop them with
         a warning.
@@ -252,6 +254,10 @@ def _read_cells(
         return frame_with_options(source, options), None
     format = detect_format(source, **style) if format is None else format
     identity = FileIdentity.current(format.path)
+    if format.kind == "excel":
+        if identity.size > max_bytes:
+            raise FileError.too_large(format.path, max_bytes)
+        return frame_with_options(read_workbook(format.path), options), format
     frame, format = _read_file(format, options, fitted, max_bytes)
     identity.check()
     return frame, format

@@ -131,7 +131,7 @@ class PenalisedSummary(PrintedResult):
 
     @property
     def text(self) -> str:
-        """Text in the layout of `CoefficientSummary`, with the estimates alone."""
+        """Text in the layout of `CoefficientSummary`, with only the estimates."""
         names = list(self.names)
         side = f"'{self.second}'"
         if self.classes is not None:

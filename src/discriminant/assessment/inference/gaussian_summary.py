@@ -41,13 +41,13 @@ class DiscriminantSummary(PrintedResult):
     rows: Floats  # (K,) number of rows of each class
     weight: Floats  # (K,)
     prior: Floats  # (K,)
-    rank: tuple[int, ...]  # of the common covariance, or of the K covariances
+    rank: tuple[int, ...]  # rank of the common covariance, or ranks of the K covariances
     logdet: tuple[float, ...]  # log determinants, likewise
     distances: Floats  # (K, K) generalised squared distance from class i to class j
     constants: Floats | None  # (K,) of the linear discriminant functions; None for quadratic rules
     coefficients: Floats | None  # (d, K)
     resubstitution: Floats | None = None  # (K, K) weight of true class i classified as j
-    left_out: Floats | None = None  # (K, K) the same with each row left out of its fit
+    left_out: Floats | None = None  # (K, K) as `counts`, each row classified by a fit without it
 
     @property
     def is_linear(self) -> bool:
@@ -145,7 +145,7 @@ def _list(values: Floats | None) -> list[Any] | None:
 
 
 def _classification_lines(heading: str, names: list[str], counts: Floats) -> list[str]:
-    """Return the lines of a classification table with its error rates by class."""
+    """Return the lines of a classification table, with the error rate of each class."""
     totals = counts.sum(axis=1)
     with np.errstate(invalid="ignore"):
         errors = 1.0 - np.diagonal(counts) / totals

@@ -6,8 +6,8 @@ summed curvature, the standard error of a score is
     se = sqrt(dispersion) |R'^-1 z|
 
 An interval of the score, s -+ normal quantile times se, is transformed by the inverse link, so its
-ends are in the range of the mean. It is a Wald interval, as R's `predict(type = "link",
-se.fit = TRUE)` gives with `qnorm`, whether or not the dispersion is estimated.
+ends are in the range of the mean. It is the Wald interval that follows from R's `predict(type =
+"link", se.fit = TRUE)` and `qnorm`, even if the dispersion is estimated.
 
 With more than two classes, the interval of each probability p_k is computed on the scale of its log
 odds against all other classes, so that its ends are between 0 and 1:

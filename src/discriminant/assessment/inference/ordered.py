@@ -145,7 +145,7 @@ class OrderedFit:
 
 
 def ordered_state(result: OrderedResult, moments: ClassMoments, levels: Any) -> OrderedFit:
-    """Return the state for inference, by another pass if the last step was long.
+    """Return the state for inference; if the last step was long, another pass is made.
 
     `levels` are the K classes in their order.
     """

@@ -9,9 +9,9 @@ cancellation, however far the rows are from zero. With K classes the estimates a
 the first class, as in R's `multinom`.
 
 As in R, the statistic of a test is compared with the normal distribution (z). If the dispersion is
-estimated, it is compared with Student's t on the residual degrees of freedom. Wald intervals use
-the normal quantile in both cases, as R's `confint.default` does. Profile-likelihood intervals and
-likelihood-ratio tests read the rows again: see `inference.profile_likelihood`.
+estimated, the statistic is compared with Student's t on the residual degrees of freedom. Wald
+intervals use the normal quantile in both cases, as R's `confint.default` does. Profile-likelihood
+intervals and likelihood-ratio tests read the rows again: see `inference.profile_likelihood`.
 
 For classifiers (logistic regression with any link, and softmax) the log likelihood of the labels is
 minus the summed loss. The null model has only the class frequencies:
@@ -62,7 +62,7 @@ class Likelihood:
     numbers: int  # number of estimated parameters, including an estimated dispersion
     dispersion: float = 1.0
     free: bool = False  # whether the dispersion is estimated
-    # whether the response is Gaussian: then deviances are compared by their logs
+    # whether the response is Gaussian, so that deviances are compared by their logs
     gaussian: bool = False
     tjur: float | None = None  # Tjur's coefficient; None unless there are two classes
 
@@ -114,7 +114,7 @@ class Inference:
     first: object = None  # the class that all others are compared with
     second: object = None  # the only other class, if there are two
     converged: bool = True
-    thresholds: int = 0  # number of last estimates that are thresholds of ordered classes
+    thresholds: int = 0  # number of thresholds of ordered classes, which are the last estimates
     errors: str = ""  # kind of robust standard errors; empty if they are from the curvature
     # (p,) standard errors; NaN where a coefficient is not identified
     std_error: Floats = field(init=False)
@@ -386,7 +386,7 @@ class ClassFit:
 class SecondClass:
     """Loss whose sums are the probabilities of the second class.
 
-    There is one sum over the rows of the second class, and one over all other rows.
+    One sum is over the rows of the second class, and one over all other rows.
     """
 
     link: LinkName

@@ -68,7 +68,7 @@ FoldNumbers = npt.NDArray[np.intp]  # (N,) fold of each row, 0 to F - 1
 RowNumbers = npt.NDArray[np.intp]  # row numbers
 _DEFAULT_FOLDS = 10
 _HASHED = 8192  # rows hashed at a time
-_MOST_COPIES = 10.0  # weight of a distinct row, on average, up to which copies stay together
+_MOST_COPIES = 10.0  # largest mean weight of the distinct rows for which copies stay together
 
 
 def fold_numbers(
@@ -135,9 +135,9 @@ def content_folds(
     """Assign rows to folds by a hash of their features, stratified by class.
 
     The order of the rows has no effect, and rows with equal features are held out together, so an
-    integer weight is equivalent to repeated rows. Weights must be positive. Rows of a few discrete
-    values are divided among the folds by position, copies too: if there are fewer distinct rows
-    than folds, more than ten copies of each on average, or more copies of one than fit in a fold.
+    integer weight is equivalent to repeated rows. Weights must be positive. Copies of a row are
+    divided among the folds, by position, in three cases: there are fewer distinct rows than folds,
+    more than ten copies of each row on average, or more copies of one row than fit in a fold.
 
     >>> rows, codes = np.array([[3.0], [1.0], [4.0], [1.5]]), np.array([0, 0, 1, 1])
     >>> fold = content_folds(rows, codes, None, 2)
@@ -170,7 +170,7 @@ def content_order(
     if len(distinct) < len(codes):
         pairs, pair = np.unique(group * (int(codes.max()) + 1) + codes, return_inverse=True)
         groups, classes = np.divmod(pairs, int(codes.max()) + 1)
-        # of the classes of equal rows, the heaviest is the last one written
+        # if equal rows have several classes, the heaviest class is written last
         heaviest = np.argsort(np.bincount(pair, weight), kind="stable")
         own[groups[heaviest]] = classes[heaviest]
     place = np.empty(len(distinct), dtype=np.intp)
@@ -310,7 +310,7 @@ class MemoryFolds:
     fold: FoldNumbers  # (N,) fold of each row
     rows: tuple[RowNumbers, ...]  # row numbers of each of the F folds
     table: Table | None = None  # the same rows as a table of numbers
-    # moments without each of the F folds; if empty, models are fitted to rows
+    # moments without each of the F folds; empty if models are fitted to rows
     trains: tuple[Any, ...] = ()
     whole: Any = None  # moments of all rows, if they were computed
     # contiguous copies of the rows of each fold, if several models use them
@@ -553,7 +553,7 @@ class PartitionedFolds:
     def training(self, fold: int) -> PartitionedTable:
         """Return the partitioned table of all rows outside the fold.
 
-        Classes without rows there are dropped.
+        Classes without rows outside the fold are dropped.
         """
         rows, train = self.rows, self.trains[fold]
         present = train.rows > 0
@@ -606,7 +606,7 @@ def least_detail(details: Iterable[Detail]) -> Detail:
 
 
 def check_folds(folds: Any, rows: PartitionedTable) -> None:
-    """Raise, before any work starts, if the folds are invalid."""
+    """Raise an error, before any work starts, if the folds are invalid."""
     if isinstance(folds, str):
         check_column(folds, rows, "folds")
     else:

@@ -4,8 +4,8 @@
 
 The weights maximise the likelihood of the held-out labels (`posterior.pool_weights`). Models with a
 weight below 0.05 are dropped, and the weights of the others are estimated again. The rows of a fold
-are pooled with the weights that the other folds give, so that no row helps to weight the models by
-which it is predicted. No model is refitted.
+are pooled with weights estimated from the other folds, so that no row influences the weights of the
+models that predict it. No model is refitted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class HeldOutPool:
     """Weights of the models of a pool, from all folds and for each fold."""
 
     weights: Floats  # (M,) weights from all folds, with sum 1; 0 for models that are dropped
-    by_fold: Floats  # (F, M) weights from the folds other than each
+    by_fold: Floats  # (F, M) weights for each fold, from the other folds
 
     @classmethod
     def of(

@@ -157,7 +157,7 @@ def student_left_out_scores(
     family: GaussianFamily,
     prior: Callable[[ClassMoments], Floats],
 ) -> Floats | None:
-    """Return the scores by Student-t densities fitted to all other rows, (N, K), as above.
+    """Return the scores by Student-t densities fitted to all other rows, (N, K).
 
     The result is None unless the family is linear and its distances have a closed form. The
     density is a function of the distance: see `models.gaussian.predictive_densities`.
@@ -237,7 +237,7 @@ def _fix_prior(estimator: Any, moments: Any) -> Any:
 
 
 def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> None:
-    """Raise if a class has too few rows to estimate its covariance with one row left out."""
+    """Raise an error if the covariance of a class cannot be estimated with one row left out."""
     if family.linear or family.weighting == "friedman":
         return
     heaviest = np.zeros(len(moments.labels))
@@ -403,7 +403,7 @@ class LeftOutRules:
     ) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of rows with their log posteriors by each rule, (K, n, N).
 
-        About `numbers` of them are computed at a time; the array is used again for the next slice.
+        About `numbers` log posteriors are computed at a time; the next slice reuses the array.
         """
         rows = self.anchor.offsets(dense(features))
         rows = (rows if self.basis is None else rows @ self.basis) - self.origin
@@ -446,7 +446,7 @@ class LeftOutQuadraticRules:
     anchor: Anchor
     basis: Floats  # (K, d, d) basis that whitens each class
     centre: Floats  # (K, d) class means in the basis of the class
-    scale: Floats  # (K,) factor of v' v by the rules without a row of another class
+    scale: Floats  # (K,) factor of v' v in the rules that leave out a row of another class
     codes: Codes  # (N,) class of each row
     offset: Floats  # (N, d) y, in the basis of the class of the row
     square: Floats  # (N,)
@@ -487,7 +487,7 @@ class LeftOutQuadraticRules:
     ) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of rows with their log posteriors by each rule, (K, n, N).
 
-        About `numbers` of them are computed at a time.
+        About `numbers` log posteriors are computed at a time.
         """
         rows, K, N = self.anchor.offsets(dense(features)), len(self.labels), self.n_rules
         own = [np.flatnonzero(self.codes == k) for k in range(K)]
@@ -563,7 +563,7 @@ def _left_out_quadratic(
     without = LeaveOneOutTerms.of(moments, table, family)
     codes, (N, d) = without.codes, without.offsets.shape
     all_degrees = class_degrees(moments, family.denominator)
-    scale = all_degrees / moments.weight  # a class in its basis has covariance I / scale
+    scale = all_degrees / moments.weight  # in its own basis, a class has the covariance I / scale
     centre = np.array([moments.mean[k] @ joint.basis for k, joint in enumerate(bases)])
     offset = np.empty((N, d))
     for k, joint in enumerate(bases):

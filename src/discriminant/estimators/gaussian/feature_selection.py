@@ -57,7 +57,7 @@ class FeatureSelectingClassifier(LinearMomentClassifier):
 
 
 class PenalisedClassifier(FeatureSelectingClassifier):
-    """Base class of classifiers whose penalty removes features; all need only variances.
+    """Base class of classifiers whose penalty removes features, and which need only variances.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class PenalisedClassifier(FeatureSelectingClassifier):
         return super()._fit_from(moments, named)
 
     def _check_classes(self, moments: ClassMoments | ClassRows) -> None:
-        """Raise if a class has too few rows for a fit; training sets of folds are not checked."""
+        """Raise an error if a class has too few rows for a fit (not in training sets of folds)."""
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> LinearRule:
         """Return the rule fitted to moments, without changing the model."""

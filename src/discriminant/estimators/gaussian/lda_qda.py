@@ -379,10 +379,11 @@ class GaussianClassifier(MomentClassifier):
             Rows.
         kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
             'mahalanobis': squared Mahalanobis distance from the nearest class mean.
-            'relative_mahalanobis': that distance minus the squared distance from the mean of all
-            rows, in units of their covariance (Ren et al. 2021); it is meant for classes with one
-            common covariance, and need not grow with the distance otherwise. 'energy': -log p(x),
-            the energy -log sum_k exp f_k of the scores f_k = log p(x | k) + log prior_k.
+            'relative_mahalanobis': that distance minus the squared Mahalanobis distance from the
+            mean of all rows, for the covariance of all rows (Ren et al. 2021). It is meant for
+            classes with one common covariance; otherwise it may decrease as a row moves away.
+            'energy': -log p(x), the energy -log sum_k exp f_k of the scores f_k = log p(x | k) +
+            log prior_k.
 
         Returns
         -------
@@ -453,11 +454,11 @@ class GaussianClassifier(MomentClassifier):
     def bayes_error(
         self, prior: Prior | None = None, n: int = 1 << 16, seed: int | np.random.Generator = 0
     ) -> BayesError:
-        """Compute the Bayes error: that of the best possible classifier if the model is true.
+        """Compute the Bayes error, the error of the best possible classifier if the model is true.
 
-        It is exact for two classes with one covariance. Otherwise it is an integral, which is
-        estimated by quasi-Monte Carlo with a standard error. It is not an estimate of the error on
-        new rows, which `cross_validate` gives: the estimated densities are treated as true.
+        The result is exact for two classes with one covariance. Otherwise it is an integral,
+        estimated by quasi-Monte Carlo with a standard error. The estimated densities are treated as
+        true, so the result does not estimate the error on new rows; `cross_validate` does.
 
         Parameters
         ----------
@@ -513,7 +514,7 @@ class GaussianClassifier(MomentClassifier):
 
     @classmethod
     def _of_parameters(cls, parameters: ClassParameters, prior: Prior | None) -> Self:
-        """Return a fitted model with known parameters; `prior` is None or replaced by theirs."""
+        """Return a fitted model with known parameters; their priors replace a given `prior`."""
         model = cls(prior=None if prior is None else parameters.weight)
         model._copy_options()
         named = parameters.features != numbered_names(len(parameters.features))
@@ -600,7 +601,8 @@ class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
     """Base class of Gaussian classifiers with one common covariance, so with linear scores."""
 
 
-# values of shrinkage that "cv" compares for LDA, denser near 0, where the loss changes fast
+# values of shrinkage that "cv" compares for LDA, closer together near 0, where the loss changes
+# fast
 _SHRINKAGES = (0.0, 0.001, 0.003, 0.01, 0.03, *np.linspace(0.1, 1.0, 10).round(10).tolist())
 
 
@@ -894,10 +896,10 @@ class QDA(GaussianClassifier):
         mean_k = (strength m + n x) / (strength + n)
         S_k    = (scale + W + strength n / (strength + n) (x - m)(x - m)') / (degrees + n + d + 2)
 
-    The dict has any of the entries 'mean' (d,), 'strength', 'scale' (d, d) and 'degrees'. Defaults,
-    used alone with 'default': mean of all rows; 0.01; the pooled covariance times degrees - d - 1,
-    so that it is the prior mean of S_k; d + 2. The option `denominator` applies to the pooled
-    covariance only.
+    The dict has any of the entries 'mean' (d,), 'strength', 'scale' (d, d) and 'degrees'. Entries
+    that are left out (all of them with 'default') are: the mean of all rows; 0.01; the pooled
+    covariance times degrees - d - 1, so that it is the prior mean of S_k; and d + 2. The option
+    `denominator` applies to the pooled covariance only.
 
     Examples
     --------

@@ -31,7 +31,7 @@ from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1.999  # largest penalty of the default grid; 2 removes every feature of any table
-_PATH_TOLERANCE = 1e-8  # of directions whose held-out errors are compared
+_PATH_TOLERANCE = 1e-8  # tolerance of the directions whose held-out errors are compared
 
 
 class SparseLDA(ProjectionMixin, PenalisedClassifier):

@@ -250,7 +250,7 @@ class RowInference(LikelihoodInference):
 
 
 class BinaryGoodnessOfFit(RowInference):
-    """Base class of a model of classes, which adds tests of goodness of fit."""
+    """Base class that adds tests of goodness of fit to a model of classes."""
 
     def goodness_of_fit(
         self,

@@ -239,7 +239,7 @@ def scores_as_values(scores: Floats, codes: Places, hashes: Callable[[], Hashes]
 
 
 def known_codes(rows: CrossFitRows, classes: Labels) -> Places:
-    """Return codes of rows among the classes of a fitted model; raise for an unknown class."""
+    """Return the codes of rows among the classes of a fitted model; reject unknown classes."""
     unknown = np.setdiff1d(rows.labels, classes)
     if len(unknown):
         raise LabelError.unknown(unknown.tolist(), classes.tolist())

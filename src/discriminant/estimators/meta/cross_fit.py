@@ -1,11 +1,12 @@
 """Cross-fitting: a classifier fitted without each fold, and held-out values of all rows.
 
     models[f]    fitted without fold f: by adding moments, without reading rows, where possible
-    values       of each row, from the scores of the model that was fitted without it
+    values       of each row, from the scores of the model that was fitted without the row
 
-Calibrators (`Calibrated`) and conformity scores (`PredictionSets`) need values of rows by models
-that have not seen them. Rows are assigned to folds by their content (`folds.content_folds`), in
-memory and on partitioned tables, so the result does not depend on their order.
+Calibrators (`Calibrated`) and conformity scores (`PredictionSets`) need, for each row, values
+computed by a model that was fitted without the row. Rows are assigned to folds by their content
+(`folds.content_folds`), in memory and on partitioned tables, so the result does not depend on their
+order.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ Score = Callable[[Any, Any], Floats]  # fitted model, rows -> (n, k) scores of i
 RowValues = Callable[[Floats, Places, Callable[[], Hashes]], Floats]
 LEAVE_ONE_OUT = "leave one out"
 _PIECE = 8192  # rows scored or hashed at a time
-_OTHER_SEED = 1 << 31  # hashes of rows for other purposes than folds
+_OTHER_SEED = 1 << 31  # seed of hashes that must differ from those of the folds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -342,10 +343,10 @@ def cross_fit_partitions(
     values: RowValues,
     only: int | None = None,
 ) -> tuple[list[Any], HeldOutValues]:
-    """Fit a classifier without each fold of a partitioned table; return the held-out values too.
+    """Fit a classifier without each fold of a partitioned table; also return held-out values.
 
     The values of all rows are stored in memory. With `only`, one model is fitted, without that
-    fold, and the values are those of its rows.
+    fold, and the values are those of the rows of the fold.
     """
     with merge_warnings():
         detail = needed_moments_detail(estimator)

@@ -86,9 +86,9 @@ class PredictionSets(ClassifierWrapper):
     """Sets of classes that contain the true class with a chosen probability.
 
     A set has all classes whose p-value exceeds 1 - coverage. The p-value of a class is the share of
-    calibration rows that conform to their true class no better than the row to this class. Nothing
-    is assumed about the classifier or the classes, except that rows are exchangeable: new rows come
-    from the same population as the rows of the fit.
+    the calibration rows that conform to their own true class no better than the new row conforms to
+    this class. Nothing is assumed about the classifier or the classes, except that rows are
+    exchangeable: new rows come from the same population as the rows of the fit.
 
     Parameters
     ----------
@@ -101,22 +101,22 @@ class PredictionSets(ClassifierWrapper):
     method : {'cross', 'split', 'jackknife+'}, default 'cross'
         'split': calibrate with rows that the classifier is not fitted to. The coverage is
         guaranteed. 'cross' (cross-conformal, CV+): calibrate with all rows, each scored by a
-        classifier fitted to the other folds. The guarantee is 2 coverage - 1, less a term that
-        vanishes as the folds grow; in practice the coverage is near `coverage`. 'jackknife+': each
-        row is a fold; the guarantee is 2 coverage - 1. For a classifier that is fitted from moments
-        (LDA, QDA, ...), neither refits it: moments are added, and LDA, QDA and NearestMean without
-        a row have a closed form.
+        classifier fitted to the other folds. The guaranteed coverage is 2 coverage - 1, minus a
+        term that vanishes as the folds grow; in practice it is near `coverage`. 'jackknife+': each
+        row is a fold; the guaranteed coverage is 2 coverage - 1. A classifier that is fitted from
+        moments (LDA, QDA, ...) is not refitted for these two methods: moments are added, and LDA,
+        QDA and NearestMean have a closed form for the fit without a row.
     conformity : {'lac', 'aps'}, default 'lac'
         How well a row conforms to a class: by its log posterior, or by the sum of the smaller
-        posteriors and a random share of its own. 'lac': sets are as small as possible on average.
-        'aps': sets adapt to the row, larger where classes are harder to distinguish, so coverage
-        is more even over rows.
+        posteriors plus a random share of its own posterior. 'lac': sets are as small as possible on
+        average. 'aps': sets are larger for rows whose classes are harder to distinguish, so that
+        coverage is more even over rows.
     by_class : bool, default False
-        Calibrate each class by its own rows (Mondrian): each class is covered with the chosen
-        probability, also a rare or difficult one.
+        Calibrate each class by its own rows (Mondrian), so that every class, even a rare or
+        difficult one, is covered with the chosen probability.
     nonempty : bool, default False
-        Replace an empty set by the most probable class, which covers more than the guarantee. An
-        empty set means that no class conforms.
+        Replace an empty set, which means that no class conforms, by the most probable class. The
+        coverage is then higher than guaranteed.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for 'cross', as in `Calibrated`.
     calibration_size : float, default 0.25
@@ -128,10 +128,11 @@ class PredictionSets(ClassifierWrapper):
     Attributes
     ----------
     estimator_ : classifier
-        The classifier, fitted to all rows; with 'split', to the rows that do not calibrate.
+        The classifier, fitted to all rows; with 'split', to the rows that are not used for
+        calibration.
     estimators_ : list
-        The classifiers that are fitted without each fold; empty if rows without one have a closed
-        form, and with 'split'.
+        The classifiers fitted without each fold; empty if the fit without a row has a closed form,
+        and with 'split'.
     calibration_ : CalibrationScores
         Conformity of the calibration rows with their classes.
 
@@ -273,7 +274,7 @@ class PredictionSets(ClassifierWrapper):
         return prediction_sets(p_value, coverage, logs if self.nonempty else None)
 
     def p_values(self, X: Any) -> Floats:
-        """Return the p-values (n, K) of the classes; a set has those that exceed 1 - coverage."""
+        """Return the p-values (n, K); a set has the classes whose p-value exceeds 1 - coverage."""
         self._check_is_fitted()
         return self._p_values(X)[0]
 
@@ -355,7 +356,7 @@ class PredictionSets(ClassifierWrapper):
         return check_seed(self.seed)
 
     def _check_rows(self, scores: CalibrationScores) -> None:
-        """Raise unless there are enough calibration rows for the coverage."""
+        """Raise an error unless there are enough calibration rows for the coverage."""
         coverage = float(self.coverage)
         needed, K = needed_rows(coverage), len(self.classes_)
         present = np.unique(scores.codes)
@@ -410,7 +411,7 @@ class PredictionSets(ClassifierWrapper):
         )
 
     def _check_training_classes(self, model: Any, classes: Labels, count: Any) -> None:
-        """Raise if all rows of a class are calibration rows."""
+        """Raise an error if all rows of a class are calibration rows."""
         for k in np.flatnonzero(~np.isin(classes, model.classes_)):
             what = "a fit without the calibration rows"
             raise TooFewRowsError.of_class(classes[k], int(count[k]), 2, what)

@@ -256,7 +256,7 @@ def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: i
 
 
 _CACHE_BYTES = 1 << 15  # size in bytes of weights that fit into the first-level cache
-# how many rows ahead the entries of a row, and then their weights, are prefetched
+# how many rows ahead the entries of a row, and their weights, are prefetched
 _FETCH_ROW, _FETCH_WEIGHTS = 8, 3
 
 
@@ -481,7 +481,7 @@ def solve_children(
         lanes = min(BLOCK, K - first)
         reset(W, alpha, sign)
         for k in range(BLOCK):
-            # A lane without a child repeats the first child, so that it needs no sweeps of its own.
+            # A lane without a child repeats the first child, so that it needs no additional sweeps.
             children[k] = first + k if k < lanes else first
             for p in range(offsets[children[k]], offsets[children[k] + 1]):
                 sign[place_of[positives[p]], k] = 1

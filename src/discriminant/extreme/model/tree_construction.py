@@ -20,7 +20,7 @@ to the label of a row.
     nested    {"fruit": ["apple", "pear"], "nut": {"hard": ["hazel"], "soft": ["cashew"]}},
               or lists within lists: [["apple", "pear"], [["hazel"], ["cashew"]]]
     pairs     child and parent: [("apple", "fruit"), ("fruit", "food"), ..], or a mapping of them;
-              the parent of a top node is None, or the top is the one node without a parent
+              the parent of a top node is None, or the top is the only node without a parent
 
 The leaves are the labels, and each label occurs once. In a mapping or in pairs, an inner node may
 have the name of a label; that label becomes a leaf below the node. A node with a single child is
@@ -31,8 +31,9 @@ In whitened coordinates z = C^(-1/2) x each class is represented by its mean, so
 built from K points with weights n_k:
 
     the tree      a node is split along a direction, at the cut with the largest distance between
-                  the means of the two sides: first along the direction of largest variance, then,
-                  until the sides do not change, along the discriminant direction of the two sides
+                  the means of the two sides: first along the direction of largest variance, then
+                  repeatedly along the discriminant direction of the two sides, until the sides do
+                  not change
     a node        two groups l and r of points. Within groups, rows scatter by
                       V = I + sum over both of n_k (z_k - z_g)(z_k - z_g)' / n
                   as follows from the grouped moments; so the log odds of r are, as for any two
@@ -184,7 +185,7 @@ class HierarchyBuilder:
         return partition_from_children(self.children, 0, label)
 
     def _check_leaves(self, leaves: Sequence[int], code: Mapping[Hashable, int]) -> None:
-        """Raise unless the leaves are exactly the labels."""
+        """Raise an error unless the leaves are exactly the labels."""
         parent = {child: node for node, below in enumerate(self.children) for child in below}
         places: dict[Hashable, list[int]] = {}
         for leaf in leaves:
@@ -445,7 +446,7 @@ def _layer(
     slope: Floats,
     intercept: Floats,
 ) -> Layer:
-    """Return the layer below a level: two children per split, a certain child per leaf."""
+    """Return the layer below a level: two children per split, one without weights per leaf."""
     ranges = pairwise(partition.levels[level].tolist())
     index = np.array([split_of.get(leaves, -1) for leaves in ranges])
     is_split, d = index >= 0, slope.shape[1]

@@ -14,8 +14,8 @@ Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 9
     p(x | k)  =  t(x; freedom v, location mean_k, scale matrix (1 + 1/n_k) V / v),   v = m - d + 1
 
 where V is the scatter about the class means, with m degrees of freedom: V = W and m = n - K for
-LDA, V = W_k and m = n_k - 1 for QDA. So, with D^2 the squared Mahalanobis distance by S = V / g for
-any g, which cancels,
+LDA, and V = W_k and m = n_k - 1 for QDA. So, with D^2 the squared Mahalanobis distance for the
+covariance S = V / g (any g, since it cancels),
 
     log p(x | k)  =  constant_k - (v + d) / 2  log(1 + D^2 / s_k),      s_k = (1 + 1/n_k) g
 
@@ -30,15 +30,15 @@ Hence
 
     shrinkage by s        T the target: s g / (1 - s) more degrees; infinite for s = 1, where the
                           covariance is treated as known and the density is Gaussian
-    pooling by p          T = C, the pooled covariance: p g_k / (1 - p) more degrees, but no more
-                          in total than C itself has
+    pooling by p          T = C, the pooled covariance: p g_k / (1 - p) more degrees, but in total
+                          at most those of C itself
     weighting="friedman"  the other classes count p times (a power prior): m = (1 - p) m_k + p m
 
-A density needs m >= d; with fewer degrees, even with those of the priors, the covariance counts as
-if it had d, with a warning. The target, and C within pooling, are estimated from the same rows but
-treated as given, as in every empirical Bayes estimate. With weights that are not counts
-(denominator='reliability') the degrees are those of that denominator, and 1 / n_k is sum w^2 /
-(sum w)^2.
+A density needs m >= d. If there are fewer degrees of freedom, those of the priors included, the
+covariance is treated as if it had d, with a warning. The target, and C within pooling, are
+estimated from the same rows but treated as given, as in every empirical Bayes estimate. With
+weights that are not counts (denominator='reliability') the degrees are those of that denominator,
+and 1 / n_k is sum w^2 / (sum w)^2.
 
 The marginal density of some of the features is t with the same v and s_k and the block of S, so
 rows with missing features are scored exactly.
@@ -132,7 +132,7 @@ class StudentRule(QuadraticRule):
         return np.asarray(self.constant - np.where(gaussian, 0.5 * relative, power * logs))
 
     def log_joint(self, features: Features) -> Floats:
-        """Return log p(offsets, class), (n, K); unlike scores never relative to the largest."""
+        """Return log p(offsets, class), (n, K); unlike scores, never relative to a maximum."""
         if np.isinf(self.freedom).all():
             return self.from_distances(self.distances(features))
         return self.scores(features)
@@ -172,7 +172,7 @@ class StudentRule(QuadraticRule):
         return (kernel + self.constant).with_name("score", names)
 
     def radii(self, code: int, uniform: Floats) -> Floats:
-        """Return factors (n,) that turn Gaussian offsets of a class into Student-t ones.
+        """Return factors (n,) that convert Gaussian offsets of a class to Student-t offsets.
 
         `uniform` (n,) holds random numbers, uniform from 0 to 1.
         """
@@ -327,7 +327,7 @@ def _with_prior(degrees: Floats, denominator: Floats, share: Floats) -> tuple[Fl
 def student_scores_with_missing(
     rows: Floats, rule: StudentRule, *, moments: ClassMoments, family: GaussianFamily, prior: Floats
 ) -> Floats:
-    """Return the (n, K) scores of rows with NaN where a feature is missing: see the module."""
+    """Return the (n, K) scores of rows with NaN where a feature is missing (module docstring)."""
 
     def marginal(part: ClassMoments, metrics: tuple[Metric, ...]) -> StudentRule:
         if family.linear:

@@ -275,7 +275,7 @@ def _mixture_metric(centred: _CentredRows, mixture: _Mixture) -> Metric:
     varying = variance > 0
     if not varying.any():
         return diagonal_metric(variance)
-    floored = variance != within + mixture.diagonal  # these columns do not depend on the rows
+    floored = variance != within + mixture.diagonal  # floored: independent of the rows
     used = mixture.share > 0
     whole = bool(used.all() and varying.all())
     part = centred.offsets if whole else centred.offsets[np.ix_(used, varying)]
@@ -408,7 +408,7 @@ def _leave_span(
 ) -> bool:
     """Return whether a class mean lies outside the span of the basis.
 
-    With `within`, return whether a class mean or a row lies outside it.
+    With `within`, return whether a class mean or a row lies outside the span.
     """
     moments = centred.moments
     means = (moments.mean - moments.centre)[:, varying] / sd

@@ -208,9 +208,9 @@ def minimise_deviance(
         )
         if np.isfinite(descent.path[0]):
             break
-    constant = features is not None and not objective.objective.coordinates.turned
-    if observed is not objective and descent.converged and constant:
-        assert features is not None
+    coordinates = objective.objective.coordinates
+    in_columns = isinstance(coordinates, Coordinates) and not coordinates.turned
+    if observed is not objective and descent.converged and in_columns and features is not None:
         end, more_values = refine(observed, descent, shift_progress(progress, descent.passes))
         path = descent.path + more_values
         point = _with_curvature(objective, end.point, _products_of_rows(features))

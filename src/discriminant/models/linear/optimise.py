@@ -225,7 +225,7 @@ def newton_descent(
     long to compute is used for several steps. This takes more passes over the rows, but less time
     if the rows are in memory. With an `approximation` of the curvature near the start, the first
     steps use it in the same way, so that the curvature is first computed near the minimum. The
-    point of the result always has its own curvature, unless its value is infinite.
+    point of the result has its own curvature, unless its value is infinite or `stop` returned True.
     """
     trace = Trace(objective, max_passes, progress)
     least_decrement = DECREMENT if tolerance <= GRADIENT else tolerance
@@ -244,7 +244,7 @@ def newton_descent(
             good_reduction=_GIVEN_REDUCTION,
         )
         point = trace.evaluate(start, want="curvature") if near is None else near
-    while True:
+    while point.curvature is not None:
         step = -exact_curvature(point).solve(point.gradient)
         decrement = -0.5 * float((point.gradient * step).sum())
         if point.max_gradient <= tolerance and decrement <= least_decrement:
@@ -271,6 +271,7 @@ def newton_descent(
         if next_point is None:
             return trace.result(point, decrement)
         point = next_point
+    return trace.result(point, np.inf)  # `stop` ended the steps with a fixed curvature
 
 
 def _descend_with_fixed_curvature(
@@ -287,8 +288,9 @@ def _descend_with_fixed_curvature(
     A pass for the gradient takes a fraction of the time of one for the curvature. The last step is
     the one after which the gradient is expected to be at most `target`, if it decreases as by the
     step before, or the one after a step that was not good. The pass of the last step also computes
-    the curvature. Return the last point with its own curvature, or None if no step is accepted. One of
-    the remaining passes is reserved for this curvature.
+    the curvature. Return the last point with its own curvature, or None if no step is accepted. One
+    of the remaining passes is reserved for this curvature. A point for which `stop` returns True is
+    returned as it is.
     """
     pairs, last, is_last = list[CorrectionPair](), None, False
     while trace.remaining > 1:
@@ -302,7 +304,9 @@ def _descend_with_fixed_curvature(
         if pair.product > 0:
             pairs.append(pair)
         last = point = next_point
-        if is_last or (stop is not None and stop(point)):
+        if stop is not None and stop(point):
+            return last
+        if is_last:
             break
         expected = reduction * point.max_gradient
         is_last = reduction > good_reduction or expected <= target

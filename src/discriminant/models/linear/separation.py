@@ -60,7 +60,7 @@ SLACK = 1e-9  # smaller margins, relative to the size of their terms, count as z
 RANK = 1e-9  # smaller singular values, relative to the largest, count as zero
 _STEPS = 1000  # steps of likelihood maximisation before the linear programme is solved
 _MIN_MARGIN = 1e-4  # maximisation stops if all margins, relative to the largest score, are larger
-_GOLDEN = 0.6180339887498949  # its multiples modulo one are quasi-random
+_GOLDEN = 0.6180339887498949  # multiples of this number, modulo one, are quasi-random
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -394,7 +394,7 @@ def _cutting_planes(query: _MarginQuery, active: _ActiveRows, labels: Labels) ->
 
 
 def _returned_all_negative(margins: Margins) -> bool:
-    """Return whether the reading returned all rows with a negative margin."""
+    """Return whether the pass returned all rows with a negative margin."""
     negative = np.bincount(margins.codes[margins.margin < 0], minlength=1)
     return bool(negative.max() < margins.keep)
 

@@ -22,10 +22,10 @@ that the objective exceeds the minimum by at most
 
     sum of `row_duality_gaps`  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
 
-The alpha of an intermediate point need not satisfy sum alpha t = 0. The condition is met by scaling
-down the alpha of the class with the larger sum (`balance_dual`). Both methods need only products of
-the rows: scores u.w, and weighted sums of u u' and of u. An engine computes these products, so the
-rows need not be in memory.
+The alpha of an intermediate point need not satisfy sum alpha t = 0, so the alpha of the class with
+the larger sum are scaled down (`balance_dual`). Both methods need only products of the rows: scores
+u.w, and weighted sums of u u' and of u. An engine computes these products, so the rows need not be
+in memory.
 
 `fit_dual` fits sparse rows by dual coordinate descent. The minimum over w and b of
 w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
@@ -459,7 +459,7 @@ class _DualDescent:
         if (P == 1.0).all():
             self.inverse = np.zeros(0)
         self.free = bias is None
-        # With a large B^2 the sweeps converge slowly, with a small one the intercept does.
+        # With a large B^2 the sweeps converge slowly; with a small B^2 the intercept does.
         bias2 = (float(norms.mean()) or 1.0) / np.sqrt(len(norms)) if bias is None else bias**2
         size = norms + bias2
         self.size = np.where(size > 0, size, 1.0)

@@ -1,9 +1,8 @@
 /**
  * Linear and Gaussian classifiers fitted from class moments, while a page is open.
  *
- * docs/moments_js.md describes the functions; conventions are those of the Python package, and
- * tests/unit/report/test_moments_js.py compares the numbers. Saved models predict by the JavaScript
- * export instead (export/javascript.py).
+ * docs/moments_js.md describes the functions. Conventions and numbers are those of the Python package
+ * (tests/unit/report/test_moments_js.py). Saved models predict by the JavaScript export instead.
  *
  * Matrices are row-major Float64Arrays of N rows, d features and K classes; codes number the classes
  * from 0. Means are offsets from an origin near the data, and rules score (x - origin) . w + b, so
@@ -18,8 +17,7 @@ const ROUNDING = 1e-9; // differences below this multiple of a weight count as r
 const TIE = 1e-9; // expected costs that differ by less, relatively, count as equal
 const PER_FEATURE = 2; // degrees of freedom per feature below which a covariance is imprecise
 
-/** Action of a rejected row. */
-export const REJECT = -1;
+export const REJECT = -1; // action of a rejected row
 
 /** An input that cannot be used; `kind` names the reason. */
 export class MomentsError extends Error {
@@ -198,7 +196,7 @@ function block(a, d, columns) {
   return b;
 }
 
-/** Rows with only some of their d columns. */
+/** Rows with some of their d columns. */
 export function selectColumns(rows, d, columns) {
   const n = rows.length / d, m = columns.length, out = zeros(n * m);
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) out[i * m + j] = rows[i * d + columns[j]];
@@ -412,15 +410,16 @@ export class Moments {
       mean[code * d + j] = Math.abs(value) <= 4 * EPS * (Math.abs(m) + Math.abs(shift)) ? 0 : value;
       const between = weight * (1 + share) * step[j] * step[j];
       const variance = scatter[start + j * (d + 1)];
-      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between)) + (otherLost ? otherLost[j] : 0);
+      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between));
+      if (otherLost) lost[lostAt + j] += otherLost[j];
     }
     if (removed) removed.forEach((value, i) => { scatter[start + i] -= value; });
     addOuter(scatter, start, step, -weight * (1 + share), d);
     this.weight[code] = left > 0 ? n - weight : 0;
     this.weight2[code] = left > 0 ? this.weight2[code] - weight2 : 0;
     this.rows[code] = left;
-    const alone = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
-    if (alone) {
+    const single = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
+    if (single) {
       scatter.fill(0, start, start + d * d);
       lost.fill(0, lostAt, lostAt + d);
     }
@@ -454,7 +453,7 @@ export class Moments {
     return Math.min(16, ...range(this.detail === "class" ? this.K : 1).map((k) => this.#digitsOf(k)));
   }
 
-  /** Move a row to another place, or to another class, or both. */
+  /** Move a row to another place or class. */
   move(row, code, newRow, newCode = code, weight = 1) {
     return this.remove(row, code, weight).add(newRow, newCode, weight);
   }
@@ -551,7 +550,9 @@ export class Moments {
       grouped.scatter.set(this.scatter);
       grouped.lost.set(this.lost);
     }
-    codes.forEach((code, k) => { if (code >= 0 && this.weight[k] > 0) grouped.#join(code, grouped.#classOf(this, k)); });
+    codes.forEach((code, k) => {
+      if (code >= 0 && this.weight[k] > 0) grouped.#join(code, grouped.#classOf(this, k));
+    });
     return grouped;
   }
 
@@ -608,7 +609,7 @@ function medians(rows, n, d) {
   });
 }
 
-/** Whether a scatter has no eigenvalue that is negative beyond rounding, on standardised columns. */
+/** Whether a scatter has no eigenvalue that is negative beyond rounding. */
 function semidefinite(scatter, d) {
   const varying = range(d).filter((j) => scatter[j * (d + 1)] > 0), m = varying.length;
   const { standard } = standardise(block(scatter, d, varying), m);
@@ -649,7 +650,7 @@ function targetDiagonal(diagonal, target) {
   return diagonal.map(() => mean);
 }
 
-/** In place: (1 - amount) covariance + amount target. */
+/** (1 - amount) covariance + amount target, in place. */
 function shrink(covariance, d, amount, target) {
   if (amount === 0) return covariance;
   const toward = targetDiagonal(diagonalOf(covariance, d), target);
@@ -764,7 +765,7 @@ function factorise(covariance, d) {
   return { metric, deficiency: reciprocal < ACCURATE ? deficiencyOf(standard, sd, d) : null };
 }
 
-/** a' a of a matrix (n, d). */
+/** a' a */
 function gram(a, n, d) {
   const out = zeros(d * d);
   for (let i = 0; i < n; i++) addOuter(out, 0, a.subarray(i * d, (i + 1) * d), 1, d);
@@ -859,7 +860,7 @@ function flooredCovariance(fitting, covariance, code = null) {
   return { covariance: floored, columns, estimated };
 }
 
-/** Metric of a covariance after shrinking it toward its diagonal by OAS. */
+/** Metric of a covariance shrunk toward its diagonal by OAS. */
 function shrunkMetric(fitting, covariance, d, weight, rank, label) {
   const amount = oas(standardise(covariance, d).standard, d, weight);
   const diagonal = diagonalOf(covariance, d), shrunk = covariance.map((value) => (1 - amount) * value);
@@ -871,7 +872,7 @@ function shrunkMetric(fitting, covariance, d, weight, rank, label) {
   return metric;
 }
 
-/** For each null direction the largest distance of a class mean from the centre, if not rounding. */
+/** Variances of the null directions: FLOOR times the largest squared distance of a class mean. */
 function nullFloor(fitting, deficiency, columns) {
   const { moments, centre } = fitting, { K, d, mean } = moments, m = columns.length;
   const offsets = zeros(K * m);
@@ -903,7 +904,9 @@ function warnCollinear(fitting, deficiency, columns, separating) {
 }
 
 function warnFewRows({ warnings }, label, degrees, features) {
-  if (features > 1 && degrees < PER_FEATURE * features) warnings.push({ kind: "scarce_rows", label, degrees });
+  if (features > 1 && degrees < PER_FEATURE * features) {
+    warnings.push({ kind: "scarce_rows", label, degrees });
+  }
 }
 
 /** Metric of the covariance that all classes share; `degrees` bounds its rank. */
@@ -989,7 +992,6 @@ function checkOptions(options) {
   }
 }
 
-/** Covariance family of the options. */
 function familyOf(options) {
   const { model = "lda" } = options, family = { shrinkage: 0, ...options };
   for (const [name, allowed] of Object.entries(CHOICES)) family[name] ??= allowed[0];
@@ -1168,7 +1170,8 @@ function studentRule(fitting, family, prior, metrics) {
     const metric = metrics.length === 1 ? metrics[0] : metrics[k], r = metric.rank;
     const [m, below] = withPrior(degrees[k], denominator[k], metric.shrunk);
     if (m < r && !(family.linear && k > 0)) {
-      warnings.push({ kind: "scarce_rows", label: family.linear ? undefined : moments.labels[k], degrees: m });
+      const label = family.linear ? undefined : moments.labels[k];
+      warnings.push({ kind: "scarce_rows", label, degrees: m });
     }
     const short = Math.max(r - m, 0), v = (freedom[k] = m + short - r + 1);
     const reliability = family.denominator === "reliability";
@@ -1181,7 +1184,6 @@ function studentRule(fitting, family, prior, metrics) {
   return new QuadraticRule(ruleFields(fitting, prior, metrics), { constant, freedom, scale });
 }
 
-/** Degrees of freedom and denominator of each covariance, with those of pooling and shrinkage. */
 function posteriorDegrees(moments, family, shrinkage) {
   const { weight, weight2 } = moments, { pooling: p, weighting } = family;
   const kind = family.denominator === "reliability" ? "reliability" : "unbiased";
@@ -1212,7 +1214,7 @@ function withPrior(degrees, denominator, share) {
 }
 
 /** log Gamma(x + d/2) - log Gamma(x). */
-export function logGammaRatio(x, d) {
+function logGammaRatio(x, d) {
   let ratio = 0;
   const start = x + (d % 2 ? 0.5 : 0);
   for (let i = 0; i < d >> 1; i++) ratio += Math.log(start + i);
@@ -1224,7 +1226,6 @@ export function logGammaRatio(x, d) {
 
 // --- rules ---
 
-/** What all rules have in common; `scores` is defined by each kind. */
 class Rule {
   constructor(fields) {
     Object.assign(this, fields);
@@ -1560,7 +1561,8 @@ const MIN_DIGITS = 10; // correct digits of the variances without a row; with fe
  */
 export class LeaveOneOut {
   #version = -1;
-  #terms = new Map();
+  #key = null;
+  #closed = null;
 
   constructor(moments, rows, codes, weight = null) {
     this.moments = moments;
@@ -1578,15 +1580,14 @@ export class LeaveOneOut {
   scores(options = {}, out = null) {
     checkOptions(options);
     const { moments, n, codes } = this, { K } = moments;
-    if (this.#version !== moments.version) this.#terms.clear();
-    this.#version = moments.version;
     const result = out ?? zeros(n * K);
     this.refitted = 0;
     const given = options.priors === "fixed" && !options.prior && options.model !== "nearest_mean"
       ? { ...options, prior: priorOf(moments.weight, options) } : options;
-    const key = JSON.stringify({ ...options, prior: 0, priors: 0 });
-    if (!this.#terms.has(key)) this.#terms.set(key, this.#closedForm(options));
-    const closed = this.#terms.get(key);
+    const key = JSON.stringify({ ...options, prior: 0, priors: 0 }), { version } = moments;
+    if (key !== this.#key || version !== this.#version) this.#closed = this.#closedForm(options);
+    [this.#key, this.#version] = [key, version];
+    const closed = this.#closed;
     if (closed) {
       result.set(closed);
       if (options.model !== "least_squares") this.#addPriors(result, given);
@@ -1954,15 +1955,15 @@ export function logistic(rows, codes, {
   const theta = zeros(q * m);
   const logs = moments.weight.map((value) => Math.log(value / total));
   for (let c = 0; c < m; c++) theta[c * q] = dot(contrast, logs, K, c * K);
-  let point = softmaxPoint(problem, theta), taken = 0, within = false, separated = null;
-  for (; taken < steps; taken++) {
+  let point = softmaxPoint(problem, theta), count = 0, within = false, separated = null;
+  for (; count < steps; count++) {
     if (ridge === 0 && point.loss * total < 0.99 * Math.LN2 * least) {
       separated = true;
       break;
     }
     const step = leastSquaresSolver(point.curvature, q * m).solve(point.gradient);
     const decrement = dot(point.gradient, step, q * m);
-    const finished = within; // the last step was taken within the region of quadratic convergence
+    const finished = within; // the last step started where convergence is quadratic
     within = largest(point.gradient.map(Math.abs)) <= 1e-8 && decrement <= 1e-10;
     if (finished && within) break;
     let next = null;
@@ -1998,7 +1999,7 @@ export function logistic(rows, codes, {
   if (!converged) warnings.push({ kind: separated ? "separation" : "not_converged" });
   const fields = { labels: moments.labels, features: moments.features, origin: moved, rank: q - 1,
     prior: divided(moments.weight, total), warnings };
-  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: taken,
+  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: count,
     loss: point.value, gradient: largest(point.gradient.map(Math.abs)), theta: point.theta };
 }
 

@@ -2,7 +2,7 @@
 
 Every measure is computed on held-out rows. Errors have Wilson's and AUCs have DeLong's intervals;
 both ignore the variation between fitted models. Unless a model is named, the model with the lowest
-log loss is selected: its probabilities are the most reliable, and decisions depend on the
+log loss is selected: its probabilities are the most reliable, and decisions depend on
 probabilities.
 """
 

@@ -13,8 +13,8 @@ scatter, and L(S) = |W_S| / |T_S| Wilks' lambda of a set S of features:
                rises from half a standard deviation below its mean to half above (an indicator: from
                0 to 1), the others held at their means
 
-Loadings and `alone` ignore the other features, coefficients and `added` hold them fixed, and the
-stepwise order conditions on the features that entered before: so the three orders can differ.
+Loadings and `alone` ignore the other features; coefficients and `added` hold them fixed; the
+stepwise order conditions on the features that entered before. So the three orders can differ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from discriminant.table.blocks import Floats, Places
 Probabilities = Callable[[Floats], Floats]
 
 _FEATURES = 24  # largest number of features shown
-_CORRELATED = 0.7  # |correlation| within classes from which features share information
+_CORRELATED = 0.7  # least |correlation| within classes of features that share information
 _NOTE = (
     "Importance is the mean of what a feature explains alone and what it adds to all others. "
     "Loadings look at each feature alone; coefficients hold the other features fixed; the stepwise "
@@ -59,7 +59,7 @@ def ranking_section(
     loadings
         Largest absolute loading of each feature.
     matters
-        The section on features: its stepwise order is quoted.
+        The section on features, whose stepwise order is quoted.
     probabilities, model
         Function from rows (n, d) to posteriors (n, K) of the selected model, and its name.
     """
@@ -137,7 +137,7 @@ def _steps(matters: MattersFacts | None) -> dict[str, int]:
 
 
 def _why(j: int, single: Floats, added: Floats, correlation: Floats, names: tuple[str, ...]) -> str:
-    """Say why the measures of a feature differ, if they do."""
+    """Return a sentence on why the measures of a feature differ, or an empty text."""
     if np.isnan(added[j]):
         return "Redundant columns: what it adds cannot be computed."
     related = np.abs(correlation[j])
@@ -174,7 +174,7 @@ def _add_effects(
         rows[2 * i, j], rows[2 * i + 1, j] = low, high
     try:
         p = probabilities(rows)
-    except DiscriminantError:  # a model that refuses rows between the levels of a category
+    except DiscriminantError:  # a model may reject rows between the levels of a category
         return
     labels = [str(label) for label in moments.labels.tolist()]
     for i, (row, j) in enumerate(zip(section["features"], places, strict=True)):
@@ -190,6 +190,6 @@ def _add_effects(
 
 
 def _is_indicator(mean: float, sd: float, n: float) -> bool:
-    """Whether mean and standard deviation are those of a column of zeros and ones."""
+    """Return whether mean and standard deviation are those of a column of zeros and ones."""
     variance = mean * (1.0 - mean) * n / max(n - 1.0, 1.0)
     return 0.0 < mean < 1.0 and abs(sd**2 - variance) <= 1e-9 * variance

@@ -64,7 +64,7 @@ def matters_section(
     stepwise: Stepwise | None = None,
     findings: Iterable[FindingFacts] = (),
 ) -> MattersFacts:
-    """Return the section with coefficients, stepwise selection and findings, as far as given."""
+    """Return the section with coefficients, stepwise selection and findings, where given."""
     section = MattersFacts(findings=list(findings))
     if coefficients is not None:
         section["coefficients"] = coefficients
@@ -215,7 +215,7 @@ DescribeRows = Callable[[Sequence[int]], str]
 
 _INFLATION = 10.0  # value of 1 / (1 - R^2) from which a feature is reported as collinear
 _MASKED_RECALL = 0.02  # recall below which a class is reported as masked
-_OUTLIER_LEVEL = 1e-3  # probability that any row of Gaussian classes is reported as an outlier
+_OUTLIER_LEVEL = 1e-3  # probability that some row of Gaussian classes is reported as an outlier
 _LIKELY = 0.01  # posterior of the labelled class below which a row may be mislabelled
 _BLOCK = 1 << 16  # rows read at a time
 _DETAILS = 4  # largest number of warnings of one kind that are quoted in full
@@ -282,7 +282,7 @@ def findings_of(
     """Return the findings about the rows, the held-out predictions and the warnings.
 
     Without moments, checks that need them are skipped, which is reported as a finding. If row
-    numbers do not refer to all rows, `among` describes the rows that they refer to. `lines` is a
+    numbers do not refer to all rows, `among` describes the rows to which they refer. `lines` is a
     function from row numbers to the lines of the file on which the rows start.
     """
 
@@ -328,7 +328,7 @@ def _imbalance(table: Table) -> list[FindingFacts]:
         return []
     name = name_list([table.schema.labels[k]])
     whole = "rows" if table.weight is None else "weight"
-    # with more than two classes, other errors come on top
+    # with more than two classes, there are other errors too
     error = f"{'has' if K == 2 else 'can have'} an error of only {percent(share[k])}"
     text = (
         f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never predicts "
@@ -353,7 +353,7 @@ def _wide(table: Table) -> list[FindingFacts]:
 
 def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     try:
-        standard = standardise(moments, "The look for collinear features")
+        standard = standardise(moments, "The search for collinear features")
     except DiscriminantError:
         return []
     metric, _ = factorise(standard.within)

@@ -31,7 +31,7 @@ from discriminant.table.blocks import Floats
 
 _PAIRS = 3  # number of pairs shown
 _STRIPS = 3  # largest number of features shown for a pair
-_BINS = 24
+_BINS = 16
 _LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
 _SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
 _STEPWISE = 200  # largest number of features for a stepwise selection
@@ -148,7 +148,7 @@ def _distance(two: ClassMoments) -> float | None:
 
 
 def _describe(features: Sequence[str], d: Floats, names: tuple[str, str]) -> str:
-    """Say on which features the classes differ most, and on how many they hardly differ."""
+    """Return a sentence on which features the classes differ most, and on how many hardly."""
     order = np.argsort(-d, kind="stable")
     large = [j for j in order if d[j] >= _LARGE][:2]
     small = int((d < _SMALL).sum())

@@ -54,7 +54,7 @@ class RowSample:
 
 
 def sample_rows(codes: Codes, most: int, seed: int) -> npt.NDArray[np.intp]:
-    """Return the numbers of about `most` sampled rows; every class keeps some rows."""
+    """Return the numbers of about `most` sampled rows, with some rows of every class."""
     if len(codes) <= most:
         return np.arange(len(codes))
     rows = np.bincount(codes)
@@ -87,7 +87,7 @@ def bin_values(values: Floats, most: int) -> Floats:
 
 
 def bin_edges(values: Floats, most: int) -> Floats:
-    """Return the edges of at most `most` equal bins; a few distinct values get a bin each.
+    """Return the edges of at most `most` equal bins; each of a few distinct values gets a bin.
 
     >>> bin_edges(np.array([0.0, 1.0, 1.0]), 12).tolist()
     [-0.5, 0.5, 1.5]

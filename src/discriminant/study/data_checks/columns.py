@@ -300,7 +300,8 @@ def sentinels(table: CheckInput) -> list[CheckFacts]:
 def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
     """Return the values of a measurement that probably stand for missing cells.
 
-    An extreme value v with the gap g to the nearest other value, where the others span a range R:
+    An extreme value v, with g its distance to the nearest other value and R the range of the
+    others, if
 
         -9, -99, -999, ...      below others that are not negative, or g > R
         99, 888, 9999, ...      g > R / 2; or g > R / 20 in at least 5 rows and 5 times as many as
@@ -445,8 +446,9 @@ def duplicate_columns(table: CheckInput) -> list[CheckFacts]:
             "are equal up to scale and shift" if exact else f"are nearly equal (|r| > {r:.5f})"
         )
         text = (
-            f"{names(columns)} {relation}. Only their sum has an effect that can be estimated: "
-            "single coefficients are arbitrary without a penalty, and shared with one. Keep one "
+            f"{names(columns)} {relation}. Only their joint effect can be estimated: without a "
+            f"penalty the single coefficients are arbitrary, and with a penalty the effect is "
+            f"divided among them. Keep one "
             f"of them (--exclude {columns[-1]})."
         )
         title = f"{columns[-1]} duplicates {columns[0]}"
@@ -462,7 +464,7 @@ def duplicate_columns(table: CheckInput) -> list[CheckFacts]:
 
 
 def _correlated_groups(table: CheckInput) -> list[tuple[list[int], float]]:
-    """Return groups of numeric columns, each with the least |r| with its first column."""
+    """Return groups of numeric columns, and for each group the least |r| with its first column."""
     if len(table) < 10 or len(table.numbers) < 2:
         return []
     matrix = table.matrix - table.matrix.mean(axis=0)

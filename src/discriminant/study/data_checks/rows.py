@@ -68,8 +68,8 @@ def identifiers(table: CheckInput) -> list[CheckFacts]:
         elif (reason := _numbers_rows(column, len(table))) is not None:
             text = (
                 f"Column {name(column.name)} has a different whole number in every row, {reason}, "
-                "so it probably identifies rows. It is used as a feature, which says nothing about "
-                f"new rows. Leave it out (--exclude {column.name})."
+                f"so it probably identifies rows. It is used as a feature, but carries no "
+                f"information on new rows. Leave it out (--exclude {column.name})."
             )
             title = f"Identifier used as a feature: {column.name}"
             findings.append(finding("identifier", "warning", title, text, [column.name]))
@@ -239,7 +239,7 @@ def _groups(column: InputColumn, table: CheckInput) -> CheckFacts | None:
         return None
     if not column.is_text and _contains_gaps(distinct, n):
         return None
-    if column.is_text:  # the order of appearance: neighbours in the file are neighbours here
+    if column.is_text:  # in the order of appearance in the file
         first = np.full(L, n)
         np.minimum.at(first, index, np.arange(n))
         index = np.argsort(np.argsort(first))[index]
@@ -347,7 +347,7 @@ def _shared_variance(
 # --- duplicate rows -------------------------------------------------------------------------------
 
 
-_FINE = 50  # with fewer different values in every column, equal rows are common
+_FINE = 50  # with fewer different values in each column, equal rows are common
 
 
 def duplicate_rows(table: CheckInput) -> list[CheckFacts]:
@@ -446,7 +446,7 @@ def time_drift(table: CheckInput) -> list[CheckFacts]:
     """Return a finding if the first and the second half of the rows differ within classes.
 
     Each class is split at the middle of its own rows, so that a file sorted by class does not count
-    as drift; likewise each level of a category by which the file is sorted. With the distance D
+    as drift. So is each level of a category by which the file is sorted. With the distance D
     between the means of the halves, in standard deviations of the best linear combination,
     corrected for chance, the AUC of that combination is Phi(D / sqrt 2). Columns that number the
     rows or the time, or by which the rows are sorted, are left out, since they differ by design.

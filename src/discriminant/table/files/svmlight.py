@@ -11,14 +11,14 @@ A variant has two files, one with features and one with labels. Each of the two 
 
 svmlight has no header. The format counts features from 1, but some writers count from 0;
 `_first_feature` detects which, as far as the file allows. The label is any number and is the class
-of the row. With `many`, a row has a set of label numbers as above, where +1 means 1. Text after `#`
-is skipped.
+of the row. With `many`, a row has a set of label numbers, as in XMC text, and +1 means 1. Text
+after `#` is skipped.
 
 Files may be compressed with gzip or xz, which is detected from their first bytes. Small files that
 decompress to an enormous size are rejected as in `files.text_decoding`; for xz a larger ratio is
-allowed, because it compresses better. Errors state the line, counted from 1. Errors are a missing
-header, a header with wrong counts, numbers out of range or repeated in a row, and values that are
-not finite.
+allowed, because xz compresses better. A missing header, wrong counts in a header, numbers out of
+range or repeated in a row, and values that are not finite are errors. The message states the line,
+counted from 1.
 
 There are two parsers for the same lines. `scan_block` parses a whole block of bytes at once. A
 number is a sequence of the characters `0123456789.eE+-`, and the adjacent characters determine its
@@ -104,7 +104,7 @@ class SparseLines:
         )
 
     def below(self, feature: int) -> SparseLines:
-        """Return the lines without the entries of features numbered `feature` or higher."""
+        """Return the lines without the features whose number is `feature` or higher."""
         below = self.feature < feature
         ends = np.concatenate([[0], np.cumsum(below)])[self.feature_ends]
         return replace(
@@ -121,7 +121,7 @@ class NumberRanges:
     features: int | None = None
     first: int = 0  # number of the first feature
     whole: bool = True  # whether labels are codes from 0; if False, any numbers
-    comments: bool = False  # whether text after # and qid:1 are skipped
+    comments: bool = False  # whether comments (#) and query numbers (qid:1) are skipped
 
 
 def parse_lines(text: bytes, bounds: NumberRanges, *, line: int) -> SparseLines:
@@ -339,7 +339,7 @@ def _float(text: str) -> float | None:
 Path = str | os.PathLike[str]
 
 PIECE = 1 << 22  # bytes of text parsed at once
-MAX_ROW = 1 << 28  # most bytes of a line: a row of some ten million features
+MAX_ROW = 1 << 28  # longest line in bytes: some ten million features
 _MAX_RATIO = 1000  # largest ratio of decompressed to compressed bytes for xz
 _TRUSTED = 1 << 24  # decompressed bytes up to which any ratio is accepted
 
@@ -624,7 +624,7 @@ def _header(path: str, top: bytes, columns: int, expected: str) -> tuple[int, ..
 
 
 def _check_end(text: bytes, bounds: NumberRanges, start: int, stated: int) -> bytes:
-    """Return the text up to the number of rows that the header states.
+    """Return the text up to the end of the last row that the header counts.
 
     Only empty lines may follow.
     """

@@ -9,11 +9,11 @@ A category of k levels enters a feature by an indicator of one level (k columns)
     helmert     j for level j + 1, -1 for the levels before it, 0 for those after it
     poly        orthonormal polynomials of 1, ..., k, for levels in order
 
-A term is a product of factors. Which of its categories need all indicators, so that the features
-span the space of the term and no feature is redundant, follows from the terms before it: a term
-such as a:b spans the subterms 1, a-, b- and a-:b-, where a- has the contrasts of a. Subterms that
-an earlier term spans are left out, and the remaining ones are joined: 1 and a- to all indicators of
-a (the algorithm of patsy and of formulaic).
+A term is a product of factors. Its features must span the space of the term, and none may be
+redundant; the earlier terms determine which categories need all indicators. A term such as a:b
+spans the subterms 1, a-, b- and a-:b-, where a- stands for the contrasts of a. Subterms that an
+earlier term spans are left out. The remaining subterms are joined: for instance, 1 and a- are
+joined to all indicators of a. This is the algorithm of patsy and of formulaic.
 
 Features are named as in R: the level is appended to the factor, and factors are joined by a colon.
 A `Design` is plain data: texts and numbers. It is stored with the model and computes the features
@@ -50,7 +50,7 @@ from discriminant.table.formula.transforms import (
 
 _MAX_FEATURES = 100_000
 _MAX_LEVELS = 10_000
-_MAX_CODED = 1_000  # levels of a category whose contrasts need a matrix
+_MAX_CODED = 1_000  # largest number of levels of a category whose contrasts need a matrix
 _NAMES_OF_DEGREES = (".L", ".Q", ".C")
 
 FactorKind = Literal["number", "category"]
@@ -200,7 +200,7 @@ class Design:
     def encode(
         self, columns: Columns, rows: int
     ) -> tuple[list[Floats], dict[str, npt.NDArray[np.bool_]]]:
-        """Return the features of rows, and for each factor with unseen levels the rows of these.
+        """Return the features of rows, and for each factor the rows with an unseen level.
 
         A row with an unseen level has zeros in the indicators and contrasts of the factor.
         """
@@ -346,7 +346,7 @@ def _invalid_factor(
 
 
 def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
-    """Return a factor as the rows of a fit determine it."""
+    """Return the factor that the rows of a fit determine."""
     tree = parse_expression(text)
     value = evaluation.factor(tree)
     if not isinstance(value, Categories):
@@ -398,7 +398,7 @@ def _features(
 
 
 def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[dict[int, bool]]:
-    """Return the subterms to add for a term: {factor: whether it enters by contrasts}.
+    """Return the subterms to add for a term, each a dict {factor: whether it enters by contrasts}.
 
     `spanned` holds the subterms of earlier terms with the same numbers, and is extended.
     """
@@ -413,7 +413,7 @@ def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[d
 
 
 def _join_one(subterms: list[dict[int, bool]]) -> bool:
-    """Join a subterm with one that has one contrast more; return False if there are none."""
+    """Join a subterm with a subterm that has one contrast more; return False if there is none."""
     for i, short in enumerate(subterms):
         for long in subterms[i + 1 :]:
             more = [j for j in long if j not in short]

@@ -122,7 +122,7 @@ def rank_of(model, sums):
 
 
 def assert_labels(predicted, expected, slack):
-    """Predictions have the largest expected score, or one that is lower by at most the slack (n,)."""
+    """Predictions have the largest expected score, up to the slack (n,)."""
     best, chosen = expected.max(axis=1), np.take_along_axis(expected, predicted[:, None], 1)[:, 0]
     tie = best - chosen <= slack
     assert (tie | (predicted == expected.argmax(axis=1))).all()

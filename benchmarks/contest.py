@@ -2,13 +2,18 @@
 
 Every contender has the same warm-up and the same number of timed calls, in an order that rotates
 from round to round; each turn begins with a call that is not timed. The best time of each counts,
-since other work on the machine can only add time. Identical contenders come within a few per cent
-of each other: `make bench` checks that first (`identical_contenders`) and prints the ratio.
+since other work on the machine can only add time. A call of more than five seconds is timed twice
+and not warmed up. Identical contenders come within a few per cent of each other: `make bench`
+checks that first (`identical_contenders`) and prints the ratio.
+
+In a worker, every contender is announced on standard output, as lines of JSON, so that `run.py` can
+report the times so far if a case exceeds its time limit.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -22,6 +27,7 @@ _MIN_ROUNDS, _MAX_ROUNDS = 3, 12
 _MAX_CALLS = 40  # in one turn
 _HOPELESS, _SLOW = 8.0, 1.5  # times the fastest variant: dropped after one call, after three
 _LONG = 1.0  # seconds: a longer call is warmed up once
+_VERY_LONG = 5.0  # seconds: a longer call is timed twice, the first call included
 
 
 @dataclass(frozen=True)
@@ -75,32 +81,58 @@ class Case:
     memory: bool = True
     peers: tuple[str, ...] = field(default=("scikit-learn",))  # whose peak memory is measured
     long: bool = False  # only in `make bench-full`
+    limit: float = 90.0  # seconds for all contenders together, and for each measurement of memory
 
 
-def race(contest: Contest) -> tuple[dict[str, float], float | None]:
+def race(contest: Contest, seconds: float = _SECONDS) -> tuple[dict[str, float], float | None]:
     """Return the best seconds of each contender, and the largest difference of their answers."""
     cost, answers = {}, {}
     for name, call in contest.contenders.items():
-        cost[name], result = timed(call)
+        cost[name], result = announced(name, call)
         if not name.startswith("X"):
             answers[name] = np.asarray(contest.answer(result), dtype=np.float64)
     for _ in range(2):
         for name in fastest_variants(cost, _HOPELESS):
             if cost[name] < _LONG:
-                cost[name] = min(cost[name], timed(contest.contenders[name])[0])
+                cost[name] = min(cost[name], announced(name, contest.contenders[name])[0])
     names = fastest_variants(cost, _SLOW)
-    lap = sum(cost[name] for name in names)
-    rounds = int(np.clip(_SECONDS / lap, _MIN_ROUNDS, _MAX_ROUNDS))
-    calls = int(np.clip(_SECONDS / rounds / lap, 1, _MAX_CALLS))
-    best = dict.fromkeys(names, np.inf)
+    lap = sum(cost[name] for name in names if cost[name] < _VERY_LONG)
+    rounds = int(np.clip(seconds / max(lap, 1e-9), _MIN_ROUNDS, _MAX_ROUNDS))
+    calls = int(np.clip(seconds / rounds / max(lap, 1e-9), 1, _MAX_CALLS))
+    best = {name: cost[name] if cost[name] >= _VERY_LONG else np.inf for name in names}
     for r in range(rounds):
         for name in names[r % len(names) :] + names[: r % len(names)]:
+            if cost[name] >= _VERY_LONG:
+                if r == 0:
+                    best[name] = min(best[name], announced(name, contest.contenders[name])[0])
+                continue
             if cost[name] < _LONG:
                 contest.contenders[name]()
             gc.collect()
             for _ in range(calls):
                 best[name] = min(best[name], timed(contest.contenders[name])[0])
+            announce(name, best[name])
     return best, largest_difference(list(answers.values()))
+
+
+def announced(name: str, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of one call, and its result; print its start and its end."""
+    announce(name)
+    seconds, result = timed(call)
+    announce(name, seconds)
+    return seconds, result
+
+
+def announce(name: str, seconds: float | None = None) -> None:
+    """Print, in a worker, that a contender starts, or the best seconds of its calls."""
+    if Announcements.on:
+        print(json.dumps([name, perf_counter(), seconds]), flush=True)
+
+
+class Announcements:
+    """Whether contenders are announced: only in a worker."""
+
+    on = False
 
 
 def identical_contenders() -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from contest import OURS, Contest, fastest_variants, race, timed
+from contest import OURS, Contest, announce, announced, fastest_variants, race, timed
 from threads import single_threaded
 
 GRADIENT = 1e-7
@@ -45,10 +45,11 @@ def converged_contest(fit, peers, steepness, input_bytes) -> Contest:
     def run():
         warnings.simplefilter("ignore")
         fit()
-        seconds, (model, predictions) = timed(fit)
+        seconds, (model, predictions) = announced(OURS, fit)
         result = {"unreached": {}, "notes": {OURS: f"{steepness(predictions, model):.0e}"}}
         contenders, cost = {OURS: lambda: fit(predict=False)}, {OURS: seconds}
         for peer in peers:
+            announce(peer.name)
             took, tolerance, reached = _settle(peer, steepness, _PATIENCE * seconds + 5.0)
             if tolerance is None:
                 note = f"not reached, {reached:.0e}" if reached is not None else "not reached"
@@ -60,6 +61,7 @@ def converged_contest(fit, peers, steepness, input_bytes) -> Contest:
                 (f"{peer.name}, one thread", single_threaded(call)),
             ):
                 contenders[name], cost[name] = variant, took
+                announce(name, took)
                 result["notes"][name] = f"{reached:.0e}"
         close = {name: contenders[name] for name in fastest_variants(cost, 4.0)}
         best, _ = race(Contest(close, lambda _: [], 0))

@@ -25,13 +25,15 @@ SIZES = {
     "d": [(20_000, d, 3) for d in (8, 16, 32, 63, 66, 96, 128, 192)],
     "K": [(20_000, 20, K) for K in (2, 3, 5, 10, 30, 100)],
 }
+_LIMIT = 300  # seconds
+_SECONDS = 1.5  # timed seconds of one size
 MODELS = ("LDA", "QDA", "Logistic", "GLM")
 
 
 def measure():
     """Return {model: {variable: [(size, seconds)]}}, measured in a process of its own."""
     command = [sys.executable, str(HERE / "growth.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIMIT)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -51,7 +53,7 @@ def main():
                     X,  # noqa: B023
                     counts,  # noqa: B023
                 )
-            best, _ = race(Contest(contenders, lambda _: [], 0))
+            best, _ = race(Contest(contenders, lambda _: [], 0), _SECONDS)
             for model, seconds in best.items():
                 size = {"N": N, "d": d, "K": K}[variable]
                 times[model].setdefault(variable, []).append((size, seconds))

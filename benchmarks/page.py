@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 
+from growth import exponents
 from xmc_page import label_tree_tables
 
 HEADS = (
@@ -23,6 +25,9 @@ HEADS = (
     "its peak",
     "difference",
 )
+
+
+NOT_DONE = "not done"
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ class Run:
     """Everything that one run measured."""
 
     lines: list[Line]
-    label_trees: dict  # results of xmc.measure_again
-    growth: list[tuple[str, ...]]  # model, variable, range, exponent, largest step
+    label_trees: dict  # results of xmc.measure_again, or the `error` that it ended with
+    growth: dict  # results of growth.measure, or the `error` that it ended with
     same: float  # ratio of identical contenders
     minutes: float
     date: str
@@ -80,7 +85,6 @@ class Run:
 
 def as_page(run):
     """Return the page for docs/."""
-    grown = [("model", "by", "range", "exponent", "largest step"), *run.growth]
     return PAGE.format(
         machine=_machine(),
         table=_markdown(HEADS, [line.cells for line in run.lines]),
@@ -90,9 +94,19 @@ def as_page(run):
         date=run.date,
         commit=run.commit,
         command=run.command,
-        label_trees=label_tree_tables(run.label_trees),
-        growth=_markdown(grown[0], grown[1:]),
+        label_trees=_or_error(run.label_trees, label_tree_tables),
+        growth=_or_error(run.growth, _growth_section),
     )
+
+
+def _or_error(results, section):
+    return f"Not measured: {results['error']}." if "error" in results else section(results)
+
+
+def _growth_section(times):
+    heads = ("model", "by", "range", "exponent", "largest step")
+    figure = "![Time of a fit by rows, features and classes](growth.svg)"
+    return f"{figure}\n\n{_markdown(heads, exponents(times))}"
 
 
 def _markdown(heads, rows):
@@ -118,6 +132,10 @@ README_TASKS = (
     ("AUC", ""),
 )
 README_HEADS = HEADS[:6]
+README_RATIOS = {  # task -> pattern of the sentence, without the number
+    "RDA, 11 × 11 grid, 10 folds": r"(an\s+RDA\s+grid\s+search\s+is\s+)[\d,]+(\s+times)",
+    "LDA, leave-one-out": r"(and\s+leave-one-out\s+)[\d,]+(\s+times\s+as\s+fast)",
+}
 BEGIN, END = "<!-- benchmarks: written by make bench -->", "<!-- end of benchmarks -->"
 
 
@@ -132,10 +150,15 @@ def readme_table(rows):
 
 
 def update_readme(path, lines):
-    """Write the selection between its marks."""
+    """Write the selection between its marks, and the two ratios of the introduction."""
     text = path.read_text()
+    rows = [line.cells for line in lines]
     before, rest = text.split(BEGIN)
-    table = readme_table([line.cells for line in lines])
+    for task, pattern in README_RATIOS.items():
+        ratio = next((row[5].rstrip("×") for row in rows if row[0] == task and row[5]), None)
+        if ratio is not None:
+            before = re.sub(pattern, rf"\g<1>{float(f'{float(ratio):.2g}'):,.0f}\g<2>", before)
+    table = readme_table(rows)
     path.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}")
 
 
@@ -188,6 +211,8 @@ def _unreached(case, goal, found):
     ours, late = found["best"]["discriminant"], _late(goal, found)
     met = goal.or_unreached or goal.reached(ours, late["seconds"])
     theirs = f"{late['note']} ({duration(late['seconds'])})"
+    if late["note"] == NOT_DONE:
+        theirs = f"{NOT_DONE} in {duration(late['seconds'])}"
     told = (_time(found, "discriminant", ours), goal.peer, theirs, "", str(goal))
     return Line((case.task, case.size, *told, "yes" if met else "no", _peak(found), "", ""))
 
@@ -220,7 +245,8 @@ def _memory_line(case, found):
     ours = found["peaks"].get("discriminant")
     verdict = "no" if ours is None or ours > case.memory_goal else "yes"
     goal = f"≤ {case.memory_goal:g} MB"
-    share = f"{100 * ours * 2**20 / found['bytes']:.1f}% of the input" if ours else ""
+    known = ours and found["bytes"]
+    share = f"{100 * ours * 2**20 / found['bytes']:.1f}% of the input" if known else ""
     job = f"{case.task}: peak memory"
     return Line((job, case.size, "", "", "", share, goal, verdict, _peak(found), "", ""))
 
@@ -272,8 +298,6 @@ One seed of two sets. [The page on label trees](benchmarks_xmc.md) has all sets 
 Time of a fit by the number of rows, features and classes: the exponent is the slope of log time by
 log size; *largest step* is the largest ratio of neighbouring times, divided by the ratio that the
 exponent predicts.
-
-![Time of a fit by rows, features and classes](growth.svg)
 
 {growth}
 

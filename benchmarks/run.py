@@ -1,34 +1,48 @@
 """`make bench`: run all cases in one go and write docs/benchmarks.md and README's table.
 
-    python benchmarks/run.py [--only NAME ...] [--quick] [--full] [--no-memory] [--list]
+    python benchmarks/run.py [--only NAME ...] [--quick] [--full] [--no-memory] [--resume] [--list]
 
 --only takes beginnings of case names; --quick uses a tenth of the rows; --full includes the long
 cases. Only a whole run at full size writes the pages. The first line is a check of the timing: two
 identical contenders must be within 5%.
+
+Every case has a time limit. If it is exceeded, the contender that was running is reported as "not
+done", with the times of the others. The whole run has a limit as well: cases that would start later
+are reported as not run. Each result is stored in build/bench when it is there; --resume continues a
+run of the same day and commit that was interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 import growth
 import xmc
 from cases import CASES
-from contest import identical_contenders
-from page import Run, as_page, as_text, lines_of, update_readme
+from contest import OURS, identical_contenders
+from page import NOT_DONE, Run, as_page, as_text, lines_of, update_readme
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 FULL_PAGE = ROOT / "docs" / "benchmarks_full.md"
-_TIMEOUT = 1800  # seconds of one case
+STORED = ROOT / "build" / "bench"
+_WHOLE = 44 * 60  # seconds of `make bench`
+_AFTER = 6 * 60  # seconds of it for label trees and growth, after the cases
+_LABEL_TREE = 240  # seconds of one measurement of a label tree
+_LONG = 1800  # seconds of a case in `make bench-full`
 _ATTEMPTS = 5  # at an A/A check within 5%
 
 
@@ -38,29 +52,34 @@ def main():
     if options.list:
         print("\n".join(case.name for case in cases))
         return
-    started = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that workers are stopped too
     same = _check_timing()
+    whole = not (options.only or options.quick or options.no_memory)
+    kind = ("full" if options.full else "bench") if whole else "part"
+    store = Store.open(STORED / kind, options.resume)
     chosen = [c for c in cases if not options.only or c.name.startswith(tuple(options.only))]
+    end = perf_counter() + (float("inf") if options.full else _WHOLE - store.seconds())
     lines = []
     for case in chosen:
-        case_started = time.monotonic()
-        result = measure(case, 0.1 if options.quick else 1.0, memory=not options.no_memory)
+        limit = min(_LONG if options.full else case.limit, end - _AFTER - perf_counter())
+        share, memory = 0.1 if options.quick else 1.0, not options.no_memory
+        result, took = store.get(case.name, lambda: measure(case, share, limit, memory=memory))  # noqa: B023
         new = lines_of(case, result)
-        took = time.monotonic() - case_started
         print(f"{case.name} ({took:.0f} s)\n{as_text(new)}", file=sys.stderr, flush=True)
         lines += new
     print(as_text(lines))
-    if options.only or options.quick or options.no_memory:
+    if not whole:
         return
-    label_trees = xmc.measure_again(["bibtex", "delicious"], ["omikuji", "ours"])
-    times = growth.measure()
-    growth.draw(times)
+    label_trees, _ = store.get("label-trees", lambda: _or_error(_label_trees))
+    times, _ = store.get("growth", lambda: _or_error(growth.measure))
+    if "error" not in times:
+        growth.draw(times)
     run = Run(
         lines,
         label_trees,
-        growth.exponents(times),
+        times,
         same,
-        minutes=(time.monotonic() - started) / 60,
+        minutes=store.seconds() / 60,
         date=datetime.date.today().isoformat(),
         commit=_commit(),
         command="make bench-full" if options.full else "make bench",
@@ -70,6 +89,42 @@ def main():
     if not options.full:
         update_readme(ROOT / "README.md", lines)
     print(f"written: {path.relative_to(ROOT)}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Results of one run, each in a file that is written when it is there."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path, resume: bool) -> Store:
+        """Return the store of a new run, or of an interrupted one of the same day and commit."""
+        folder.mkdir(parents=True, exist_ok=True)
+        run, about = folder / "run.json", [datetime.date.today().isoformat(), _commit()]
+        if resume and not (run.exists() and json.loads(run.read_text()) == about):
+            sys.exit(f"There is no run of today and of this commit in {folder} to resume.")
+        if not resume:
+            for old in folder.glob("*.json"):
+                old.unlink()
+            run.write_text(json.dumps(about))
+        return cls(folder)
+
+    def get(self, name: str, measure: Callable[[], dict]) -> tuple[dict, float]:
+        """Return a result, measured unless it is stored, and the seconds that it took."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            started = perf_counter()
+            result = measure()
+            stored = {"result": result, "seconds": perf_counter() - started}
+            path.write_text(json.dumps(stored, indent=1))
+        stored = json.loads(path.read_text())
+        return stored["result"], stored["seconds"]
+
+    def seconds(self) -> float:
+        """Return the seconds of all results together."""
+        paths = [path for path in self.folder.glob("*.json") if path.name != "run.json"]
+        return sum(json.loads(path.read_text())["seconds"] for path in paths)
 
 
 def _check_timing():
@@ -83,35 +138,109 @@ def _check_timing():
     sys.exit(f"A/A: identical contenders differ by {min(ratios) - 1:.1%}; the machine is too busy")
 
 
-def measure(case, share, *, memory):
-    """Return times, peaks and agreement of one case, or the error that it ended with."""
-    result = _worker("race", case.name, share)
-    if "error" in result:
-        return result
-    peaks = {}
-    if memory and case.memory:
-        for name in result["best"]:
-            if name == "discriminant" or name.split(",")[0] in case.peers:
-                peaks[name] = _worker("peak", case.name, share, name).get("megabytes")
-    return {**result, "peaks": peaks}
+def _label_trees():
+    return xmc.measure_again(["bibtex", "delicious"], ["omikuji", "ours"], limit=_LABEL_TREE)
 
 
-def _worker(*arguments):
-    """Return what one measurement printed."""
-    command = [sys.executable, str(HERE / "worker.py"), *map(str, arguments)]
-    # A benchmark must not inherit the thread limits of a test run.
-    env = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+def _or_error(work):
+    """Return the result of some work, or the error that it ended with: the page is written."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, env=env, check=False
+        return work()
+    except Exception as error:  # whatever it is, it is printed and is on the page
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return {"error": f"{type(error).__name__}: {error}"[:120]}
+
+
+def measure(case, share, limit, *, memory):
+    """Return times, peaks and agreement of one case, or the error that it ended with.
+
+    `limit` is the number of seconds of the race, and of each measurement of memory.
+    """
+    if limit < 5:
+        return {"error": "not run: the time of the whole run is over"}
+    with tempfile.TemporaryDirectory(prefix="discriminant-bench-") as folder:
+        result = _worker(folder, limit, "race", case.name, share)
+        if "announced" in result:
+            result = results_so_far(case, result)
+        if "error" in result:
+            return result
+        peaks = {}
+        if memory and case.memory:
+            for name in _fastest_of_each(result["best"]):
+                if name == OURS or name.split(",")[0] in case.peers:
+                    found = _worker(folder, limit, "peak", case.name, share, name)
+                    peaks[name] = found.get("megabytes")
+        return {**result, "peaks": peaks}
+
+
+def _fastest_of_each(seconds):
+    """Return the fastest variant of each contender ('peer, variant'): the table shows these."""
+    slowest_first = sorted(seconds, key=seconds.get, reverse=True)
+    return list({name.split(",")[0]: name for name in slowest_first}.values())
+
+
+def results_so_far(case, stopped):
+    """Return the results of a race that exceeded its time limit.
+
+    A peer without any time is reported as not done, in the seconds from its start to the end.
+    """
+    best, starts = {}, {}
+    for name, at, seconds in stopped["announced"]:
+        if seconds is None:
+            starts.setdefault(name.split(",")[0], at)
+        else:
+            best[name] = min(seconds, best.get(name, seconds))
+    if OURS not in best:
+        return {"error": f"not done in {stopped['limit']:.0f} s"}
+    done = {name.split(",")[0] for name in best}
+    unreached = {
+        goal.peer: {
+            "note": NOT_DONE if goal.peer in starts else "not started in time",
+            "seconds": stopped["end"] - starts.get(goal.peer, stopped["end"]),
+        }
+        for goal in case.goals
+        if goal.peer not in done
+    }
+    return {"best": best, "unreached": unreached, "apart": None, "bytes": 0}
+
+
+def _worker(folder, limit, *arguments):
+    """Return what one measurement printed; after `limit` seconds, what it announced until then."""
+    command = [sys.executable, str(HERE / "worker.py"), *map(str, arguments)]
+    # A benchmark must not inherit the thread limits of a test run. Installed packages are compiled
+    # to bytecode, and so must this one be.
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_NUM_THREADS") and name != "PYTHONDONTWRITEBYTECODE"
+    }
+    output, errors = Path(folder) / "output", Path(folder) / "errors"
+    with output.open("w") as out, errors.open("w") as err:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=err, env=env | {"TMPDIR": folder}, start_new_session=True
         )
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done in {_TIMEOUT} s"}
-    if done.returncode == 0:
-        return json.loads(done.stdout.splitlines()[-1])
-    print(done.stderr, file=sys.stderr)
-    reason = (done.stderr.strip().splitlines() or [f"stopped by signal {-done.returncode}"])[-1]
-    return {"error": f"failed: {reason[:80]}"}
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return {"announced": _announced(output), "end": perf_counter(), "limit": limit}
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with processes that a peer has started
+            process.wait()
+    if process.returncode == 0:
+        return json.loads(output.read_text().splitlines()[-1])
+    print(errors.read_text(), file=sys.stderr)
+    last = errors.read_text().strip().splitlines() or [f"stopped by signal {-process.returncode}"]
+    return {"error": f"failed: {last[-1][:80]}"}
+
+
+def _announced(path):
+    """Return [contender, clock, seconds or None] of each announcement."""
+    found = []
+    for line in path.read_text().splitlines():
+        with contextlib.suppress(json.JSONDecodeError):  # what a peer prints, or half a line
+            found.append(json.loads(line))
+    return [each for each in found if isinstance(each, list) and len(each) == 3]
 
 
 def _commit():
@@ -125,6 +254,7 @@ def _options():
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--full", action="store_true", help="with the long cases")
     parser.add_argument("--no-memory", action="store_true", help="without peak memory")
+    parser.add_argument("--resume", action="store_true", help="continue a run of today")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
     return parser.parse_args()
 

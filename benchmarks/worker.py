@@ -1,5 +1,6 @@
 """One measurement in an interpreter of its own: `worker.py race CASE SHARE`, or
-`worker.py peak CASE SHARE CONTENDER`. The last line it prints is JSON.
+`worker.py peak CASE SHARE CONTENDER`. The last line it prints is the result, as JSON; the lines
+before are the progress of a race (`contest.announce`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import sys
 import warnings
 
 from cases import CASES
-from contest import race
+from contest import Announcements, race
 from memory import bound_memory, peak_beyond
 from rows import gaussian_rows
 
 
 def main(verb, name, share, contender=""):
     bound_memory()
+    Announcements.on = True
     warnings.simplefilter("ignore")
     case = next(case for case in CASES if case.name == name)
     contest = case.prepare(float(share))

@@ -31,7 +31,7 @@ _HOMES = {
     "assess": "assessment.evaluate",
     "evaluate": "assessment.evaluate",
     "Assessment": "assessment.assessment",
-    "importance": "assessment.importance",
+    "importance": "assessment.standardised_coefficients",
     "count_parameters": "assessment.parameter_count",
     "smallest_change": "assessment.smallest_change",
     "interval_over": "assessment.intervals",

@@ -7,9 +7,6 @@ from discriminant.assessment.evaluate import (
     assess as assess,
     evaluate as evaluate,
 )
-from discriminant.assessment.importance import (
-    importance as importance,
-)
 from discriminant.assessment.inference.comparisons import (
     compare_fits as compare_fits,
 )
@@ -52,6 +49,9 @@ from discriminant.assessment.selection.stepwise import (
 )
 from discriminant.assessment.smallest_change import (
     smallest_change as smallest_change,
+)
+from discriminant.assessment.standardised_coefficients import (
+    importance as importance,
 )
 from discriminant.decision.actions import (
     OUTLIER as OUTLIER,

@@ -1,9 +1,9 @@
 """Catalogue of all estimators: name, module, description and what other modules need to know.
 
-This is the only list of estimators. `discriminant.__init__` reads the public names from it, `store`
-the classes that files may contain, and `study` and the report the models to compare and their
-descriptions. Tests and documentation use it too. This module imports nothing of the package, so
-that every other module can import it.
+This is the only list of estimators. `discriminant.__init__` reads the public names from it; `store`
+reads the classes that files may contain; `study` and the report read the models to compare and
+their descriptions. Tests and documentation use it too. This module imports nothing of the package,
+so that every other module can import it.
 
 To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the classes, such as its
 rule, that its files may contain in addition to those in `SHARED_VALUES`. `candidates` are the
@@ -92,6 +92,26 @@ ESTIMATORS = (
                 "held-out rows",
                 {"shrinkage": "cv"},
                 tuning="grid",
+            ),
+            Candidate(
+                "lda_quadratic",
+                "LDA, quadratic",
+                "quadratic boundaries; LDA on the features, their squares and products, with "
+                "shrinkage that is chosen on held-out rows",
+                {"shrinkage": "cv"},
+                simplicity=5,
+                tuning="grid",
+                basis=MappingProxyType({"degree": 2}),
+            ),
+            Candidate(
+                "lda_random",
+                "LDA, random features",
+                "curved boundaries; LDA on the features and 100 random functions of them, with "
+                "shrinkage that is chosen on held-out rows",
+                {"shrinkage": "cv"},
+                simplicity=6,
+                tuning="grid",
+                basis=MappingProxyType({"degree": 1, "random_features": 100}),
             ),
         ),
     ),
@@ -333,6 +353,14 @@ ESTIMATORS = (
                 tuning="path",
             ),
             Candidate(
+                "logistic_net_cv",
+                "Logistic, elastic net chosen",
+                "logistic regression with half ridge and half lasso penalty; its size is chosen on "
+                "held-out rows",
+                {"ridge": "cv", "l1_ratio": 0.5},
+                tuning="path",
+            ),
+            Candidate(
                 "logistic_quadratic",
                 "Logistic, quadratic",
                 "quadratic boundaries; logistic regression on the features, their squares and "
@@ -426,6 +454,7 @@ ESTIMATORS = (
         values={
             "CalibrationScores": "decision.prediction_sets",
             "LeftOutRules": "assessment.resampling.leave_one_out",
+            "LeftOutQuadraticRules": "assessment.resampling.leave_one_out",
         },
     ),
     Estimator(
@@ -496,7 +525,7 @@ SHARED_VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
     "TableMoments": "engines.moments_with_encoding",
-    "ClassRows": "moments.class_rows",
+    "ClassRows": "moments.stored_rows",
     "ScatterFactor": "moments.qr_factor",
     "Slope": "moments.loss:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",
@@ -508,7 +537,7 @@ SHARED_VALUES = {
     "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
-    "StudentRule": "models.gaussian.student",
+    "StudentRule": "models.gaussian.predictive_densities",
     "ClassParameters": "models.gaussian.parameters",
     "Coordinates": "models.linear.preconditioning",
     "ScaledCoordinates": "models.linear.preconditioning",

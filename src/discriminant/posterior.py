@@ -2,9 +2,10 @@
 
     log posterior_k = score_k - log sum_l exp(score_l)
 
-Logarithms are computed first, so that very small posteriors stay exact. All functions take scores,
-posteriors or distances, never rows. Posteriors can be changed to other priors, used to estimate the
-priors of a new population, and fused over several sources. Decisions are made in `decision`.
+Logarithms are computed first, so that very small posteriors are accurate. All functions take
+scores, posteriors or distances, never rows. Posteriors can be changed to other priors, used to
+estimate the priors of a new population, and fused over several sources. Decisions are made in
+`decision`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats, check_weight
 from discriminant.table.labels import classes_of_columns
 
-_CLOSE = 1e-4  # tolerance of sums of probabilities, wide enough for float32
+_CLOSE = 1e-4  # tolerance of sums of probabilities, sufficient for float32
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -36,7 +37,7 @@ def log_posterior(scores: Floats) -> Floats:
     largest = logs == 0.0
     others = np.exp(logs)
     others *= ~largest
-    # Where several classes tie for the maximum, all but one of them belong to `others_sum`.
+    # If several classes have the maximum, all but one of them belong to `others_sum`.
     others_sum = others.sum(axis=0) + (largest.sum(axis=0) - 1)
     logs -= np.log1p(others_sum)
     return np.asarray(logs.T)
@@ -248,7 +249,7 @@ def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floa
 
 
 def validate_log_posterior(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
-    """Return the (n, K) log posteriors as floats; raise unless the posteriors of each row sum to 1.
+    """Return the (n, K) log posteriors as floats; the posteriors of each row must sum to 1.
 
     `classes`, if given, is the required number of columns.
 
@@ -282,14 +283,15 @@ def pool_weights(
     log_posteriors: Floats,
     weight: Floats | None = None,
     *,
+    prior: float = 1.0,
     tolerance: float = 1e-8,
     max_iter: int = 2000,
 ) -> Floats:
     """Estimate the weights (M,) of a mean of the posteriors of M classifiers, by EM.
 
-        maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  sum_m log w_m
+        maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  prior sum_m log w_m
 
-    The objective is concave. Its second term counts as one row for each classifier, so that no
+    The objective is concave. Its second term counts as `prior` rows for each classifier, so that no
     weight is 0 because of a few rows. Rows to which every classifier gives probability 0 are
     ignored.
 
@@ -299,6 +301,8 @@ def pool_weights(
         (N, M) log posterior that each classifier gives to the true class of each held-out row.
     weight
         (N,) weights of the rows.
+    prior
+        Number of rows that each classifier counts in advance.
     tolerance
         The iteration stops when no weight changes by more than this value.
     max_iter
@@ -320,12 +324,12 @@ def pool_weights(
     likelihood = np.exp(log_posteriors[usable] - largest[usable, None])
     rows = np.ones(len(likelihood)) if weight is None else weight[usable]
     M = likelihood.shape[1]
-    total = rows.sum() + M
+    total = rows.sum() + prior * M
     weights = np.full(M, 1.0 / M)
     for _ in range(max_iter):
         before = weights
         mixture = likelihood @ weights
-        weights = (weights * ((rows / mixture) @ likelihood) + 1.0) / total
+        weights = (weights * ((rows / mixture) @ likelihood) + prior) / total
         if np.abs(weights - before).max() <= tolerance:
             break
     return np.asarray(weights)

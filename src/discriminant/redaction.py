@@ -32,8 +32,8 @@ from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 MASK = "***"
 _MAX_ADDRESSES = 1000  # largest number of addresses that are stored
-_DISTINCTIVE = 6  # secrets of this length do not occur in other text by chance
-_LONG = 12  # the same, for secrets of letters only or of digits only
+_DISTINCTIVE = 6  # secrets of at least this length do not occur in other text by chance
+_LONG = 12  # the same for secrets that consist only of letters or only of digits
 
 _FILES = ("duckdb", "sqlite")  # schemes of files, whose paths may contain any character
 _DATABASES = (

@@ -26,7 +26,6 @@ from discriminant.models.linear.ordered import OrderedLossReading
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
-from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.confusion import (
     PredictedCounts,
     PredictedCountsReading,
@@ -58,6 +57,7 @@ from discriminant.moments.margin_counts import (
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.moments.ranking import Ranking, RankingReading
 from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysGradientReading, SoftmaxLoss
+from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import FoldSums, FoldSumsReading
 from discriminant.table.hash_folds import row_hash_folds
 from tests.shared.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen

@@ -5,7 +5,7 @@ The formulas are in `assessment.measures`, and intervals in `assessment.interval
 makes them available as attributes, a printed text, a dictionary and data frames. Assessments of
 files, folds, sites or machines can be added, as tallies can.
 
-Calibration: observed frequencies against predicted probabilities, in the bins of a tally.
+Calibration compares observed frequencies with predicted probabilities, in the bins of a tally.
 
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|
@@ -23,7 +23,6 @@ from typing import Any, Literal
 import numpy as np
 
 from discriminant.assessment import measures
-from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.intervals import Interval, Weights, interval_of
 from discriminant.assessment.measures import (
     AVERAGES,
@@ -34,6 +33,7 @@ from discriminant.assessment.measures import (
     cost_formula,
     ratio,
 )
+from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.errors import LabelError, OptionError
 from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats

@@ -2,8 +2,8 @@
 
 Log posteriors and decisions need not agree. A cost, a threshold, class weights or the votes of
 several classifiers may lead to another class than the most probable one, and a decision need not be
-a class. So the decisions of the model itself are measured: `decide` if it has this method, else
-`predict`.
+a class. So the model's own decisions are measured: the results of `decide` if the model has this
+method, otherwise those of `predict`.
 
 The classes `...Scorer` wrap a fitted model so that it can be sent to the partitions of a table.
 """
@@ -61,7 +61,7 @@ class Predictions:
 
 
 def check_classifier(estimator: Any) -> None:
-    """Raise unless `estimator` is an instance of a classifier (and not a Python class)."""
+    """Raise an error unless `estimator` is an instance of a classifier (and not a Python class)."""
     if isinstance(estimator, type):
         name = estimator.__name__
         raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
@@ -181,7 +181,7 @@ def _distinct(decisions: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], P
 class RuleScorer:
     """Scorer that applies a rule fitted to moments."""
 
-    model: Any  # unfitted estimator, which turns scores of the rule into posteriors
+    model: Any  # unfitted estimator, which converts scores of the rule to posteriors
     rule: Rule
     columns: Places  # (k,) indices of the classes that the rule knows
     classes: int  # `K`, the number of all classes

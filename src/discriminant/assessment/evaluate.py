@@ -147,8 +147,8 @@ def evaluate(
     """Assess a fitted classifier on rows whose labels are known.
 
     If the model has a method `decide`, as `Decision` has, its decisions are assessed, so that
-    rejected rows are counted; otherwise its predictions are. Posteriors are assessed too if the
-    model has them.
+    rejected rows are counted; otherwise its predictions are assessed. Posteriors are assessed too
+    if the model has them.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def _encode_decisions(decided: Any, n: int) -> tuple[Codes, list[Any]]:
 def _check_decisions(
     decisions: Codes, names: list[Any], known: Labels, other_actions: set[Hashable]
 ) -> None:
-    """Raise unless every decision is a class, REJECT, OUTLIER or one of the named actions."""
+    """Raise an error unless every decision is a class, REJECT, OUTLIER or a named action."""
     allowed = {*known.tolist(), *other_actions}
     count = np.bincount(decisions, minlength=len(names))
     unknown = {
@@ -293,7 +293,7 @@ def _check_decisions(
 
 
 def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> Labels:
-    """Return the classes of the model; with unseen='count', the unknown classes follow."""
+    """Return the classes of the model, with unseen='count' followed by the unknown classes."""
     if unseen not in ("error", "count"):
         raise OptionError.of("unseen", unseen, "'error' or 'count'")
     classes = set(known.tolist())

@@ -11,10 +11,10 @@ For any other function of the counts:
     bootstrap   percentiles over resampled tables. Drawing rows with replacement and counting them
                 equals drawing the counts of the table from a multinomial distribution, over all
                 rows or, if stratified, within each class. If every resampled table gives the same
-                value, as when no row is wrong, the observed value is one end. The other end comes
-                from tables drawn after half a row is added to each count of a class predicted as
-                a class (Jeffreys' prior, whose interval also has the observed value as an end:
-                Brown, Cai and DasGupta 2001).
+                value, as when no row is wrong, the observed value is one end. For the other end,
+                tables are drawn again after half a row is added to each count (Jeffreys' prior).
+                Only counts of rows predicted as a class are raised. Jeffreys' interval, too, then
+                has the observed value as one end (Brown, Cai and DasGupta 2001).
 
 For a mean loss m = sum w l / sum w between 0 and a bound B (2 for Brier, 1 with two classes,
 infinity for the log loss), with v the estimated variance of m and t Student's quantile for n - 1:
@@ -25,10 +25,10 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
 The score interval inverts the score test whose variance is proportional to mu (B - mu), as the
-variance of a proportion is. So it stays between 0 and B and is longer on the side where losses have
-their long tail. The normal interval m -+ z sqrt(v) may leave the range and covers less: for 150
-rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 % (normal) and
-92 % (score) (tests/unit/assessment/test_intervals.py).
+variance of a proportion is. So it stays between 0 and B, and its longer side is that of the long
+tail of the losses. The normal interval m -+ z sqrt(v) may leave the range and has a lower coverage:
+for 150 rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 %
+(normal) and 92 % (score) (tests/unit/assessment/test_intervals.py).
 
 Weights count rows: a row of weight 2 stands for two rows. With weights='reliability' the weights
 are importances, and n is (sum w)^2 / sum w^2, Kish's effective number of rows.

@@ -17,12 +17,12 @@ n[a, k] is the weight of the rows of class k for which action a was chosen.
     Brier          mean of sum_k (p_k - [y = k])^2    with two classes half of it, mean (p - [y])^2
     cost           mean of cost[action, class]
 
-Accuracy and error are computed on the decided rows (those that are assigned to a class), so that
+Accuracy and error are computed on the decided rows (rows that are assigned to a class), so that
 they sum to one. Coverage is the share of the decided rows. All other measures use all rows: a row
 whose action is not a class, such as a rejection, counts in N and in `true`, and is neither correct
-nor wrong. In MCC all actions that are not classes are one more predicted value. The results equal
-those of scikit-learn with these actions passed as labels. Counts may have leading axes, so that
-many tables are measured at once.
+nor wrong. MCC treats all actions that are not classes as one more predicted class. The results
+equal those of scikit-learn if these actions are passed as labels. Counts may have leading axes, so
+that many tables are measured at once.
 
 A rate with denominator 0 is NaN. An average replaces a NaN rate by `zero_division`; it leaves out
 classes that are neither the true nor the predicted class of any row. zero_division=0 is
@@ -154,7 +154,7 @@ def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
 
 
 def check_beta(beta: Any) -> float:
-    """Return `beta`, the weight of recall relative to precision; raise if it is negative."""
+    """Return `beta`, the weight of recall relative to precision; a negative weight is an error."""
     if not isinstance(beta, int | float | np.floating | np.integer) or not 0 <= beta < np.inf:
         raise OptionError.of(
             "beta", beta, "a number, 0 or more: at 1 recall counts as much as precision"
@@ -260,7 +260,7 @@ def halved_brier_sums(tally: Tally) -> Floats:
 
 
 def check_scored(tally: Tally, measure: str) -> None:
-    """Raise if no row has posteriors."""
+    """Raise an error if no row has posteriors."""
     if not tally.scored.weight[0].any():
         raise PosteriorError.not_given(measure)
 
@@ -588,7 +588,7 @@ def bounds_of(
 def cost_formula(
     tally: Tally, cost: Any, reject: float | None, outlier: float | None
 ) -> CountFormula:
-    """Return the mean cost of a row as a function of tables."""
+    """Return a function that computes the mean cost per row from tables of counts."""
     prices = _prices(tally, cost, reject, outlier)
     return lambda cells: ratio(((cells * prices).sum(axis=(-2, -1)), total(cells)))
 

@@ -1,7 +1,7 @@
 """Number of parameters of a fitted model, by what they are.
 
-A covariance of d features has d (d + 1) / 2 different entries. Lecture 3 counts p^2 entries for it,
-since it counts every covariance between two features twice, and does not count the priors:
+A covariance of p features has p (p + 1) / 2 different entries. Lecture 3 counts p^2 entries, since
+it counts every covariance between two features twice, and it does not count the priors:
 
                  lecture 3      here
     LDA          K p + p^2      K p + p (p + 1) / 2    + K - 1 priors

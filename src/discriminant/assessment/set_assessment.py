@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.intervals import Interval, check_level, exact
 from discriminant.assessment.measures import ratio
+from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.errors import LabelError, ShapeError
 from discriminant.table.blocks import Floats, Labels, check_weight
 from discriminant.table.cells import import_pandas

@@ -5,14 +5,14 @@ f_c(x) be the lead over another class c, and a the weights of class c minus thos
 change z leads to class c if a'z > g. The smallest change, in each norm, has a closed form:
 
     l2      z = t a                 t = g / |a|^2; distance g / |a| from the boundary
-    linf    z = t sign a            t = g / sum |a_j|: every feature changes by as much
+    linf    z = t sign a            t = g / sum |a_j|: all features change by the same amount
     l1      z_j = g / a_j           for the feature j with the largest |a_j| only
 
-With bounds on the features, each part of z is cut at its bound, and t is larger: a'z is then a
-piecewise linear function of t, which is inverted by sorting the values of t at which parts reach
-their bounds. In the l1 norm, features change in the order of |a_j|, each up to its bound. With more
-than two classes, the smallest of the changes to the other classes is the answer. Small changes of
-many features that change the prediction are known as adversarial examples.
+With bounds on the features, each component of z is cut at its bound, and t is larger: a'z is then a
+piecewise linear function of t, which is inverted by sorting the values of t at which components
+reach their bounds. In the l1 norm, features change in the order of |a_j|, each up to its bound.
+With more than two classes, the smallest of the changes to the other classes is the answer. Small
+changes of many features that change the prediction are known as adversarial examples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.importance import linear_coefficients
+from discriminant.assessment.standardised_coefficients import linear_coefficients
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
 from discriminant.table.cells import import_pandas
@@ -121,7 +121,7 @@ def smallest_change(
     for lead, slope in zip(leads, slopes, strict=True):
         beyond = _BEYOND
         reach = np.abs(slope * x).max() or np.abs(slope * unit).max()
-        while beyond <= _LARGEST_BEYOND:  # until rounding does not undo the change
+        while beyond <= _LARGEST_BEYOND:  # until the change is larger than rounding errors
             goal = lead + beyond * (lead + float(reach))
             steps = _solve(slope * unit, goal, lower / unit, upper / unit, norm)
             if steps is None or _predict(model, row, x + steps * unit) != labels[code]:
@@ -170,7 +170,7 @@ def _invert(rate: Floats, end: Floats, goal: float) -> float:
     finite = np.where(np.isfinite(end), end, 0.0)
     done = np.concatenate([[0.0], np.cumsum(rate * finite)[:-1]])
     active = np.cumsum(rate[::-1])[::-1]
-    t = (goal - done) / active  # if exactly the parts before j have reached their bounds
+    t = (goal - done) / active  # if exactly the components before j have reached their bounds
     j = int(np.argmax(t <= end)) if (t <= end).any() else len(end) - 1
     return float(t[j])
 

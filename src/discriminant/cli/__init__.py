@@ -17,7 +17,7 @@ from collections.abc import Sequence
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code."""
     from discriminant.cli.run import raise_on_signals, run, run_supervised
-    from discriminant.engines.memory_limit import memory_limit
+    from discriminant.engines.available_memory import memory_limit
 
     arguments = list(sys.argv[1:] if args is None else args)
     limit = memory_limit()

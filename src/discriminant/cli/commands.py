@@ -58,7 +58,10 @@ click.rich_click.COMMAND_GROUPS = {
             "name": "From a table to a decision",
             "commands": ["check", "report", "compare", "explain"],
         },
-        {"name": "Models", "commands": ["fit", "predict", "assess", "export", "serve"]},
+        {
+            "name": "Models",
+            "commands": ["fit", "predict", "explain-row", "assess", "export", "serve"],
+        },
         {"name": "Moment files", "commands": ["moments", "merge", "forget", "drift"]},
         {"name": "Getting started", "commands": ["examples"]},
     ]
@@ -117,6 +120,11 @@ def _session(options: dict[str, Any]) -> Session:
 @click.option("--facts", type=click.Path(), help="Also write the facts of the report as JSON.")
 @click.option("--markdown", type=click.Path(), help="Also write the report as Markdown.")
 @click.option("--title", help="Title of the report.")
+@click.option(
+    "--no-yardstick",
+    is_flag=True,
+    help="Do not fit scikit-learn's boosted trees, which are never selected, for comparison.",
+)
 @click.option("--model", help="Model to report on (default: selected by the comparison).")
 @click.option(
     "--test",
@@ -191,6 +199,8 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 @shared.source_options
 @shared.column_options
 @shared.folds_option
+@shared.groups_option
+@shared.time_option
 @shared.seed_option
 @shared.output_options
 def check(source: tuple[str, ...], **options: Any) -> int:
@@ -284,7 +294,7 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant predict loans.model bank.duckdb --table loans --out predictions.parquet
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import predict as run_command
+    from discriminant.cli.model_commands import predict as run_command
 
     return run_command(_session(options), model, source, options)
 
@@ -308,7 +318,30 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant assess labels.model test.txt --page labels.html         (XMC text or svmlight)
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import assess as run_command
+    from discriminant.cli.model_commands import assess as run_command
+
+    return run_command(_session(options), model, source, options)
+
+
+@cli.command("explain-row")
+@click.argument("model", type=click.Path())
+@_SOURCE
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="Number of rows to explain, from the first.",
+)
+@shared.decision_options
+@shared.output_options
+def explain_row(model: str, source: tuple[str, ...], **options: Any) -> int:
+    """Explain predictions row by row: what each column contributes, and what would change them.
+
+    discriminant explain-row loans.model applicant.csv
+    """
+    _check_present(model, *source)
+    from discriminant.cli.model_commands import explain_row as run_command
 
     return run_command(_session(options), model, source, options)
 
@@ -346,7 +379,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 def export(model: str, **options: Any) -> int:
     """Export a model as SQL, ONNX, plain Python or JavaScript."""
     _check_present(model)
-    from discriminant.cli.predict import export as run_command
+    from discriminant.cli.model_commands import export as run_command
 
     return run_command(_session(options), model, options)
 

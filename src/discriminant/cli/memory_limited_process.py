@@ -3,7 +3,7 @@
 When the address space is used up, libraries do not only raise MemoryError: OpenBLAS retries for
 ever or calls exit(), Arrow and LLVM abort, the dynamic loader fails. Such failures cannot be caught
 in the process itself, and a signal handler of Python does not run while native code runs. So, where
-there is a limit, a small parent process starts the command in a child and waits:
+there is a limit, a small parent process starts the command in a child process and waits:
 
     limit too low for the libraries       the command is refused before they are loaded
     child ends with its own exit code     the parent exits with the same code
@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from discriminant.engines.memory_limit import available_threads
+from discriminant.engines.available_memory import available_threads
 
 _GRACE = 10.0  # seconds that a command has to end after a signal
 _LONG = 3600.0

@@ -4,8 +4,8 @@ Errors are printed to stderr, and with --json also to stdout as a JSON object. A
 is printed as one message, never as a traceback.
 
 A command that is interrupted (Ctrl-C, SIGTERM, a closed terminal) exits with 128 + the number of
-the signal. An interrupted command lists which of its output files are new and which are unchanged;
-no file is incomplete.
+the signal. It lists which of its output files are new and which are unchanged; no file is
+incomplete.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from discriminant.cli.session import (
     output_states,
     visible,
 )
-from discriminant.engines.memory_limit import available_threads, memory_limit, ran_out
+from discriminant.engines.available_memory import available_threads, memory_limit, ran_out
 from discriminant.redaction import masked, redact, register
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _shown_argument(arg: str) -> str:
 def run_supervised(args: list[str], limit: int) -> int:
     """Run a command line in a child process, because the address space is limited."""
     from discriminant.cli.memory_limited_process import supervise
-    from discriminant.engines.memory_limit import REQUIRED
+    from discriminant.engines.available_memory import REQUIRED
     from discriminant.errors import OutOfMemoryError
 
     def work() -> int:

@@ -131,7 +131,7 @@ def visible(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Replace control characters and line breaks by code points: a name stays on its line.
+    """Replace control characters and line breaks by their code points, for a single line.
 
     >>> inline("a\\nb")
     'a⟨U+000A⟩b'
@@ -165,7 +165,8 @@ class Session:
         files = {name: str(path) for name, path in (written or {}).items() if path is not None}
         if self.as_json:
             provenance = {"version": versions(), "seed": self.seed, "command": self.command}
-            output = {**facts, "written": files, "made": provenance}
+            made = {**facts.get("made", {}), **provenance}
+            output = {**facts, "written": files, "made": made}
             print(json.dumps(plain(output), indent=1, allow_nan=False))
             return
         lines = [

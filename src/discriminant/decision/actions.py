@@ -10,8 +10,8 @@ If every error costs 1, then min_a R_a = 1 - max_k P(k|x). A reject cost `c` is 
 reject threshold of `1 - c`.
 
 Ties. A share of 80 of 100 votes is computed as 0.7999999999999999 or 0.8, depending on the order of
-summation. Therefore two costs count as equal if they differ by a relative `TIE` = 1e-9 or less. The
-curves, the tuning and all exports compare costs in the same way:
+summation. Therefore two costs count as equal if their relative difference is at most `TIE` = 1e-9.
+The curves, the tuning and all exports compare costs in the same way:
 
     decide   the first action with R_a <= min R (1 + TIE)
     reject   where min R > c (1 + TIE); a threshold t is compared as c = 1 - t
@@ -164,7 +164,7 @@ def decided(
 
 
 def reject_cost(value: Any) -> float:
-    """Return the cost of rejecting as a float; raise CostError if negative or not a number."""
+    """Return the cost of rejecting as a float; it must be a number of at least 0."""
     try:
         cost = float(value)
     except (TypeError, ValueError):

@@ -2,9 +2,9 @@
 
     cost[action, class] >= 0, and 0 where the action is to predict the true class
 
-The first K actions predict the K classes, in the order of the labels; other actions follow. Other
-actions may follow, such as 'call a doctor'. With two classes there are two kinds of errors, and
-every threshold is equivalent to a cost matrix:
+The first K actions predict the K classes, in the order of the labels. Other actions may follow,
+such as 'call a doctor'. With two classes there are two kinds of errors, and every threshold is
+equivalent to a cost matrix:
 
     predict + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
     predict + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from discriminant.errors import CostError, ThresholdError
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.labels import match_labels
+from discriminant.table.labels import labels_of_column_names
 
 
 def is_frame(given: Any) -> bool:
@@ -48,7 +48,7 @@ def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
     names = given.column_names if hasattr(given, "column_names") else given.columns
     columns = {name: np.asarray(given[name]).tolist() for name in names}
     actions = _pop_action_names(given, columns, labels)
-    classes = match_labels(list(columns), labels)
+    classes = labels_of_column_names(list(columns), labels)
     classes = list(columns) if classes is None else classes
     if len(classes) != len(labels) or set(classes) != set(labels):
         raise CostError.of_columns(classes, labels)
@@ -188,7 +188,7 @@ class Costs:
 
     def ever_exceeds(self, bound: float) -> bool:
         """Return whether for some posterior every action has an expected cost above `bound`."""
-        cost_of_equal_posteriors = float(self.cost.mean(axis=1).min())  # usually decides already
+        cost_of_equal_posteriors = float(self.cost.mean(axis=1).min())  # usually enough
         return cost_of_equal_posteriors > bound or self.max_least_cost() > bound * (1 + TIE)
 
     def max_least_cost(self) -> float:

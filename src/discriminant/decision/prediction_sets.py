@@ -6,8 +6,8 @@ The conformity of a row with class k is large if the class is plausible for the 
     aps   sum of P(l|x) over the classes l less probable than k, + u P(k|x)
                                                                   Romano, Sesia and Candes 2020
 
-with u uniform on [0, 1): a function of the row, so that the same row always has the same set. With
-n calibration rows, each scored by a model fitted without it,
+with u uniform on [0, 1); u is a function of the row, so that the same row always has the same set.
+With n calibration rows, each scored by a model fitted without it,
 
     p_k(x) = (1 + number of calibration rows that conform no better than (x, k)) / (n + 1)
 
@@ -17,8 +17,8 @@ set contains the true class with probability `coverage` or more. If each calibra
 with the score of (x, k) by the model fitted without the fold of that calibration row
 (cross-conformal prediction, Vovk 2015; jackknife+, Barber et al. 2021), the guarantee is
 2 coverage - 1, up to a term that vanishes as the folds grow, and the coverage is near `coverage` in
-practice. By class (Mondrian), the calibration rows are those of class k alone, and each class is
-covered.
+practice. If p-values are computed by class (Mondrian), class k is compared only with calibration
+rows of class k, and each class is covered.
 
 Weights are frequencies: a row of weight 2 counts as two rows.
 """
@@ -70,11 +70,11 @@ class CalibrationScores:
     fold: Places  # (n,) model that scored the row
     weight: Floats | None = None  # (n,)
     score: str = "lac"
-    seed: int = 0  # of the hashes from which u is computed
+    seed: int = 0  # seed of the hashes from which u is computed
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form calibration scores, or None if they do."""
+        """Return the reason why these fields do not form calibration scores, or None if they do."""
         arrays = [parts[name] for name in ("values", "codes", "fold")]
         if parts.get("weight") is not None:
             arrays.append(parts["weight"])
@@ -120,7 +120,7 @@ class CalibrationScores:
         for k, of_class in enumerate(values):
             own = np.flatnonzero(self.codes == k) if by_class else slice(None)
             below = lowered[own] <= of_class[:, own]
-            if self.weight is None:  # by row, which is faster than axis=1
+            if self.weight is None:  # a loop over rows, which is faster than axis=1
                 counts[:, k] = [np.count_nonzero(row) for row in below]
             else:
                 counts[:, k] = below @ self.weight[own]
@@ -141,7 +141,7 @@ def prediction_sets(p_value: Floats, coverage: float, log_posterior: Floats | No
     array([[ True, False],
            [False, False]])
     """
-    # p-values are quotients of whole numbers: one that equals 1 - coverage must not exceed it
+    # p-values are quotients of whole numbers: a p-value equal to 1 - coverage must not exceed it
     sets = p_value > (1.0 - coverage) * (1.0 + TIE)
     if log_posterior is not None:
         empty = np.flatnonzero(~sets.any(axis=1))
@@ -176,5 +176,5 @@ def uniform_numbers(hashes: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _lower(values: Floats) -> Floats:
-    """Return the values lowered by a relative `TIE`, so that closer values count as equal."""
+    """Return the values lowered by a relative `TIE`, so that values within `TIE` count as equal."""
     return np.asarray(values - np.abs(np.where(np.isfinite(values), values, 0.0)) * TIE)

@@ -1,8 +1,8 @@
 """Risk-coverage curves and cost curves of held-out rows, for all thresholds at once.
 
-Risk-coverage curve: rows are sorted by the expected cost of their best action; the rows with the
-largest cost are rejected first, and all other rows are decided. Coverage is the share of the weight
-of the decided rows, and
+Risk-coverage curve: rows are sorted by the expected cost of their best action. The rows with the
+largest cost are rejected, and all other rows are decided. Coverage is the share of the decided rows
+in the weight of all rows, and
 
     risk = cost of the decided rows / their weight        area = integral of risk over coverage
 
@@ -121,7 +121,7 @@ class RiskCoverage:
 
     coverage: Floats  # (m,) share of the weight that is decided, up to 1
     risk: Floats  # (m,) mean cost of the decided rows
-    bound: Floats  # (m,) decided are the rows whose least expected cost is at most this bound
+    bound: Floats  # (m,) bounds: rows with a least expected cost up to the bound are decided
     area: float
 
     @property
@@ -259,8 +259,8 @@ def _roc(rows: HeldOutPosteriors) -> tuple[Floats, Floats, Floats]:
 def _upper_hull(fpr: Floats, tpr: Floats) -> npt.NDArray[np.intp]:
     """Return the indices of the ROC points on the upper convex hull, from (0, 0) to (1, 1).
 
-    The slopes of the hull follow from an isotonic regression, along the curve, of the share that
-    true positives have in each step.
+    The slopes of the hull follow from an isotonic regression of the share of true positives in each
+    step along the curve.
     """
     from scipy.optimize import isotonic_regression
 

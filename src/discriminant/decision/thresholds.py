@@ -1,15 +1,15 @@
 """Thresholds of decisions, tuned on held-out rows by their cost, or by group for equal rates.
 
-Calibrated posteriors need no tuning: the action of least expected cost is decided, and a row is
-rejected if its least expected cost exceeds the cost of rejecting. The functions in this module are
-for posteriors that are not calibrated. They minimise the mean cost on the held-out rows over
+Calibrated posteriors need no tuning: the action with the least expected cost is taken, and a row is
+rejected if this cost exceeds the cost of rejecting. The functions in this module are for posteriors
+that are not calibrated. They choose, by the mean cost of the held-out rows, one of
 
-    reject     the bound b: rows whose least expected cost is <= b are decided, others rejected
-    threshold  the thresholds t, sum t = 1: the class with the largest P(k|x) / t_k is decided
+    reject     a bound b: a row is rejected if its least expected cost exceeds b
+    threshold  thresholds t with sum t = 1: the class with the largest P(k|x) / t_k is predicted
 
 The mean cost changes only where the decision for a row changes, so it is enough to try the values
-at which decisions change. The best bound is found exactly. K thresholds are tuned class by class,
-until changing the threshold of a single class no longer lowers the cost.
+at which a decision changes. The best bound b is computed exactly. The K thresholds are tuned class
+by class, until changing the threshold of a single class no longer lowers the cost.
 
 Thresholds by group. With one threshold for all rows, the share of positive rows that are predicted
 positive (the recall) may differ between groups of rows, such as sites or populations. A threshold
@@ -18,9 +18,9 @@ for each group makes the shares equal (Hardt, Price and Srebro 2016):
     equal opportunity   equal recall
     equalised rates     equal recall and equal false positive rate
 
-On n rows the recall of a group takes as many values as the group has positive rows, so it is equal
-up to steps of one row. Both rates can be equal only approximately without random decisions:
-the threshold of each group minimises the larger of the two differences.
+The recall of a group with p positive rows is a multiple of 1/p, so recalls are equal only up to one
+row. Without random decisions, both rates can be equal only approximately: the threshold of each
+group minimises the larger of the two differences.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TunedReject:
 class TunedThreshold:
     """Tuned thresholds of K classes."""
 
-    threshold: Floats  # (K,) with sum 1; of two classes the second one is the usual threshold
+    threshold: Floats  # (K,) with sum 1; for two classes the second is the usual threshold
     cost: float  # mean cost on the held-out rows
     untuned: float  # mean cost of deciding by least expected cost, for comparison
 
@@ -187,7 +187,7 @@ def _best_shift(logs: Floats, row_costs: Floats, shift: Floats, k: int) -> Float
 
 
 def _best_cut(increasing: Floats, costs: Floats, last: npt.NDArray[np.intp]) -> tuple[float, float]:
-    """Return the cut that minimises the sum of the costs of all values below it, and this sum.
+    """Return the cut with the smallest sum of the costs of all values below it, and this sum.
 
     The values are sorted in increasing order. `last` holds the last index of each run of equal
     values; a cut never divides a run.
@@ -219,7 +219,7 @@ def _best_candidate(
         if after <= before:
             raise ThresholdError.unsorted(i, before, after)
     p, limits = np.exp(logs), np.array(candidates)
-    second = exceeds(p[:, 1:] * (1.0 - limits), p[:, :1] * limits)  # as `Decision` compares them
+    second = exceeds(p[:, 1:] * (1.0 - limits), p[:, :1] * limits)  # compared as in `Decision`
     costs = np.where(second, row_costs[:, 1:], row_costs[:, :1]).sum(axis=0)
     best = int(costs.argmin())
     threshold = candidates[best]

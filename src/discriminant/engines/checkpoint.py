@@ -4,14 +4,15 @@ Everything that is computed from a partitioned table is a sum over parts of a pu
 work. A sum can therefore be identified by a digest of the work and of the parts. A `Journal` is a
 folder of sums, named by their digests:
 
-    journal.json       files and versions that the sums belong to; other ones are rejected
+    journal.json       files and versions that the sums belong to; a run with other files or
+                       versions is rejected
     <digest>.sum       a finished sum, which is not computed again
     <digest>.begun     an unfinished sum: the number of parts done, and sums of 1, 2, 4, ... parts
 
-A run that is started again needs the same sums in the same order. The restarted run reads the
-finished sums from the folder and continues the unfinished sum. Files are replaced atomically, every
-few seconds and when the process is terminated, so a crash loses at most a few seconds of work.
-`Journal.complete` removes the folder.
+A restarted run needs the same sums in the same order. It reads the finished sums from the folder
+and continues the unfinished sum. Files are replaced atomically, every few seconds and when the
+process is terminated, so a crash loses at most a few seconds of work. `Journal.complete` removes
+the folder.
 
 Rows that are not in files are identified by a fingerprint, which takes one pass over the rows:
 
@@ -84,7 +85,7 @@ Results = Callable[[int], Iterator[Any]]  # results of the parts from a given in
 _FORMAT = 1
 _HEADER = "journal.json"
 _INTERVAL = 4.0  # seconds between two writes of an unfinished sum
-_MIN_WORK = 100  # least seconds of work per second of writing
+_MIN_WORK = 100  # least seconds of work for each second of writing
 
 
 @runtime_checkable
@@ -167,7 +168,7 @@ class Journal:
                         return result
                     sums = list(state[1])
                     tree_push(sums, result)
-                    state = (state[0] + 1, sums)  # one step: SIGTERM may arrive at any time
+                    state = (state[0] + 1, sums)  # one assignment: SIGTERM may arrive at any time
                     if time.monotonic() - last > max(_INTERVAL, _MIN_WORK * self._write_seconds):
                         self._store(f"{name}.begun", state)
                         stored, last = state, time.monotonic()
@@ -210,7 +211,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class StoredLevelNotInPlan:
-    """Result of a sum whose rows contained a level that the plan lacks."""
+    """Stored in place of a sum if its rows contain a level that is not in the plan."""
 
     column: str
     level: Any
@@ -661,7 +662,7 @@ def _is_versioned(module: str) -> bool:
 
 
 def _object_parts(value: Any) -> list[Any]:
-    """Return what makes up an object: fields of a dataclass, else the state that pickle stores."""
+    """Return the content of an object: fields of a dataclass, or the state that pickle stores."""
     if is_dataclass(value):
         return [[item.name, getattr(value, item.name)] for item in fields(value)]
     if isinstance(value, _OPAQUE):

@@ -27,7 +27,7 @@ from discriminant.table.partitioned_source import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)
 _BATCH = 1 << 16  # rows of a frame
-_UNEVEN = 4  # most rows sampled from a partition, as a multiple of the mean number
+_UNEVEN = 4  # largest sample of a partition, as a multiple of the mean
 _TARGET, _WEIGHT = "y", "weight"  # column names of labels and weights that are given as arrays
 
 
@@ -100,7 +100,7 @@ class DaskSource:
         parts = self._parts(columns)
         sample = _dask().delayed(_sample_partition, pure=True)
         spread = parts[:: max(len(parts) // 16, 1)]
-        for chosen in (spread, parts):  # all parts are sampled only if the chosen ones are empty
+        for chosen in (spread, parts):  # if the chosen parts are empty, all parts are sampled
             limit = min(_UNEVEN * -(-rows // len(chosen)), rows)
             samples = _compute([sample(part, tuple(columns), limit) for part in chosen])
             tables = _thin([sample for sample in samples if sample is not None], rows)

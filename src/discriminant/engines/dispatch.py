@@ -24,8 +24,8 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from discriminant.engines import local
+from discriminant.engines.available_memory import fits_in_memory
 from discriminant.engines.checkpoint import with_checkpoint
-from discriminant.engines.memory_limit import fits_in_memory
 from discriminant.engines.missing_cells import PresentReading, em_moments
 from discriminant.engines.partitioned_table import (
     AnyTable,
@@ -47,7 +47,7 @@ from discriminant.errors import (
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor, ColumnMagnitudesReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows, RowsReading
+from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Schema, is_sparse
 from discriminant.table.cells import Frame
@@ -68,7 +68,10 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum of a reading over all rows of a table, which is in memory or partitioned."""
+    """Return the sum, over all rows of a table, of what `reading` computes for each block.
+
+    The table is in memory or partitioned.
+    """
     if isinstance(table, PartitionedTable):
         return table.fold(reading)
     return local.fold(table, reading, threads=threads)
@@ -124,10 +127,10 @@ def moments(
         Weight of each row: how often it counts. None means that each row counts once. With a
         `target`, `weight` is the name of a column.
     detail : {'class', 'pooled', 'diagonal', 'fourth', 'rows'}, default='class'
-        'class' computes the scatter of each class, 'pooled' the sum of these, for models in which
-        classes share a covariance, and 'diagonal' only variances. 'fourth' adds to 'class' the
-        moments that optimal shrinkage needs. 'rows' stores the rows themselves, which takes the
-        least memory if there are fewer rows than features.
+        'class': the scatter of each class. 'pooled': the sum of the scatters, for models in which
+        classes share a covariance. 'diagonal': only variances. 'fourth': as 'class', and the
+        moments that optimal shrinkage needs. 'rows': the rows themselves, which take the least
+        memory if there are fewer rows than features.
     threads : int, optional
         Number of threads; None means all cores.
     target : str, optional
@@ -212,7 +215,7 @@ def read_moments(
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
 
     def read(anchor: Anchor) -> ClassMoments:
-        # the number of rows matters only for separate columns, which a table in memory lacks
+        # the number of rows matters only for columns stored separately
         rows = len(table) if isinstance(table, PartitionedTable) else 0
         reading = MomentsReading(table.schema.labels, names, anchor, detail, rows)
         return fold(table, reading, threads=threads)
@@ -223,8 +226,7 @@ def read_moments(
 def read_incomplete_moments(table: AnyTable, *, detail: Detail) -> ClassMoments:
     """Return the maximum-likelihood moments of a table with missing cells (NaN), by EM.
 
-    The detail is 'class' if it is requested, where each class has its own covariance; else it is
-    'pooled'.
+    With detail 'class' each class has its own covariance. Otherwise the detail is 'pooled'.
     """
     if detail in ("fourth", "rows"):
         allowed = "'mean' or 'indicator' with shrinkage='auto' or more features than rows"
@@ -309,7 +311,7 @@ ENGINES: Mapping[str, Engine] = {  # tried in this order
     "sql": Engine("discriminant.engines.sql", parses_text=False),
     "spark": Engine("discriminant.engines.spark"),
     "dask": Engine("discriminant.engines.dask"),
-    "files": Engine("discriminant.engines.files", reads_files=True),
+    "files": Engine("discriminant.engines.out_of_core", reads_files=True),
 }
 _SAMPLE_ROWS = 50_000  # number of rows from which the encoding is planned
 _MAX_CLASS_BYTES = 1 << 29  # larger moments of detail 'class' are reduced to 'pooled' on opening
@@ -488,7 +490,7 @@ def open_partitioned(
         table = _plan_and_read(
             source, options, max_classes=max_classes, min_classes=min_classes, detail=detail
         )
-        if source.names == names:  # otherwise later rows have columns that the first rows lack
+        if source.names == names:  # otherwise later rows may have columns that the first rows lack
             return table
 
 
@@ -554,7 +556,7 @@ def _read(
     count = getattr(source, "rows", 0)
     incomplete = plan.encoding.missing == "em"
     reading: Reading[Any] = MomentsReading(plan.labels, schema.features, anchor, detail, count)
-    if incomplete:  # the moments follow, when the number of rows is known
+    if incomplete:  # the moments are added when the number of rows is known
         reading = PresentReading(K, anchor)
     result = source.map_reduce(ReadingTask(plan, reading)).check()
     if result.total is None:

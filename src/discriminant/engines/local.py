@@ -30,7 +30,7 @@ from discriminant.table.memory import Table
 _BLOCK_BYTES = 1 << 25
 _WIDE = 512  # columns from which BLAS gains from threads
 _PIECE_BYTES = 1 << 20  # of rows scored at a time
-_FEW_NUMBERS = 1 << 20  # for fewer, scoring with threads takes longer than without
+_FEW_NUMBERS = 1 << 20  # for fewer, summing or scoring with threads takes longer than without
 _NARROW = 64  # columns below which BLAS factorises a matrix in one thread anyway
 _SMALL = 1 << 13  # numbers for which BLAS uses one thread anyway
 _BLOCKS = 16  # approximate number of blocks of a table, unless they would be too small
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum of a reading over all rows of a table."""
+    """Return the sum, over all rows of a table, of what `reading` computes for each block."""
     try:
         return _fold(table, reading, threads)
     except MissingValueError:
@@ -55,7 +55,7 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
     with one_blas_thread():
         if len(table) <= size:
             return reading.read(next(blocks))
-        threads = threads or available_threads()
+        threads = threads or threads_for(len(table) * table.numbers_per_row)
         if threads == 1:
             return tree_sum(reading.read(block) for block in blocks)
         return tree_sum(ordered_map(thread_pool(threads), reading.read, blocks, 2 * threads))
@@ -70,8 +70,8 @@ def map_rows(
 ) -> npt.NDArray[Any]:
     """Apply `score` to all rows, some thousand rows at a time, on all cores.
 
-    The rows of a piece stay in the cache. `order` is the memory layout of the result; with 'F' the
-    scores of a class are contiguous.
+    A piece fits into the processor's cache. `order` is the memory layout of the result; with 'F'
+    the scores of a class are contiguous.
     """
     rows, width = features.shape
     size = min(max(_PIECE_BYTES // (8 * width), 512), 8192)

@@ -7,14 +7,14 @@ that are missing. Given the means and covariances of the step before,
         V    =  C_mm - C_mo C_oo^-1 C_om                    their covariance
     M   class moments of the completed rows, where V is added to the scatter
 
-so the result of a step is a `ClassMoments` like that of complete rows, and it adds over blocks,
-files and sites. With moments of detail 'class', C is the covariance of the class, otherwise one
-covariance of all classes: the two likelihoods have different maxima, so the moments are for models
-of the same kind. Denominators within EM are n and n_k (maximum likelihood).
+So the result of a step is a `ClassMoments` as for complete rows, which can be added over blocks,
+files and sites. With moments of detail 'class', C is the covariance of the class; otherwise all
+classes share C. The two likelihoods have different maxima, so a model should be fitted from moments
+with the same assumption on C. Denominators within EM are n and n_k (maximum likelihood).
 
 Every step increases the likelihood of the cells that are present. Cells must be missing at random:
-given the cells that are present, whether a cell is missing may not depend on its value. A row
-without any cell counts for the class shares only.
+given the cells that are present, whether a cell is missing may not depend on its value. A row in
+which all cells are missing counts only in the class shares.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class CompletedReading:
 def _regression(covariance: Floats, o: Places, m: Places) -> tuple[Floats, Floats]:
     """Return C_mo C_oo^-1 (m, o) and C_mm - C_mo C_oo^-1 C_om (m, m).
 
-    Directions of the cells o without variance are left out of the inverse.
+    Directions in which the cells o have no variance are left out of the inverse.
     """
     sd = np.sqrt(np.diagonal(covariance)[o])
     sd = np.where(sd > 0, sd, 1.0)
@@ -194,7 +194,7 @@ def em_moments(
 
 
 def _check_full_rank(covariance: Floats, sums: PresentSums, labels: Labels) -> None:
-    """Raise if a covariance becomes singular, and too few rows are complete to prevent it.
+    """Raise an error if a covariance becomes singular because too few rows are complete.
 
     The likelihood then grows without bound, and the probabilities of the model are meaningless.
     """

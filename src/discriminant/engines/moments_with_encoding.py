@@ -48,7 +48,7 @@ class TableMoments(ClassMoments):
         return TableMoments.from_moments(total, _fill_with_means(ours.encoding, total))
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
-        """Return the moments without the rows of `other`, which may lack some categories."""
+        """Return the moments without the rows of `other`, whose encoding may lack categories."""
         if not isinstance(other, TableMoments):
             return ClassMoments.remove(self, other, digits=digits)
         ours, theirs = align_encodings(self, other)
@@ -79,7 +79,7 @@ def without_encoding(moments: ClassMoments) -> ClassMoments:
 
 
 def align_encodings(ours: TableMoments, theirs: TableMoments) -> tuple[TableMoments, TableMoments]:
-    """Return both moments with the features of the merged encoding."""
+    """Return both moments with the features of the common encoding."""
     merged = merge_encodings(ours.encoding, theirs.encoding)
 
     def align(moments: TableMoments, constants: Mapping[str, float]) -> TableMoments:

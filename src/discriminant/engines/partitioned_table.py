@@ -1,8 +1,8 @@
 """Partitioned tables: tables not in memory, with encoding, class moments and a sample of rows.
 
 Most models need only the moments of all rows, which one pass computes. Other models also need a few
-rows. The rows from which the encoding was planned are in memory. If the rows in memory are only the
-first rows of some parts, another sample that is spread over all parts is read on first use.
+rows. The sample from which the encoding was planned is in memory. If this sample has only the first
+rows of some parts, a second sample, spread over all parts, is read on first use.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PartitionedTable:
         return self.row_sample.spread_rows
 
     def fold(self, reading: Reading[S]) -> S:
-        """Return the sum of a reading over all rows."""
+        """Return the sum, over all rows, of what `reading` computes for each block."""
         name = self.source.name
         try:
             result = self.source.map_reduce(ReadingTask(self.plan, reading)).check()
@@ -88,7 +88,7 @@ class PartitionedTable:
             raise SourceChangedError.of_class(name, new.column, new.level) from None
         if result.rows != self.rows_read:
             raise SourceChangedError.of_rows(name, self.rows_read, result.rows)
-        if result.total is None:  # the weights have changed: none is positive now
+        if result.total is None:  # after a change of the weights, none is positive
             raise SourceChangedError.of_rows(name, len(self), 0)
         return result.total
 

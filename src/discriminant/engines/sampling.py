@@ -34,13 +34,13 @@ from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.splits import CsvPart, FilePart, JsonPart, SplitError
 from discriminant.table.hash_folds import row_hashes
 
-_MAX_POSITIONS = 256  # most positions in a text at which lines are read, and most parts sampled
+_MAX_POSITIONS = 256  # largest number of positions in a text, and of parts, that are sampled
 _MIN_PARTS = 16  # parts that are sampled, however many cells they have
 _MAX_CELLS = 1 << 26  # most cells decoded for a sample, if _MIN_PARTS parts allow it
-_SHORT = 1 << 23  # a text of at most this many bytes is read completely
+_SHORT = 1 << 23  # a text with at most this many bytes is read completely
 
 Rows = npt.NDArray[np.int64]
-PartSample = tuple[FilePart, int, int]  # a part, the number of rows to sample, and of positions
+PartSample = tuple[FilePart, int, int]  # a part, and the numbers of rows and of positions to sample
 
 
 def systematic_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
@@ -238,8 +238,8 @@ def _concat_tables(tables: Sequence[Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowSample(Summable):
-    """At most `limit` different rows of each class, in the order of class and hash."""
+class BottomKSample(Summable):
+    """Bottom-k sample: the rows with the smallest hashes, at most `limit` of each class."""
 
     limit: int
     hashes: npt.NDArray[np.uint64]  # (n,)
@@ -255,8 +255,8 @@ class RowSample(Summable):
         features: Any,
         codes: Codes,
         weight: Floats,
-    ) -> RowSample:
-        """Create from rows, of which some may be equal and some are left out."""
+    ) -> BottomKSample:
+        """Return the sample of some rows. Equal rows are merged, with the sum of their weights."""
         order = np.lexsort((hashes, codes))
         new = np.ones(len(order), dtype=bool)
         new[1:] = (np.diff(codes[order]) != 0) | (hashes[order][1:] != hashes[order][:-1])
@@ -267,8 +267,8 @@ class RowSample(Summable):
         selected = first[chosen]
         return cls(limit, hashes[selected], features[selected], codes[selected], totals[chosen])
 
-    def __add__(self, other: RowSample) -> RowSample:
-        return RowSample.of(
+    def __add__(self, other: BottomKSample) -> BottomKSample:
+        return BottomKSample.of(
             self.limit,
             np.concatenate([self.hashes, other.hashes]),
             np.concatenate([self.features, other.features]),
@@ -290,10 +290,10 @@ class RowSampleReading:
     def summary_size(self) -> int:
         return self.limit * self.classes * self.width
 
-    def read(self, block: Block) -> RowSample:
+    def read(self, block: Block) -> BottomKSample:
         weight = np.ones(len(block)) if block.weight is None else block.weight
         positive = np.flatnonzero(weight > 0)
         codes, weight = block.codes[positive].astype(np.intp), weight[positive]
         features = dense(block.features[positive]).astype(np.float64) + 0.0  # no negative zeros
         hashes = row_hashes(features, codes, seed=self.seed)
-        return RowSample.of(self.limit, hashes, features, codes, weight)
+        return BottomKSample.of(self.limit, hashes, features, codes, weight)

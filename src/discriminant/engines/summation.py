@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from discriminant.engines.memory_limit import available_threads as available_threads
+from discriminant.engines.available_memory import available_threads as available_threads
 from discriminant.engines.threads import one_blas_thread as one_blas_thread
 from discriminant.errors import (
     ColumnNamesError,
@@ -58,7 +58,7 @@ class ReadingTask(Generic[S]):
                     except (MissingValueError, InfiniteValueError):
                         if not column_wise:
                             raise
-                        column_wise = False  # further missing values are likely
+                        column_wise = False  # most likely there are more missing values
                         summary = self._read(numbered, column_wise)
                     if summary is not None:
                         tree_push(sums, summary)

@@ -1,9 +1,9 @@
 """Limit BLAS to one thread, so that its threads do not compete with the threads of the engines.
 
 The number of BLAS threads is a setting of the process, and `with` blocks of several Python threads
-may overlap in any order. So the first `with` block that is entered sets the number to one, and the
-last one that is exited restores it. OpenMP has a setting for each thread instead, which every block
-sets and restores by itself.
+may overlap in any order. So the first block to be entered sets the number to one, and the last
+block to be exited restores it. OpenMP has one setting per thread instead; every block sets and
+restores the setting of its thread.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _limit_to_one(libraries: list[Any]) -> list[int]:
-    """Limit libraries to one thread and return the previous numbers; faster than threadpoolctl."""
+    """Limit libraries to one thread, faster than threadpoolctl; return the previous numbers."""
     before = [library.get_num_threads() for library in libraries]
     _restore(libraries, [1] * len(before), before)
     return before
@@ -85,10 +85,10 @@ def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None
 def reserve_buffers(threads: int) -> None:
     """Let every OpenBLAS of this process allocate its work buffers now, one for each thread.
 
-    OpenBLAS keeps buffers (32 MB each) until the process ends, and allocates another one when more
-    threads use it than ever before. If the address space is then used up, version 0.3.30 retries
-    for ever in native code, where no signal handler of Python runs, and 0.3.31 calls exit(). If the
-    buffers are allocated in advance, OpenBLAS allocates nothing later.
+    OpenBLAS keeps its buffers (32 MB each) until the process ends, and allocates another one when
+    more threads use it at once than ever before. If no address space is left, version 0.3.30
+    retries for ever in native code, where no signal handler of Python runs, and 0.3.31 calls
+    exit(). If the buffers are allocated in advance, OpenBLAS allocates nothing later.
     """
     import ctypes
 
@@ -109,7 +109,8 @@ def reserve_buffers(threads: int) -> None:
 def _clear_controlling_thread() -> Callable[[], object]:
     """Return a function that allows any thread to set the number of BLAS threads.
 
-    From version 3.8 on, threadpoolctl accepts only the first thread that did so.
+    From version 3.8 on, threadpoolctl allows only the first thread that set the number to set it
+    again.
     """
     from threadpoolctl import OpenBLASController
 

@@ -279,7 +279,7 @@ class NoFeatureSelectedWarning(DiscriminantWarning):
 
 
 class NoRobustEstimateWarning(DiscriminantWarning):
-    """The rows of a class do not determine a robust mean and covariance; others are used."""
+    """The rows of a class do not determine robust estimates, so other estimates are used."""
 
     few_rows = template("what, rows, features, least, instead")(
         "{what} has {rows:n row} for {features:n feature}, and a robust covariance needs at least "

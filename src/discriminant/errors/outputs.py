@@ -563,7 +563,7 @@ class ComparisonError(InputError):
 
 
 class NoSpreadWarning(DiscriminantWarning):
-    """An interval or test has no width, so it does not measure uncertainty."""
+    """An estimated variance is zero, so an interval or test does not measure uncertainty."""
 
     of_constant = template("rows")(
         "The scores of all {rows} rows are equal, so they rank nothing: the AUC is 0.5 for any "
@@ -675,6 +675,17 @@ class StudyError(InputError):
         near = get_close_matches(str(name).casefold(), known, n=1)
         hint = f": did you mean '{near[0]}'?" if near else "."
         return cls(f"There is no model '{name}'{hint} Choose among {quote(known, most=20)}.")
+
+    incomplete_row = template("row")(
+        "Row {row} has missing cells, which this model integrates out, so the contributions of its "
+        "columns are not defined. Fill in the cells, or explain another row."
+    )
+
+    time_needs_memory = template("column")(
+        "Rows cannot be held out in order of the time '{column}', because they are read in "
+        "partitions, which have no order. Read them into memory (engine='memory'), or split them "
+        "by time into folds and name these (folds=)."
+    )
 
     no_models = template()(
         "No model is named to compare. Name one or more, or 'all'; without this option, the "

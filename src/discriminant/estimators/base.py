@@ -84,8 +84,8 @@ from discriminant.errors.foreign_options import check_names, named_options
 from discriminant.models.gaussian.family import class_prior, validate_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.probability_scores import max_and_argmax
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names
 from discriminant.table.memory import Table, as_features, as_table
@@ -102,7 +102,8 @@ _DISCRIMINANT = {
     "priors": _PRIOR,
     "store_covariance": "covariance_ is always available",
     "tol": "leave it out; constant and collinear columns are detected and named",
-    "solver": "leave it out; there is one solution, computed as suits the shape of the rows",
+    "solver": "leave it out; there is one solution, and the algorithm depends on the shape of the "
+    "rows",
     "covariance_estimator": "pass shrinkage='auto' (Ledoit and Wolf), 'oas' or a number",
 }
 _REG_PARAM = "RDA.from_sklearn(reg_param=...) is the same model"
@@ -126,7 +127,8 @@ _INSTEAD: dict[str, dict[str, str]] = {
     },
     "Logistic": {
         "C": _STRENGTH,
-        "penalty": "pass ridge > 0 for 'l2', with l1_ratio=1 for 'l1'; there is none by default",
+        "penalty": "pass ridge > 0 for 'l2', and also l1_ratio=1 for 'l1'; by default there is no "
+        "penalty",
         "fit_intercept": _INTERCEPT,
         "tol": _LIMIT,
         "dual": _NEVER,
@@ -144,12 +146,12 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "tol": _LIMIT,
     },
     "Perceptron": {
-        "alpha": "a perceptron has no penalty here; SVM(ridge=...) has",
-        "penalty": "a perceptron has no penalty here; SVM(ridge=...) has",
+        "alpha": "a perceptron has no penalty here; SVM(ridge=...) has one",
+        "penalty": "a perceptron has no penalty here; SVM(ridge=...) has one",
         "eta0": "pass learning_rate=; it matters only with start=",
         "max_iter": "pass max_passes=",
         "fit_intercept": _INTERCEPT,
-        "tol": "leave it out; it ends when every row is correct, or after max_passes",
+        "tol": "leave it out; training ends when every row is correct, or after max_passes",
     },
     "SVM": {
         "C": _STRENGTH,
@@ -220,7 +222,7 @@ class OptionHints(PredictionHints):
     """Mixin that raises a helpful error for an unknown constructor option."""
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
-        """Raise an error for an unknown option; `__init__` stores the values of known options."""
+        """Raise an error for an unknown option. `__init__` stores the values of all options."""
         known = _constructor_options(cls.__init__) if options else None
         if known is not None and not known.keys() >= options.keys():
             check_names(cls.__name__, options, list(known), partial(_hint, cls))
@@ -267,7 +269,7 @@ class UnchangedOptions:
         return options
 
     def _option(self, name: str) -> Any:
-        """Return an option that is used after the fit; if it was replaced, it is copied first."""
+        """Return an option that is used after the fit; a replaced option is copied first."""
         given = getattr(self, name)
         if not _is_mutable(given):
             return given
@@ -277,7 +279,7 @@ class UnchangedOptions:
         return copied[name][1]
 
     def _copy_options(self) -> None:
-        """Copy all mutable options together: an object shared by two options is copied once."""
+        """Copy all mutable options at once, so that an object in two options is copied once."""
         self.__dict__.pop("_copied", None)
         options = self.options_in_effect().items()
         given = {name: value for name, value in options if _is_mutable(value)}
@@ -417,7 +419,7 @@ def _with_inherited(cls: type, section: str, wanted: list[str] | None = None) ->
 # array (K,) in the order of the classes, or dict by label
 Prior = npt.ArrayLike | Mapping[Any, float]
 
-_MANY = 1 << 14  # numbers from which labels of two classes are computed by `CertainCodes`
+_MANY = 1 << 14  # number of values from which `CertainCodes` computes labels of two classes
 
 # Members that other modules of the package and new models use; `dir` does not list them.
 _NOT_LISTED = frozenset(
@@ -535,7 +537,7 @@ def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 
 def second_minus_first(scores: Floats) -> Floats:
-    """With two classes, return the score of the second class minus the score of the first (n,).
+    """With two classes, return the second score minus the first (n,); else the scores.
 
     Scores (n, K) of more classes are returned unchanged.
     """
@@ -545,7 +547,7 @@ def second_minus_first(scores: Floats) -> Floats:
 def partitioned_or_none(X: Any, y: Any = None, weight: Any = None) -> PartitionedTable | None:
     """Return X if it is a partitioned table, else None.
 
-    Raise if X is a partitioned table and y or weight is given too: the table contains both.
+    Raises an error if y or weight is passed with a partitioned table, which contains both.
     """
     if not isinstance(X, PartitionedTable):
         return None
@@ -782,7 +784,7 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
         features = self._rows_to_score(X)
         try:
             return map_rows(lambda rows: convert(_finite_scores(score, rows)), features)
-        except _NotFiniteError:  # a bad cell, or scores beyond float64
+        except _NotFiniteError:  # due to a bad cell, or to scores beyond float64
             return convert(self._score_features(score, features))
 
     def _predict_labels(self, rule: Rule, X: Any) -> npt.NDArray[Any]:
@@ -837,7 +839,7 @@ def predicted_codes(scores: Floats) -> npt.NDArray[np.signedinteger[Any]]:
     """Return the index of the largest of K scores (n, K).
 
     A single score (n, 1) is the score of the second class minus the score of the first: the index
-    is 1 where it is positive.
+    is 1 where this difference is positive.
     """
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).view(np.int8)
@@ -855,7 +857,7 @@ class PosteriorMixin(PredictionHints, IgnoresUnderflow):
     _rule_scores: Callable[[Any], Floats]
 
     def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row; ties go to the first class.
+        """Predict the most probable class of each row; if several are equal, the first of them.
 
         Parameters
         ----------
@@ -919,7 +921,7 @@ class LogPosteriorMixin(PredictionHints, IgnoresUnderflow):
         raise NotImplementedError
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the most probable class of each row; ties go to the first class."""
+        """Predict the most probable class of each row; if several are equal, the first of them."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -1174,7 +1176,9 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
     ) -> None:
         self._asked = type(self).__new__(type(self))
         self._asked.__dict__.update(self.__dict__)
-        for name in ("moments_", "_asked", "_fitted", "_derived", "_copied"):
+        # scikit-learn's pipelines set the last while they fit
+        fitted = ("moments_", "_asked", "_fitted", "_derived", "_copied", "_parent_callback_ctx")
+        for name in fitted:
             self._asked.__dict__.pop(name, None)
         self._asked.__dict__.update(self.options_in_effect())
         self.moments_ = moments
@@ -1216,7 +1220,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         return self._map_scores(rule.scores, posterior, X)
 
     def _prediction_rule(self) -> Rule:
-        """Return the rule; for a linear rule of two classes, the one with a single predictor."""
+        """Return the rule; a linear rule of two classes is reduced to a single predictor."""
         rule = self.rule_
         if isinstance(rule, LinearRule) and len(rule.labels) == 2:
             contrast: LinearRule = self._cached("contrast", rule.contrast)

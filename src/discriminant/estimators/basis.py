@@ -61,8 +61,8 @@ class Basis(TransformerMixin, RowEstimator):
         so fits without a penalty agree up to rounding. For sparse rows, 'mean' means zero, so that
         they stay sparse.
     centres : int, array of shape (m, d), data frame or None, default None
-        Kernel centres: their coordinates, or their number if k-means shall find them. None: no
-        kernels.
+        Kernel centres: their coordinates, or their number, for centres computed by k-means. None:
+        no kernels.
     width : float or None, default None
         Width of the kernels, and unit of random features, in the unit of the features; scale
         features of different units first. None: for kernels, the median distance between centres,
@@ -76,8 +76,8 @@ class Basis(TransformerMixin, RowEstimator):
     activation : {'relu', 'fourier'}, default 'relu'
         Function of random features. 'relu': max(0, w'u + b), a layer of a network with random
         weights, and b = -w'v / 2 with a random row v, so that no feature is constant. 'fourier':
-        cos(w'u + b), with b uniform on a circle; a ridge model on many of these approximates one
-        with the Gaussian kernel of this width.
+        cos(w'u + b), with b uniform on a circle; a ridge model on many of these features
+        approximates a model with the Gaussian kernel of this width.
     random_state : int or RandomState, default 0
         Seed of random features, of k-means, and of the sample of rows that k-means uses: 8,192
         rows, or 32 per centre if that is more.
@@ -199,7 +199,7 @@ class Basis(TransformerMixin, RowEstimator):
     # --- inside -----------------------------------------------------------------------------------
 
     def _check_options(self, table: Table) -> None:
-        """Raise for invalid options or too many columns."""
+        """Raise an error for invalid options or too many columns."""
         if not (self.degree is None or _is_positive_int(self.degree)):
             allowed = (
                 "a whole number, 1 (the features themselves) or more, or None for kernels only"
@@ -303,11 +303,11 @@ class Basis(TransformerMixin, RowEstimator):
 
     @property
     def _dense_only(self) -> bool:
-        """Whether there are kernels or random features, which are nowhere zero."""
+        """Whether there are kernels or random features, which have no zeros."""
         return self.centres is not None or self.random_features is not None
 
     def _expand_sparse(self, features: Any) -> Any:
-        """Return the basis functions of sparse rows as CSR; raise if they would not be sparse."""
+        """Return the basis functions of sparse rows as CSR; all of them must be sparse."""
         if self.centres_ is not None or self.random_weights_ is not None:
             raise BasisError.sparse()
         (basis,) = self._basis.parts
@@ -363,7 +363,8 @@ def _find_centres(table: Table, count: int, mean: Floats, scale: Floats, seed: A
         rows = np.sort(random.choice(len(table), size, replace=False))
     unit = np.ldexp(1.0, np.frexp(scale.max() or 1.0)[1])
     offsets = (dense(table.features[rows]).astype(np.float64) - mean) / unit
-    # Use one thread: for so few rows, a second one mostly waits, above all on a busy machine.
+    # One thread is used: for so few rows, a second thread mostly waits, in particular on a busy
+    # machine.
     with warnings.catch_warnings(), threadpool_limits(1):  # duplicate clusters raise an error below
         warnings.simplefilter("ignore")
         clusters = KMeans(count, n_init=10, random_state=random).fit(offsets)
@@ -405,7 +406,7 @@ def _typical_width(centres: Floats, mean: Floats, scale: Floats) -> float:
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    """Raise if a feature has the same name as a power of another feature."""
+    """Raise an error if a feature has the same name as a power of another feature."""
     if len(set(names)) == len(names):
         return
     duplicate = next(name for i, name in enumerate(names) if name in names[:i])

@@ -5,9 +5,9 @@
                             ordered category
     missing                 1 where the cell is missing, else 0
 
-A missing cell or an unknown category is replaced by its own number. If the encoding has no number
-for it, nothing is predicted for the row. The numbers are the same as in `table.encoding`, written
-out cell by cell.
+A missing cell is replaced by one number and an unknown category by another; the encoding stores
+both. If it has no such number, nothing is predicted for the row. The numbers are the same as in
+`table.encoding`, written out cell by cell.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class FeatureSource:
     other: float | None = None  # number that replaces a category not seen during fitting
     # group sign, decimal sign and unit sign of numbers that may be stored as text
     signs: tuple[str, str, str] | None = None
-    missing: tuple[str, ...] = ()  # texts that stand for a missing number or date
+    missing: tuple[str, ...] = ()  # texts that mean a missing number or date
     cells: Kind = "number"  # kind of the cells, if `kind` is "missing"
     written: str = ""  # format of dates that may be stored as text: see `table.text_values`
     encoded: bool = False  # whether the model reads numbers that are stored as text
-    more_missing: bool = False  # whether the user named texts that stand for a missing cell
+    more_missing: bool = False  # whether the user named texts that mean a missing cell
 
     def groups(self) -> list[tuple[float, list[str]]]:
         """Return the categories grouped by their number, except those whose number is `other`."""
@@ -59,10 +59,10 @@ class FeatureSources:
     """Sources of all features of a row."""
 
     features: tuple[FeatureSource, ...]  # d sources
-    named: bool  # whether columns have names of their own
+    named: bool  # whether the columns have names
     # columns whose categories must be known, although they are not features
     checks: tuple[FeatureSource, ...] = ()
-    # indicators: 1 where a row has an unseen category, which is then rejected
+    # indicators: 1 where a row has an unseen category and is therefore rejected
     unseen: tuple[FeatureSource, ...] = ()
 
     def as_expression(self) -> Expression:

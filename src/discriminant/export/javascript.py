@@ -12,10 +12,10 @@ Node.js and in other runtimes. A row is an object with a cell for each column:
     outputs(row)      an object with all outputs, named as in the other exports
 
 Cells are numbers, texts, booleans, dates (`Date`, or ISO text) or missing (null, undefined, NaN).
-They mean the same as in the Python export: a category is looked up by the text that Python would
-give for the cell, so that true is 'True' and 0.00001 is '1e-05'. Errors name the column and never
-contain the cell. Names and labels are written with `<` escaped, so that a module may be placed
-inside a script element.
+Cells have the same meaning as in the Python export: a category is looked up by the text that Python
+would give for the cell, so that true is 'True' and 0.00001 is '1e-05'. Errors name the column and
+never contain the cell. Names and labels are written with `<` escaped, so that a module may be
+placed inside a script element.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class ClassifierExpressions:
     code: Expression  # (1,) index of the predicted class
     logs: Expression | None = None  # (K,) log posterior, up to a term that all classes share
     shares: Expression | None = None  # (K,) factors of the posterior; they need not sum to one
-    # the model that has no formula, and the reason
+    # the model that has no formula, and the reason why
     why_no_probabilities: tuple[str, str] | None = None
 
     @property
@@ -113,7 +113,7 @@ def class_name(model: Any) -> str:
 
 
 def model_title(model: Any) -> str:
-    """Return the name of the model inside an encoding; for a `Decision`, also its classifier."""
+    """Return the name of the model inside an encoding; of a `Decision`, also its classifier."""
     if class_name(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
         return class_name(model)
     inner = model_title(model.estimator_)
@@ -282,7 +282,7 @@ def _break_ties(votes: Expression, members: list[ClassifierExpressions]) -> Expr
 
 
 def _class_scores(score: Expression, classes: int) -> Expression:
-    """Return the (K,) scores; for two classes, minus and plus the difference of their scores."""
+    """Return the (K,) scores; for two classes, minus and plus the difference of the scores."""
     if classes > 2:
         return score
     return _difference(score).affine(np.array([[-1.0], [1.0]]), np.zeros(2))
@@ -381,7 +381,7 @@ def _calibrated(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def _prediction_sets(model: Any, x: Expression) -> ClassifierExpressions:
-    """Raise: a set of classes is not one of the outputs of an export."""
+    """Raise an error: a set of classes is not one of the outputs of an export."""
     raise ExportError.of_part(
         "PredictionSets",
         "a set of classes is not an output of exported models",
@@ -431,7 +431,7 @@ def _encoded_features(model: Any, x: Expression) -> Expression:
         raise ExportError.of_part(
             "Encoded, inside another model that gives it some of the columns",
             "each has an encoding of its own",
-            "Put one Encoded around the whole.",
+            "Wrap the whole model in one Encoded.",
         )
     return x
 
@@ -456,7 +456,7 @@ def _log_linear(model: Any, x: Expression) -> Expression:
 
 def _linear_predictor(model: Any, x: Expression) -> Expression:
     if model.with_offset_:
-        why = "it was fitted with an offset, which is no column"
+        why = "it was fitted with an offset, which is not a column"
         raise ExportError.of_part(class_name(model), why, "Fit the offset as a column.")
     return _linear_regression(model, x, "linear")
 

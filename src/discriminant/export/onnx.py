@@ -2,8 +2,9 @@
 
 Only nodes that onnxruntime implements for doubles on a CPU are used: no Erf, no Atan, no Softmax.
 Inputs are the columns, one tensor (N, 1) each (numbers double, categories text), or one matrix
-(N, d). Where a number is NaN and nothing replaces it, all numeric outputs are NaN and the label is
-'' (the least int64 if labels are integers, NaN if they are floats).
+(N, d). If a number of a row is NaN and the model has no replacement for it, all numeric outputs of
+the row are NaN and its label is '' (the least int64 if labels are integers, NaN if they are
+floats).
 
 Optimisers of onnxruntime treat scalar constants as float32: they simplify `x - 1e-60` to `x`, and
 move a factor of 1e-100 into the attribute of a product, where it becomes 0. Therefore a scalar
@@ -328,7 +329,7 @@ def _level_number(source: FeatureSource, level: str | None) -> float:
 
 
 def _choice_table(choices: tuple[Any, ...], kinds: Any) -> tuple[npt.NDArray[Any], int]:
-    """Return the labels, followed by the value that stands for no label, and their ONNX type."""
+    """Return the labels, followed by the value that means no label, and their ONNX type."""
     if all(isinstance(choice, int) for choice in choices) and max(map(abs, choices)) < 2**63:
         return np.array([*map(int, choices), _LEAST_INT64], dtype=np.int64), kinds.INT64
     if all(isinstance(choice, float) for choice in choices):

@@ -68,7 +68,7 @@ class ExportPlan:
     sources: tuple[FeatureSource, ...]  # sources of the numbers in `x`
     checks: tuple[FeatureSource, ...]  # columns whose categories must be known
     x: Expression  # the features
-    named: bool  # whether the columns have names of their own
+    named: bool  # whether the columns have names
     outputs: tuple[Output, ...]
 
     def steps(self) -> list[Expression]:
@@ -103,7 +103,7 @@ def number_at(step: Expression, index: int) -> Number:
 
 
 def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
-    """Return the plan of a fitted model with these outputs; by default all that the model has.
+    """Return the plan of a fitted model with these outputs; default: all outputs of the model.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def _action_outputs(
 def _decision_outputs(model: Any, x: Expression, classifier: ClassifierExpressions) -> list[Output]:
     """Return the expected costs and the action.
 
-    The action has the least cost; then rows are rejected, then marked as outliers.
+    The action is that of least cost; some rows are then rejected or marked as outliers.
     """
     costs = model.costs()
     log_p, p = classifier.posterior()
@@ -281,7 +281,7 @@ def _with_outliers(
 
     moments, rule, width = model.gaussian_classes()
     if len(moments.features) != x.width:
-        why = "its distances are those of other columns than the classifier has"
+        why = "its distances are those of columns that the classifier does not have"
         raise ExportError.of_part("outlier", why, "Leave it out.")
     degrees = float(moments.weight.sum()) - len(moments.labels)
     df2 = degrees - width + 1

@@ -21,7 +21,7 @@ _HEAD = '''\
 """{title}, as plain Python: {what}.
 
     predict(row)  {predicts}
-    answer(row)   a dict of all that is known: {names}
+    answer(row)   a dict of all outputs: {names}
 
 A row is a dict with the columns {columns}.
 """
@@ -32,7 +32,7 @@ import math
 _CELLS = '''
 
 def _number(row, column, fill=None):
-    """A cell as a finite number, or what stands in where it is missing."""
+    """A cell as a finite number; `fill` replaces a missing cell."""
     value = row[column]
     if value is None or value != value:
         if fill is None:
@@ -54,7 +54,7 @@ def _dot(slopes, values):
 _DAYS = '''
 
 def _days(row, column, fill=None):
-    """A date, or its text such as 2023-10-27, as days since 1970-01-01; a number is one already."""
+    """A date, or its text such as 2023-10-27, as days since 1970-01-01; numbers are days."""
     value = row[column]
     if isinstance(value, str) and value.strip():
         from datetime import datetime
@@ -139,7 +139,7 @@ class _PythonWriter(SourceWriter):
             _CELLS,
             _DAYS if "date" in self.kinds else "",
             _CATEGORY if self.kinds & {"text", "missing"} else "",
-            '\n\ndef answer(row):\n    """All that is known of a row."""\n'
+            '\n\ndef answer(row):\n    """Return all outputs for a row."""\n'
             + "\n".join(body)
             + "\n",
             self._predict(),
@@ -154,7 +154,7 @@ class _PythonWriter(SourceWriter):
         text = _HEAD.format(
             title=self.plan.title,
             what=f"{len(self.plan.sources)} features",
-            predicts=pair if "p" in self.plan else "what it says",
+            predicts=pair if "p" in self.plan else "the prediction",
             names=names,
             columns="{}",
         )
@@ -163,10 +163,10 @@ class _PythonWriter(SourceWriter):
     def _predict(self) -> str:
         names = [output.name for output in self.plan.outputs]
         first = next(name for name in ("label", "value", *names) if name in names)
-        values = f'found["{first}"]' + (', found["p"]' if "p" in names else "")
+        values = f'outputs["{first}"]' + (', outputs["p"]' if "p" in names else "")
         return (
-            f'\n\ndef predict(row):\n    """What the model says of a row."""\n'
-            f"    found = answer(row)\n    return {values}\n"
+            f'\n\ndef predict(row):\n    """Return the prediction for a row."""\n'
+            f"    outputs = answer(row)\n    return {values}\n"
         )
 
     # --- inputs and outputs -----------------------------------------------------------------------
@@ -183,7 +183,7 @@ class _PythonWriter(SourceWriter):
         return f"{'_days' if source.kind == 'date' else '_number'}(row, {column}{fill})"
 
     def _entry(self, output: Output) -> str:
-        """Return the entry for an output in the dictionary that `answer` returns."""
+        """Return the code of one entry, an output, of the dictionary that `answer` returns."""
         step = output.expression
         if output.choices:
             choices = self.list_constant(f"{output.name}s", [ascii(c) for c in output.choices])

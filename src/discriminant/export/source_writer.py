@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, number_at
-from discriminant.models.expressions import ELEMENTWISE, Expression, stored_ids
+from discriminant.models.expressions import ELEMENTWISE, Expression, ids_of_variables
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _MAX_LINE = 88  # longer lists have one element on each line
@@ -23,12 +23,12 @@ _MAX_LINE = 88  # longer lists have one element on each line
 class SourceWriter(ABC):
     """Builder of one source file."""
 
-    brackets: ClassVar[tuple[str, str]]  # around a list of constants
+    brackets: ClassVar[tuple[str, str]]  # brackets around a list of constants
     functions: ClassVar[dict[str, str]]  # names of exp, log, abs, sqrt, cos, larger and smaller
 
     def __init__(self, plan: ExportPlan, reserved: Iterable[str]) -> None:
         self.plan = plan
-        self.stored = stored_ids(plan.steps())
+        self.stored = ids_of_variables(plan.steps())
         self.used = {"row", "x", *reserved}
         self.names: dict[int, str] = {id(plan.x): "x"}
         self.constants: dict[str, str] = {}  # from the text of a constant to its name
@@ -180,5 +180,5 @@ class SourceWriter(ABC):
 
 
 def numbers(values: Any) -> list[str]:
-    """Return the code of numbers; all digits are written."""
+    """Return numbers as source code, with all their digits."""
     return [repr(float(value)) for value in values]

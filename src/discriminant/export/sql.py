@@ -24,7 +24,7 @@ import numpy as np
 from discriminant.errors import ExportError
 from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Number, Output, make_plan, number_at
-from discriminant.models.expressions import Expression, stored_ids
+from discriminant.models.expressions import Expression, ids_of_variables
 from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect, sql_dialect
 from discriminant.table.text_values import ISO_DATE
 
@@ -199,7 +199,7 @@ class _SQLWriter:
     def __post_init__(self) -> None:
         self._check_columns()
         steps = self.plan.steps()
-        self.stored = stored_ids(steps)
+        self.stored = ids_of_variables(steps)
         self.names = _Names(self.db)
         self.passed_on = {name: self.names.unique(name) for name in self.keep}
         self.maxima = {id(s.operands[0]): s for s in steps if s.op == "max"}

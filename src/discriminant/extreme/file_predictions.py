@@ -1,19 +1,19 @@
 """Files of sparse rows for label trees: reading, predicting and assessing a model on them.
 
-A file is XMC text or svmlight. Features in XMC text are numbered from 0; features in svmlight files
-from 0 or from 1. The number of the first feature is stored in the model as `first_feature_`;
-without it, it is inferred from the file. Rows are read, scored and written in blocks of a few
+A file is XMC text or svmlight. Features in XMC text are numbered from 0, those in svmlight files
+from 0 or from 1. The model stores the number of its first feature as `first_feature_`; a model
+without this attribute infers it from the file. Rows are read, scored and written in blocks of a few
 megabytes. Predictions have one line per row, with the columns
 
     label_1, score_1, label_2, score_2, ..
 
-The best label comes first. The columns beyond the last label that a row reaches are empty. The
+The best label comes first. If a row reaches fewer labels, the remaining columns are empty. The
 output file is replaced atomically.
 
 To assess a model, the k best labels of each block are added to a `TopK`. PSP@k, PSnDCG@k and the
 means by label frequency use the label counts of the training rows, which the model stores. A label
-that is unknown to the model cannot be predicted. By default a label that is unknown to the model
-raises an error; on request it counts as a miss.
+that is unknown to the model cannot be predicted: by default it raises an error, and on request it
+counts as a miss.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def xmc_header(path: Any) -> tuple[int, ...] | None:
 
 
 def check_same_width(path: Any, other: Any) -> None:
-    """Raise if the headers of two XMC files state different numbers of features."""
+    """Raise an error if the headers of two XMC files state different numbers of features."""
     ours, theirs = xmc_header(path), xmc_header(other)
     if ours is not None and theirs is not None and ours[1] != theirs[1]:
         raise SparseFileError.of_width(os.fspath(other), theirs[1], ours[1])

@@ -92,7 +92,7 @@ def as_csr_rows(
 ) -> CsrArrays:
     """Return rows (n, d) as sorted CSR arrays of type `kind`, float32 or float64.
 
-    Raise if a value is NaN or infinite.
+    Raises an error if a value is NaN or infinite.
     """
     if scale is not None and is_sparse(features):
         features = features.toarray()
@@ -124,7 +124,7 @@ def as_csr_rows(
 
 
 def check_magnitudes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
-    """Raise if a value is so large that sums of squares, which training needs, may overflow."""
+    """Raise an error if a value is so large that sums of squares in training may overflow."""
     limit = float(np.sqrt(np.finfo(rows.dtype).max) / 1e3)
     if float(np.abs(rows.data).max(initial=0.0)) > limit:
         at = int(np.argmax(np.abs(rows.data)))
@@ -183,7 +183,7 @@ def _unit_length(values: Any, starts: Any) -> Any:
 
 
 def _check_structure(rows: Any) -> bool:
-    """Raise if row pointers or columns are invalid; return whether all values are finite.
+    """Return whether all values are finite; invalid row pointers or columns are an error.
 
     Values that are neither float32 nor float64 are checked later, when they are converted.
     """

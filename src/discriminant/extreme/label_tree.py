@@ -53,16 +53,6 @@ from discriminant.extreme.model.fitted_tree import (
     forest_statistics,
     invalid_model,
 )
-from discriminant.extreme.model.partition import (
-    balanced_partition,
-    hierarchy_partition,
-    huffman_partition,
-    label_means,
-    one_vs_rest_partition,
-    sort_by_frequency,
-    tree_from_moments,
-    wide_partition,
-)
 from discriminant.extreme.model.propensity import inverse_propensity
 from discriminant.extreme.model.search import search_top_k
 from discriminant.extreme.model.train import (
@@ -72,7 +62,17 @@ from discriminant.extreme.model.train import (
     train_tree,
 )
 from discriminant.extreme.model.training_checkpoint import HEADER_FILE
-from discriminant.extreme.summary import ForestSummary
+from discriminant.extreme.model.tree_construction import (
+    balanced_partition,
+    hierarchy_partition,
+    huffman_partition,
+    label_means,
+    one_vs_rest_partition,
+    sort_by_frequency,
+    tree_from_moments,
+    wide_partition,
+)
+from discriminant.extreme.tree_size import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels, Schema, numbered_names
 from discriminant.table.files.checkpoint_folder import create_folder
@@ -95,7 +95,8 @@ def check_options(model: Any) -> None:
         words = ", ".join(f"'{tree}'" for tree in TREES)
         raise OptionError.of("tree", model.tree, f"{words} or a hierarchy of the labels")
     if uses_moments(model) and model.unit_rows:
-        raise OptionError.of("unit_rows", True, "False with tree='moments', made of rows as given")
+        allowed = "False with tree='moments', which uses the rows unchanged"
+        raise OptionError.of("unit_rows", True, allowed)
     for name, choices in CHOICES.items():
         value = getattr(model, name)
         if not (value is None or isinstance(value, str)) or value not in choices:
@@ -136,7 +137,7 @@ def as_seed(state: Any) -> int:
 
 
 def _is_integer(value: Any) -> bool:
-    if type(value) is int:  # fast path for single rows
+    if type(value) is int:  # shortcut for single rows
         return True
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -312,7 +313,7 @@ class LabelTreePredictor(RowEstimator):
         return codes, scores
 
     def _check_dense_size(self, rows: Any) -> Any:
-        """Return the rows; raise if a dense matrix (n, L) would be too large."""
+        """Return the rows; a dense matrix (n, L) that would be too large is an error."""
         if rows.shape[0] * len(self.classes_) > _MAX_CELLS:
             raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _MAX_CELLS)
         return rows
@@ -477,9 +478,9 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         - a hierarchy whose leaves are the labels: nested mappings and lists, or (child, parent)
           pairs.
     arity : int, optional
-        Number of children of a node that is not a last node (default: 16; for 'wide' 100).
+        Number of children of each node above the last level (default: 16; for 'wide' 100).
     leaf : int, default=100
-        Largest number of labels below a last node.
+        Largest number of labels below a node of the last level.
     loss : {'squared_hinge', 'logistic'}, default='squared_hinge'
         Loss of the classifiers. With 'logistic', scores are log probabilities.
     cost : float, default=1.0
@@ -500,7 +501,8 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         Term that a margin m adds to the score of a path: -max(0, 1 - m)^3 or log sigma(m)
         (default: according to `loss`).
     weighting : {'propensity'}, optional
-        With 'propensity', rare labels, which are often missing where they apply, get more weight.
+        With 'propensity', rare labels get more weight, because they are often missing where they
+        apply.
     precision : {'float32', 'float16', 'float64'}, default='float32'
         Precision of the stored weights; files with 'float16' are about a third smaller.
     beam : int, default=10
@@ -532,7 +534,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     n_weights_ : int
         Number of weights stored in all trees.
     scale_ : ndarray of shape (2, d) or None
-        Offset that is subtracted from each column, and scale that the column is then divided by.
+        Offset that is subtracted from each column, and scale by which the column is then divided.
     unit_rows_ : bool
         Whether rows are scaled to unit length.
     label_rows_ : ndarray of shape (L,)
@@ -726,7 +728,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes cannot form a label tree, or None if they can."""
+        """Return the reason why these attributes do not form a label tree, or None if they do."""
         return invalid_model(parts)
 
     @property

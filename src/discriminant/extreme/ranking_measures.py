@@ -14,9 +14,8 @@ p_r is the propensity of the label at rank r (`extreme.model.propensity`). The b
 a row consists of its true labels, sorted by increasing propensity. PSP@k and PSnDCG@k are ratios of
 sums over all rows, not means of ratios, as `psprecision_at_k` and `psndcg_at_k` of napkinXC 0.7.2.
 (`psdcg_at_k` of napkinXC is PSnDCG@k without the sum over d_r at the end, so that rows with few
-labels have less weight in it.) A row without true labels is included in P@k, where all its
-predictions are wrong. Recall and nDCG of a row without labels are 0/0; their means leave the row
-out.
+labels have less weight in it.) A row without true labels is included in P@k; all its predictions
+are wrong. Its recall and nDCG are 0/0, so their means leave the row out.
 
 Rare labels hardly affect means over rows. Therefore hits, predictions and rows are also counted for
 every label, and `by_frequency` averages recall, precision and F1 over labels of similar frequency.
@@ -239,7 +238,7 @@ class TopK:
         Parameters
         ----------
         lists : array-like of shape (n, K)
-            Predicted label codes, best first. A list of fewer than K labels is filled up with -1.
+            Predicted label codes, best first. A list of fewer than K labels is padded with -1.
         truth : array-like or sparse matrix
             True labels: an indicator (n, L); or codes (n,), one per row, together with `labels`; or
             names, one or a set of them per row, together with `classes`.

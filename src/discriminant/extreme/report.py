@@ -18,10 +18,10 @@ from typing import Any, NotRequired, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.summary import format_bytes
+from discriminant.assessment.printed_results import format_bytes
 from discriminant.extreme.file_predictions import FileAssessment
 from discriminant.extreme.label_tree import LabelTree
-from discriminant.extreme.summary import ForestSummary, level_rows
+from discriminant.extreme.tree_size import ForestSummary, level_rows
 from discriminant.redaction import redact_facts
 from discriminant.report.fact_types import Provenance, UseFacts, plain
 from discriminant.report.format import (
@@ -35,7 +35,7 @@ from discriminant.report.format import (
 )
 from discriminant.report.html import as_script, framed
 from discriminant.report.markdown import escape_name, escape_sentence, join_parts, table
-from discriminant.report.sections.data import use_section
+from discriminant.report.sections.usage import use_section
 from discriminant.report.svg import (
     WIDTH,
     Scale,

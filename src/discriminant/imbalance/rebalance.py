@@ -19,8 +19,8 @@ repeated t_i times and z_i = x_i - c, the scatter is
 
 and its two terms have the expectations S m / n and S (m - n) / (n m). Weighting each row by m / n
 would give the scatter S m / n, which is larger than the expected scatter of a sample. Quantities
-that are not linear in the moments, such as slopes, are computed from the expected moments. The
-results differ from the expected values of these quantities over samples.
+that are not linear in the moments, such as slopes, are computed from the expected moments, so they
+differ from the expected values of these quantities over samples.
 
 The moments of T subsets of the rows, such as under-samples, are summed in one pass over the table:
 a `SubsetsReading` sums, for each subset, the rows of a block that belong to it. The rows that all
@@ -78,7 +78,7 @@ class Target:
     """Number of rows of each class after resampling."""
 
     wanted: RowNumbers  # (K,)
-    resampled: npt.NDArray[np.bool_]  # (K,) classes to resample; the others stay as they are
+    resampled: npt.NDArray[np.bool_]  # (K,) classes to resample; the others are unchanged
 
 
 def target_of(count: RowNumbers, labels: Labels, strategy: Any, method: Method) -> Target:
@@ -313,7 +313,7 @@ class SubsetsReading:
         )
 
     def _check_finite(self, block: Block) -> None:
-        """Raise if any value is not finite, even in a row that belongs to no subset."""
+        """Raise an error if any value is not finite, even in a row that belongs to no subset."""
         cells = block.features.data if is_sparse(block.features) else block.features
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(np.sum(cells, dtype=np.float64)):

@@ -29,14 +29,14 @@ the same as sorting them by v_ij:
 
 The rows j are divided into groups, and the minimum of v_ij over each group is computed. The k-th
 smallest of these minima is an upper bound of the k-th smallest v_ij. For the few pairs below this
-bound (plus a margin for rounding) the distance is computed again as a sum of squared differences,
+bound (plus a margin for rounding) the distance is computed again, as a sum of squared differences,
 and only these pairs are sorted. So the result is as accurate as if all distances were computed from
 differences.
 
 Categories. If there are numeric columns (SMOTE-NC, Chawla et al. 2002, section 6.1), the distance
 of two different categories is the median of the standard deviations of the numeric columns in the
-class. If there are none (SMOTE-N, section 6.2), the distance of the categories v and w of a column
-compares the class distributions of their rows,
+class. Without numeric columns (SMOTE-N, section 6.2), the distance of the categories v and w of a
+column compares the class distributions of the rows with v and with w,
 
     delta(v, w) = sum_c |P(c|v) - P(c|w)|,    distance^2 = sum over columns of delta^2
 
@@ -230,7 +230,7 @@ def vote_categories(
     return categories
 
 
-_TILE = 1 << 16  # values of synthetic rows computed at a time, so that they stay in the cache
+_TILE = 1 << 16  # values of synthetic rows computed at a time, which fit into the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -330,8 +330,8 @@ class ClassAmongAll:
             A row is in danger if at least half, but not all, of its m nearest neighbours belong to
             other classes. Synthetic rows start at rows in danger.
             borderline-1    they end at one of the k nearest neighbours in the class
-            borderline-2    they end at one of the k nearest neighbours of any class; if it is of
-                            another class, the step is at most half of the segment
+            borderline-2    they end at one of the k nearest neighbours of any class; if the
+                            neighbour is of another class, the step is at most half of the segment
 
     Neighbours, counts and, with the same `RandomState`, the random numbers are those of
     imbalanced-learn.
@@ -406,7 +406,7 @@ class ClassAmongAll:
         search = NearestNeighbors(n_neighbors=k + 1, algorithm=algorithm).fit(self.features[among])
         near = among[search.kneighbors(self.features[rows], return_distance=False)]
         own = near == rows[:, None]
-        own[:, -1] |= ~own.any(axis=1)  # of many equal rows, the row itself may not be among them
+        own[:, -1] |= ~own.any(axis=1)  # the row may not be among many equal ones
         return np.asarray(near[~own].reshape(len(rows), k))
 
 
@@ -419,9 +419,9 @@ def gaussian_rows(
 
         s = c + V S g / sqrt(n - 1),    g ~ N(0, I)
 
-    has the mean and the covariance of the class, also if features outnumber rows. If r such rows
-    are added to n rows with scatter S, the expected scatter of all m = n + r rows about their mean
-    is
+    has the mean and the covariance of the class, even if there are more features than rows. If r
+    such rows are added to n rows with scatter S, the expected scatter of all m = n + r rows about
+    their mean is
 
         S (1 + (r - 1 + n / m) / (n - 1))
 

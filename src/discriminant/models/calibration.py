@@ -1,9 +1,9 @@
 """Calibrators: from scores of classes to probabilities, fitted to held-out scores.
 
-Two classes have one margin, s = score of the second class minus score of the first: the log odds if
-the scores are log posteriors. For K > 2 classes, the margin of class k is its log odds against all
-other classes (or its score, if the scores are not log posteriors), each margin is calibrated by
-itself, and the results q_k are divided by their sum.
+Two classes have one margin, s = score of the second class minus score of the first; it is the log
+odds if the scores are log posteriors. For K > 2 classes, the margin of class k is its log odds
+against all other classes, or its score if the scores are not log posteriors. Each margin is
+calibrated separately, and the results q_k are divided by their sum.
 
     sigmoid      q = 1 / (1 + exp(-(a s + b)))                       Platt 2000
     beta         q = 1 / (1 + exp(-(a log p - b log(1 - p) + c)))    Kull, Silva Filho, Flach 2017
@@ -12,8 +12,8 @@ itself, and the results q_k are divided by their sum.
 
 with p = 1 / (1 + exp(-s)), a, b >= 0 for beta, and 1/T between e^-10 and e^10. The parameters of
 sigmoid, beta and temperature maximise the likelihood. Platt's targets, (n_1 + 1) / (n_1 + 2) and
-1 / (n_0 + 2) in place of 1 and 0, keep the sigmoid finite if the margins separate the classes; for
-beta they are used only then.
+1 / (n_0 + 2) in place of 1 and 0, keep the sigmoid finite if the margins separate the classes. Beta
+calibration uses Platt's targets only in this case.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from discriminant.table.blocks import Floats, Places
 LARGEST = 500.0  # margins are clipped to this size, so that exponentials stay in range
 _LOG_EPS = float(np.log(np.finfo(np.float64).eps))  # least log probability for beta
 _STEPS = 200
-_TOLERANCE = 1e-11  # of the gradient, relative to the weight of the rows
+_TOLERANCE = 1e-11  # tolerance of the gradient, relative to the weight of the rows
 _HOTTEST = 10.0  # |log T| is at most this
 
 
@@ -76,7 +76,7 @@ def margins(scores: Floats, *, posterior: bool) -> Floats:
             values = _log_odds(scores)
         else:
             values = scores.copy()
-    # equal infinities have no difference: the row says nothing
+    # inf - inf is NaN: the row carries no information
     values[np.isnan(values)] = 0.0
     return np.clip(values, -LARGEST, LARGEST)
 
@@ -87,7 +87,7 @@ def _log_odds(logs: Floats) -> Floats:
     shifted = logs - logs[rows, best][:, None]
     exponentials = np.exp(shifted)
     odds = shifted - np.log(exponentials.sum(axis=1, keepdims=True) - exponentials)
-    # for the most probable class that difference would cancel
+    # for the most probable class the difference would cancel
     others = shifted.copy()
     others[rows, best] = -np.inf
     second = np.maximum(others.max(axis=1), -1e300)
@@ -126,7 +126,7 @@ class SigmoidCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why these fields do not form a calibrator, or None if they do."""
         return _invalid_vectors(parts, "slope", "intercept")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
@@ -156,7 +156,7 @@ class BetaCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why these fields do not form a calibrator, or None if they do."""
         return _invalid_vectors(parts, "a", "b", "c")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
@@ -188,7 +188,7 @@ class TemperatureCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why this field does not form a calibrator, or None if it does."""
+        """Return the reason why this field does not form a calibrator, or None if it does."""
         positive = 0.0 < parts["temperature"] < np.inf
         return None if positive else "temperature must be positive and finite"
 
@@ -220,7 +220,7 @@ class IsotonicCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why these fields do not form a calibrator, or None if they do."""
         pairs = [*zip(parts["margin"], parts["value"], strict=True)]
         for margin, value in pairs:
             if margin.ndim != 1 or margin.shape != value.shape or not len(margin):
@@ -229,7 +229,7 @@ class IsotonicCalibrator:
                 return "margin and value must increase"
             if value[0] < 0 or value[-1] > 1:
                 return "value must be from 0 to 1"
-        return None if pairs else "there must be a function"
+        return None if pairs else "there must be at least one function"
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
         """Return (n, K) logs of calibrated probabilities, up to a term that all classes share.
@@ -285,7 +285,7 @@ def _log_sigmoid_expression(z: Expression) -> Expression:
 def _log_sigmoid_of(z: Expression) -> Expression:
     """Return log(1 / (1 + exp(-z))) as min(z, 0) - log(1 + exp(-|z|))."""
     small = (constant(0.0) - z.abs()).exp()
-    # for small x, log(1 + x) loses the digits of x: its series has them
+    # for small x, log(1 + x) loses digits of x, so its series is used
     series = small * evaluate_polynomial(small, (1.0 / 3.0, -0.5, 1.0))
     return z.smaller(0.0) - greater(small, 1e-5, (small + 1.0).log(), series)
 
@@ -412,7 +412,7 @@ FITS: dict[str, Callable[..., Calibrator]] = {
 def _problems(
     scores: Floats, codes: Places, weight: Floats | None, *, posterior: bool
 ) -> list[tuple[Floats, Any, Floats]]:
-    """Return margin, whether the row is of the class, and weight, for each margin."""
+    """Return for each margin its values, whether each row is of the class, and the weights."""
     columns = margins(scores, posterior=posterior).T
     weights = np.ones(len(codes)) if weight is None else weight
     classes = [1] if len(columns) == 1 else range(len(columns))

@@ -1,6 +1,6 @@
-"""Expressions: formulas in the features of one row, in which fitted models are exported.
+"""Expressions: fitted models as formulas in the features of one row, for export.
 
-The value of an expression is a vector of `width` numbers for each row, computed from the values of
+The value of an expression is, for each row, a vector of `width` numbers computed from the values of
 other expressions. Formulas are written as in NumPy, for a single row:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
@@ -66,7 +66,7 @@ Op = (
     | Elementwise
 )
 ELEMENTWISE: frozenset[str] = frozenset(get_args(Elementwise))
-FLOOR = -700.0  # smaller numbers may have a subnormal exponential, which some databases reject
+FLOOR = -700.0  # exp of smaller numbers may be subnormal, which some databases reject
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +230,7 @@ def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
     return list(ordered.values())
 
 
-def stored_ids(steps: Sequence[Expression]) -> set[int]:
+def ids_of_variables(steps: Sequence[Expression]) -> set[int]:
     """Return the ids of the expressions whose value is computed once and stored in a variable.
 
     An expression is stored if it has a name, is used more than once, or is not elementwise. Any
@@ -356,22 +356,22 @@ _R = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.50085579231470
 _S = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
       4.853903996359136964868e2, 1.945506571482613964425e2)  # fmt: skip
 
-_SMALL = 0.01  # for a rate r below this, log(1 - e^-r) is computed by its series
+_SMALL = 0.01  # for rates r below this, log(1 - e^-r) is computed by its series
 
 
-def logit(score: Expression) -> Expression:
+def logit_log_probabilities(score: Expression) -> Expression:
     """Return the (2,) log probabilities of two classes by the logit link, up to a common term."""
     return stack([constant(0.0), score])
 
 
-def probit(score: Expression) -> Expression:
+def probit_log_probabilities(score: Expression) -> Expression:
     """Return the (2,) log probabilities of two classes by the probit link."""
     away = score.abs().with_name("away")
     small = (_erfcx((away * np.sqrt(0.5)).with_name("erf_at")) * 0.5).log() - away * away * 0.5
     return _both_sides(score, small.with_name("log_smaller"))
 
 
-def cloglog(score: Expression) -> Expression:
+def cloglog_log_probabilities(score: Expression) -> Expression:
     """Return the (2,) log probabilities of two classes by the cloglog link."""
     rate = score.smaller(700.0).exp().with_name("rate")
     # log((1 - e^-r) / r) = -r/2 + r^2/24 - r^4/2880 + ...
@@ -381,7 +381,7 @@ def cloglog(score: Expression) -> Expression:
     return stack([constant(0.0) - rate, greater(rate, _SMALL, plain, series)])
 
 
-def cauchit(score: Expression) -> Expression:
+def cauchit_log_probabilities(score: Expression) -> Expression:
     """Return the (2,) log probabilities of two classes by the cauchit link."""
     away = score.abs().with_name("away")
     ratio = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
@@ -391,10 +391,10 @@ def cauchit(score: Expression) -> Expression:
 
 
 LINK_EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
-    "logit": logit,
-    "probit": probit,
-    "cloglog": cloglog,
-    "cauchit": cauchit,
+    "logit": logit_log_probabilities,
+    "probit": probit_log_probabilities,
+    "cloglog": cloglog_log_probabilities,
+    "cauchit": cauchit_log_probabilities,
 }
 
 

@@ -9,7 +9,7 @@
 The score is piecewise linear, with kinks where a feature crosses a median (lecture 4). If the
 weights below and above are equal, the median is half way between the two middle values; so a row of
 weight 2 is equivalent to the same row twice. The median of all rows does not follow from medians of
-some of them, so this model needs the rows (`ClassRows`).
+parts of the rows, so this model needs the rows (`ClassRows`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from discriminant.models.gaussian.covariance import floor_variances
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import overflow_rows, relative_to_largest, scale_by_power
 from discriminant.moments.anchor import Anchor, Powers
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Features, Floats, Labels, dense
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -78,7 +78,7 @@ class LaplaceRule:
         return np.asarray(np.log(2.0 * np.where(used, self.scale, 0.5)).sum(axis=1))
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
-        """Return the negative sums as in `_deviations`, divided by 2^power, and the (n,) powers."""
+        """Return the sums of `_deviations` divided by 2^power, and the (n,) powers."""
         offsets, power = self.anchor.scaled_offsets(features)
         deviations = [
             -(np.abs(offsets - np.ldexp(median, -power[:, None])) / scale).sum(axis=1)

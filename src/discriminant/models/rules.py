@@ -36,8 +36,8 @@ from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
 _LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
 _EPS = float(np.finfo(np.float64).eps)
-_NEGLIGIBLE = 1e-13  # error of a log posterior, and so the relative error of a posterior
-_UNDERFLOW = 1e-290  # sums of products below this lose digits
+_NEGLIGIBLE = 1e-13  # tolerated error of log posteriors (relative error of posteriors)
+_UNDERFLOW = 1e-290  # sums of products smaller than this lose digits
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache
 _FEW = 8  # up to this many rows, all classes are scored by one product
 _STACKED = 1 << 20  # largest number of values in the bases that are stored for this product
@@ -100,7 +100,7 @@ class LinearRule:
         return LinearRule(self.labels, self.anchor, coef, intercept)
 
     def for_values(self) -> LinearRule:
-        """Return the rule for values instead of offsets if its scores are as accurate, else itself.
+        """Return the rule for values instead of offsets, or itself if that would be less accurate.
 
         The predictor x . w + (b - origin . w) takes no subtraction. Its rounding error exceeds that
         of (x - origin) . w + b by at most 2 (d + 1) eps sum_j |origin_j w_j|, which is negligible
@@ -147,7 +147,7 @@ class LinearRule:
         return values.T
 
     def _offsets(self, rows: Features) -> Floats:
-        """Return the offsets of rows from the anchor; the rows themselves if nothing changes."""
+        """Return the offsets of rows from the anchor; the rows themselves if these are equal."""
         if self.anchor.idle and isinstance(rows, np.ndarray) and rows.dtype == np.float64:
             return rows
         return self.anchor.offsets(rows)
@@ -169,7 +169,7 @@ class LinearRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid linear rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         coef, d = parts["coef"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
@@ -186,7 +186,7 @@ class LinearRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CertainCodes:
-    """Predicted codes of two classes, where rounding errors cannot change them.
+    """Predicted codes of two classes that rounding errors cannot change.
 
     For a linear rule, the second score minus the first is
 
@@ -285,7 +285,7 @@ class QuadraticRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid quadratic rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         mean, metrics, d = parts["mean"], parts["metrics"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if mean.shape != (K, d) or parts["log_prior"].shape != (K,) or len(metrics) != K:

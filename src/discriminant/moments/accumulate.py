@@ -16,11 +16,11 @@ There are three ways to sum a block, with the same algebra:
 
     pooled, diagonal   all classes at once: `_PooledAccumulator`
     class, fourth      class by class: codes are sorted once per block, and the rows of a class are
-                       gathered in pieces that stay in the cache; a class whose guess was bad is
-                       gathered again alone, and third and fourth moments are summed about the mean
-    very many rows     in columns that are separate arrays, as when a file is read: a compiled loop
+                       gathered in pieces that fit into the cache; a class whose guess was bad is
+                       read again, and third and fourth moments are summed about the mean
+    very many rows     in columns that are separate arrays, as after reading a file: a compiled loop
                        reads the rows of a tile directly from the columns
-                       (`moments.compiled_products`); the loop takes half a second to load
+                       (`moments.compiled_products`); the loop takes a moment to load
 
 `np.dot` releases the interpreter lock for a result of any size; `@` holds the lock if the result
 has fewer than 500 numbers. The product of a matrix with its own transpose takes half the work,
@@ -43,9 +43,12 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.summary_base import split_rows
 from discriminant.table.blocks import Block, Floats, Labels, Places, dense, is_sparse
 
-SLICE, NARROW = 1024, 8  # rows of a slice; tiles of up to this width are summed in slices
+SLICE, NARROW = (
+    1024,
+    8,
+)  # rows of a slice; tiles with at most this many columns are summed in slices
 TOLERATED = 0.5  # largest share of a sum of squares that may cancel; above it, rows are read again
-READINGS = 3  # most readings of a block; the third is needed only for very distant rows
+READINGS = 3  # largest number of times a block is read; the third only for very distant rows
 
 
 def gram_matrix(rows: Floats, out: Floats | None = None) -> Floats:
@@ -71,7 +74,7 @@ def column_sums(rows: Floats, weights: Floats) -> Floats:
 
 _BYTES = 1 << 20  # bytes of rows gathered at a time
 _CLASS_GUESS = 64  # number of rows from which the mean of a class is guessed
-_SMALL_CLASS = 256  # in a class of at most this many rows, all rows are used for the guess
+_SMALL_CLASS = 256  # a class with at most this many rows uses all of them for the guess
 
 
 def accumulate_class_moments(
@@ -150,11 +153,11 @@ class _ClassGatherer:
     def accumulate_small(
         self, moments: ClassMoments, order: Places, count: npt.NDArray[np.intp]
     ) -> Places:
-        """Store means and scatters of classes of at most `_SMALL_CLASS` rows; return bad guesses.
+        """Store means and scatters of small classes; return the classes whose guess was bad.
 
-        The rows of several classes are gathered at a time. `order` holds the rows sorted by class,
-        `count` (K,) the number of rows of each class. A class is returned if the guess at its mean
-        was bad, so that it must be read again alone.
+        A small class has at most `_SMALL_CLASS` rows. The rows of several classes are gathered at a
+        time. `order` holds the rows sorted by class, `count` (K,) the number of rows of each class.
+        The classes that are returned must be read again, one by one.
         """
         ends, bad = np.cumsum(count), []
         for first, last in _groups(ends, len(self.buffer)):
@@ -264,7 +267,8 @@ class _ClassGatherer:
 def _groups(ends: npt.NDArray[np.intp], size: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of consecutive classes that have at most `size` rows together.
 
-    `ends` (K,) holds the number of rows up to each class. A single class may have more rows.
+    `ends` (K,) holds the number of rows up to the end of each class. A single class may have more
+    rows.
     """
     first, before = 0, 0
     while first < len(ends):
@@ -278,7 +282,9 @@ def _slice_sums(rows: Floats, weights: Floats, slices: list[slice]) -> Floats:
     return np.array([np.dot(weights[piece], rows[piece]) for piece in slices])
 
 
-_LARGE = 1 << 29  # size of a table (rows x columns) from which the compiled loop is worth loading
+# Size of a table (rows x columns) from which the compiled loop is worth loading: it saves about
+# 4 ns of CPU time for each number, and takes 0.3 s to load.
+_LARGE = 100_000_000
 _MAX_WIDTH = 128  # largest number of columns; with more columns BLAS is as fast
 _COLUMNAR_BYTES = 1 << 20
 _EACH = 64  # smallest mean number of rows per class in a tile
@@ -467,9 +473,9 @@ class _PooledAccumulator:
         return np.where(np.isfinite(guess), guess, 0.0)
 
     def _about(self, centre: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the centres used, the sums (K, d) and the squares or products.
+        """Return the centres, and the sums (K, d) and squares or products about them.
 
-        Sums, squares and products are about these centres.
+        The centres are the requested ones, rounded like the rows.
         """
         moments = self.moments
         sums, squares, centres_used = np.zeros_like(moments.mean), moments.scatter, centre
@@ -486,8 +492,7 @@ class _PooledAccumulator:
         return centres_used, sums, squares
 
     def _rows(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
-        """Return the centres used, and the rows of the tile, each centred at the centre of its
-        class.
+        """Return the centres, and the rows of the tile, each minus the centre of its class.
 
         Each centre is first rounded like the rows, so that subtracting it is exact. The rounded
         centres are returned.
@@ -503,9 +508,7 @@ class _PooledAccumulator:
         return reference - anchor.origin, np.subtract(columns, buffer, out=buffer, dtype=np.float64)
 
     def _excess(self, shift: Floats) -> Floats:
-        """Return the increase of squares and products if rows are centred at `shift` from their
-        means.
-        """
+        """Return by how much squares and products grow if rows are not centred at their means."""
         weight = self.moments.weight[:, None]
         if self.moments.detail == "diagonal":
             return weight * shift**2
@@ -513,7 +516,7 @@ class _PooledAccumulator:
         return np.asarray(np.dot(root.T, root, out=self.product))
 
     def _cancels(self, shift: Floats, squares: Floats) -> bool:
-        """Whether correcting for this shift would cancel most of a sum of squares."""
+        """Whether the correction for this shift would cancel most digits of a sum of squares."""
         excess = self.moments.weight[:, None] * shift**2
         if self.moments.detail == "pooled":
             return bool((excess.sum(axis=0) > TOLERATED * np.diagonal(squares)).any())
@@ -534,7 +537,7 @@ def tile_rows(width: int, classes: int, rows: int) -> int:
 
 
 def _spread_rows(block: Block, classes: int) -> Block:
-    """Return evenly spread rows of a block, plus the first row of each class not among them."""
+    """Return evenly spread rows of a block, and the first row of each class that they lack."""
     enough = max(min(_GUESS, _GUESS_EACH * classes), _GUESS_LEAST * classes)
     step = len(block) // enough
     if step < 2:
@@ -577,11 +580,7 @@ def _sums(tile: Block, rows: Floats, classes: int) -> Floats:
 
 
 def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
-    """Return three arrays (K,): by class, the rows of positive weight, the weights and their
-    squares.
-
-    The first array counts rows; the other two are sums.
-    """
+    """Return three sums by class, (K,): rows of positive weight, weights, and squared weights."""
     if block.weight is None:
         count = np.bincount(block.codes, minlength=classes)
         return count, count.astype(np.float64), count.astype(np.float64)
@@ -593,11 +592,10 @@ def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Fl
 
 
 def _indicator(tile: Block, classes: int, numbers: int) -> Floats | sparse.csc_array:
-    """Return a matrix (K, n) whose product with a matrix of `numbers` numbers sums its rows by
-    class.
+    """Return a matrix (K, n) whose product with a matrix (n, m) sums the rows of each class.
 
-    Column i holds the weight of row i, in the matrix row of its class. The matrix is sparse unless
-    it is multiplied with so few numbers that a dense product is faster.
+    Column i holds the weight of row i, in the line of its class. The matrix is sparse unless the
+    other matrix has so few columns (`numbers`) that a dense product is faster.
     """
     if classes * numbers <= _DENSE:
         member = tile.codes == np.arange(classes, dtype=tile.codes.dtype)[:, None]

@@ -7,9 +7,9 @@ rows, `x - origin` is exact in floating point (Sterbenz), so a mean of 1e8 costs
 of a column is 1 unless its range is above 2^200 or below 2^-200 (1e+-60), where fourth powers would
 overflow or underflow. For such a range the unit is another power of two, so that the division is
 exact as well. A large range is reduced to 2^200 rather than to one, so that small values in such a
-column keep their digits. The unit is estimated from a few rows. Where the sums show that other rows
-exceed it, `ColumnMagnitudesReading` finds the largest distance of any row from the origin, and the
-rows are read again in the unit that `rescale_to` derives from this distance.
+column keep their digits. The unit is estimated from a few rows. If the sums show that other rows
+need another unit, `ColumnMagnitudesReading` computes the largest distance of any row from the
+origin, and the rows are read again with the unit that `rescale_to` derives from this distance.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ class Anchor:
         return offsets * self.unit + self.origin
 
     def shift_to(self, other: Anchor) -> Floats:
-        """Return the shift that turns offsets from our origin into offsets from `other.origin`.
+        """Return the vector that converts offsets from our origin to offsets from `other.origin`.
 
-        The shift is in the units of `other`; add it to the offsets.
+        The vector is in the units of `other` and is added to the offsets.
         """
         return (self.origin - other.origin) / other.unit
 
@@ -130,7 +130,9 @@ class Anchor:
 
     def same_as(self, other: Anchor) -> bool:
         """Whether both anchors have bitwise equal origins and units."""
-        return np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+        return self is other or (
+            np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+        )
 
 
 class Anchored(Protocol):

@@ -7,7 +7,7 @@ For class k with rows x of weight w, as offsets u = (x - origin) / unit:
     scatter_k = sum w (u - mean_k)(u - mean_k)'
 
 All Gaussian and least-squares models are fitted from these moments. The scatter is stored as a sum,
-and a covariance is computed later by dividing, so that moments can be merged whatever the
+and a covariance is computed later by dividing it, so that merging does not depend on the
 denominator. `+` is associative and commutative up to rounding, and empty moments are its identity;
 `tests/laws/test_summaries.py` checks this for every summary.
 
@@ -16,9 +16,9 @@ The `detail` says how much of the scatter is stored:
     diagonal   (K, d)     variances of each class
     pooled     (d, d)     the sum of the class scatters, W
     class      (K, d, d)  the scatter of each class
-    fourth     as class, and sum w z_j^2 z_l and sum w z_j^2 z_l^2 of each class (z = u - mean_k),
-               from which the optimal shrinkage follows exactly
-    rows       the rows themselves, where they are few: `moments.class_rows`
+    fourth     as class, and for each class sum w z_j^2 z_l and sum w z_j^2 z_l^2 with z = u -
+               mean_k, from which the optimal shrinkage follows exactly
+    rows       the rows themselves, if they are fewer than the features: `moments.stored_rows`
 
 Third and fourth moments about another point follow from those about the mean. With `S = sum w z
 z'`, `C_jl = sum w z_j^2 z_l` and `Q_jl = sum w z_j^2 z_l^2`, replacing `z` by `z + t` gives (terms
@@ -170,7 +170,7 @@ def merge_labels(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[L
     unmerged = {label: [label] for label in labels.tolist() if label not in set(merged)}
     for name in groups:
         if name in unmerged:
-            raise OptionError.of("groups", name, "a name no class that stays apart already has")
+            raise OptionError.of("groups", name, "a name that no class outside the group has")
     members_of = {**unmerged, **groups}
     names = np.empty(len(members_of), dtype=object)
     names[:] = list(members_of)

@@ -17,13 +17,16 @@ from typing import Any
 import numba
 import numba.extending
 
-from discriminant.numba_cache import fastmath_njit
+from discriminant.cached_njit import fastmath_njit
 
 _numba: Any = numba  # Numba has incomplete type annotations
 
 
 def _float_pointer(context: Any, address: Any) -> Any:
-    """Return type and code generator of a pointer to the float64 numbers at an address."""
+    """Return the signature and the code generator of the function defined by the decorator.
+
+    The function converts an address, an integer, to a pointer to float64 numbers.
+    """
     pointer = _numba.types.CPointer(_numba.types.float64)
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -71,7 +74,7 @@ def class_products(
                 panel[j] *= panel[d]
         for k in range(K):
             if ends[k + 1] > ends[k]:
-                add_products(panel, ends[k], ends[k + 1], products[k])
+                add_inner_products(panel, ends[k], ends[k + 1], products[k])
 
 
 @fastmath_njit
@@ -98,7 +101,7 @@ def centre_values(values: Any, rows: Any, centre: Any, out: Any) -> None:
 
 
 @fastmath_njit
-def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
+def add_inner_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
     """Add the inner product of `panel[i, lo:hi]` and `panel[j, lo:hi]` to `out[i, j]` for j <= i.
 
     Some entries with j > i are computed as well, because products are computed in blocks of 4 x 3.

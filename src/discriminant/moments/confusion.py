@@ -12,7 +12,7 @@ rows that have posteriors. The sum of two tallies has the union of their classes
 
     counts_k = number of rows of positive weight whose largest score is that of class k
 
-If several scores are the largest, the first of these classes is counted, as in a prediction.
+If several classes have the largest score, the first of them is counted, as in a prediction.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def sort_actions(others: Iterable[Hashable]) -> list[Hashable]:
     return sorted(set(others), key=rank)
 
 
-_TILE = 1 << 17  # number of scores computed at a time, so that they stay in the cache
+_TILE = 1 << 17  # number of scores computed at a time, which fit into the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)

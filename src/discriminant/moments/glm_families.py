@@ -19,8 +19,8 @@ is the offset.
 
 With some links, the means have a boundary at which a row is fitted without loss:
 
-    binomial  log              a share of 1 at the score 0, scores below it
-    poisson   identity, sqrt   a count of 0 at the score 0, scores above it
+    binomial  log              share 1 at the score 0; other scores are below 0
+    poisson   identity, sqrt   count 0 at the score 0; other scores are above 0
 
 The optimum may lie on the boundary. `BarrierLoss` therefore adds `-strength log a` for each of
 these rows, where `a > 0` is its distance from the boundary. The optimum is then in the interior. As
@@ -102,6 +102,13 @@ class Deviance(ResponseLoss):
     def _sums(
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
+        sums = None
+        if self.link == "log" and weight is None and self.family == "poisson":
+            sums = _poisson_sums(score, response, want)
+        elif self.link == "log" and weight is None and self.family == "gamma":
+            sums = _gamma_sums(score, response, want, observed=False)
+        if sums is not None:
+            return sums
         return weighted_sums(self.rows(score, response), weight, want)
 
     def rows(self, scores: Floats, response: Floats) -> RowDerivatives:
@@ -138,6 +145,9 @@ class ObservedDeviance(ResponseLoss):
     def _sums(
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
+        sums = None if weight is not None else _gamma_sums(score, response, want, observed=True)
+        if sums is not None:
+            return sums
         derivatives = self.deviance.rows(score, response)
         observed = derivatives._replace(curvature=1.0 - derivatives.slope)
         return weighted_sums(observed, weight, want)
@@ -173,7 +183,7 @@ class StartingFit(ResponseLoss):
         else:
             mean = response + 0.1 if self.deviance.family == "poisson" else response
             if self.deviance.link != "identity":
-                # a mean closer to zero would give one row more weight than all others together
+                # with a mean closer to zero, one row would outweigh all others
                 smallest = 1e-3 * abs(self.level)
                 mean = np.where(np.sign(self.level) * mean > smallest, mean, self.level)
         return SCORES[self.deviance.link](mean)
@@ -192,9 +202,15 @@ class Pearson(ResponseLoss):
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
         """Return the loss. The derivatives are set to zero, since they are not needed."""
-        _, slope, curvature = self.deviance.rows(score, response)
         with np.errstate(all="ignore"):
-            squares = np.where(curvature > 0, slope**2 / curvature, 0.0)
+            if self.deviance.family == "binomial":  # accurate in both tails
+                _, slope, curvature = self.deviance.rows(score, response)
+                squares = slope**2 / curvature
+            else:
+                mean = self.deviance.mean(score)
+                residual = response - mean
+                squares = residual * residual / _variance(mean, self.deviance.family)
+        squares = np.where(np.isfinite(squares), squares, 0.0)
         zero = np.zeros_like(squares)
         return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), weight, want)
 
@@ -221,7 +237,7 @@ def _inverse_sqrt_link(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def log_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the log link: mu = exp(s) for s < 0."""
+    """Return the log probabilities and hazards of the log link, mu = exp(s) for s < 0."""
     rest = -np.expm1(scores)
     return LinkTails(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
 
@@ -271,6 +287,55 @@ def _row_derivatives(scores: Floats, response: Floats, family: str, link: str) -
     return RowDerivatives(loss, (mean - response) * rate_over_variance, rate * rate_over_variance)
 
 
+_SAFE_SCORE = 600.0  # exp of smaller scores is neither zero nor infinite
+_CANCELLED = 1e-3  # loss, relative to the size of its terms, below which rows are summed accurately
+
+
+def _poisson_sums(scores: Floats, response: Floats, want: Want) -> ScoreDerivatives | None:
+    """Return the sums for a Poisson response with log link, in few passes over the rows.
+
+    The loss is `y (log y - s) + mu - y`. Return None if most of it cancels, or if a mean is not
+    valid.
+    """
+    with np.errstate(all="ignore"):
+        mean = np.exp(scores)
+        slope = mean - response
+        terms = np.log(np.where(response > 0, response, 1.0))
+        terms -= scores
+        loss = float(np.dot(terms, response)) + float(slope.sum())
+        furthest = max(abs(float(scores.max(initial=0.0))), abs(float(scores.min(initial=0.0))))
+        size = furthest * float(response.sum()) + float(mean.sum())
+    least = float(mean.min(initial=np.inf))
+    if not (least > 0 and _CANCELLED * size < loss < np.inf):
+        return None
+    curvature = None if want == "gradient" else mean[None]
+    return ScoreDerivatives(loss, slope[None], curvature, None, least)
+
+
+def _gamma_sums(
+    scores: Floats, response: Floats, want: Want, *, observed: bool
+) -> ScoreDerivatives | None:
+    """Return the sums for a gamma response with log link, in few passes over the rows.
+
+    The loss is `t - 1 - (log y - s)` with `t = y / mu`; the observed curvature is `t`, the expected
+    one is 1. Return None if most of the loss cancels, or if a mean is invalid.
+    """
+    with np.errstate(all="ignore"):
+        furthest = max(abs(float(scores.max(initial=0.0))), abs(float(scores.min(initial=0.0))))
+        ratio = np.exp(-scores)
+        ratio *= response
+        slope = 1.0 - ratio
+        log = np.log(response)
+        loss = float(scores.sum()) - float(log.sum()) - float(slope.sum())
+        size = float(ratio.sum()) + len(log) * (1.0 + furthest) + float(np.abs(log).sum())
+    if not (furthest < _SAFE_SCORE and _CANCELLED * size < loss < np.inf):
+        return None
+    curvature = ratio if observed else np.ones_like(ratio)
+    least = float(curvature.min(initial=np.inf))
+    wanted_curvature = None if want == "gradient" else curvature[None]
+    return ScoreDerivatives(loss, slope[None], wanted_curvature, None, least)
+
+
 def _variance(mean: Floats, family: str) -> Floats:
     if family == "gaussian":
         return np.ones_like(mean)
@@ -296,7 +361,7 @@ def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
 
 
 def _minus_log(part: Floats, ratio: Floats) -> Floats:
-    """Return `part - log(ratio)`, where `ratio = 1 + part`, without cancellation.
+    """Return `part - log(ratio)` without cancellation, where `ratio = 1 + part`.
 
     Near one, `log(1 + part)` is `log(ratio)` plus a term for the rounding of the ratio.
     """
@@ -468,12 +533,32 @@ def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
     if family == "gamma":
         return -weight * np.log(response)
     if family == "poisson":
-        return weight * (xlogy(response, response) - response - gammaln(response + 1.0))
+        return weight * _log_saturated_counts(response)
     successes, failures = weight * response, weight * (1.0 - response)
     log_binomial = gammaln(weight + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
     return np.asarray(
         log_binomial + weight * (xlogy(response, response) + xlogy(1 - response, 1 - response))
     )
+
+
+_MAX_TABLE = 1 << 12  # largest count whose terms are looked up
+
+
+def _log_saturated_counts(response: Floats) -> Floats:
+    """Return `y log y - y - log y!` of each response, (n,).
+
+    If all responses are small counts, the terms are computed once for each count.
+    """
+    largest = float(response.max(initial=0.0))
+    if largest < min(_MAX_TABLE, len(response)):
+        counts = response.astype(np.intp)
+        if (counts == response).all():
+            return np.asarray(_log_poisson_at_mode(np.arange(largest + 1.0))[counts])
+    return _log_poisson_at_mode(response)
+
+
+def _log_poisson_at_mode(y: Floats) -> Floats:
+    return np.asarray(xlogy(y, y) - y - gammaln(y + 1.0))
 
 
 def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:

@@ -1,6 +1,6 @@
 """Held-out performance of several models on the same rows, as sums over these rows.
 
-For M models, where each row is scored by the models that were fitted without its fold:
+For M models; each row is scored by the models that were fitted without the fold of the row:
 
     tally_mf     true class by decision of model m on the rows of fold f, with probability scores
     ranking_mk   ranking of the rows of class k above the others by the score of class k
@@ -8,8 +8,8 @@ For M models, where each row is scored by the models that were fitted without it
 
                  right_mm - right_mn = weight of the rows that only m classifies correctly
 
-McNemar's test compares this weight with the weight of the rows that only n classifies correctly. No
-row is stored.
+McNemar's test compares this weight with that of the rows that only n classifies correctly. No row
+is stored.
 """
 
 from __future__ import annotations

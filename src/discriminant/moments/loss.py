@@ -18,19 +18,19 @@ responses `v`, coefficients `w` and intercept `b`:
 
     r = v - b - u w          sums = sum over rows of  weight * [1, u]' r
 
-Residual sums are zero for an exact least-squares fit. Solving the normal equations with the actual
-sums on the right-hand side gives the correction (iterative refinement). With `exact`, every product
-and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth 4.2.2).
-The corrected fit is then accurate to the last digits of float64, even if the columns are nearly
-collinear (Björck 1996, section 2.9).
+Residual sums of an exact least-squares fit are zero. If they are not, the normal equations with
+these sums on the right-hand side give the correction (iterative refinement). With `exact`, every
+product and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth
+4.2.2). The corrected fit is then accurate to the last digits of float64, even if the columns are
+nearly collinear (Björck 1996, section 2.9).
 
 `TransformedReading` applies another reading to rows in other coordinates:
 
     z = [u, 1] A        u offsets of the features, A a frame (d+1, q)
 
-If columns are nearly collinear, sums of their products lose twice as many digits as the columns
-themselves do. Sums of products of `z` lose only as many digits as the columns: they are the exact
-sums of rows that differ from the given rows only by rounding.
+If columns are nearly collinear, sums of products of the columns lose twice as many digits as the
+columns themselves. Sums of products of `z` lose only as many digits as the columns, because they
+are the exact sums for rows that differ from the given rows only by rounding.
 
 `WeightedProductsReading` sums weighted products of rows `u`, which are offsets followed by the
 constant 1. Weights and right-hand sides are looked up by the position of the row in the table. Only
@@ -83,7 +83,7 @@ class ResidualSums(Summable):
         if not other.rows or not self.rows:
             return self if self.rows else other
         ours, theirs = align_anchors(self, other)
-        high, low = add_pairs((ours.high, ours.low), (theirs.high, theirs.low))
+        high, low = add_double_double((ours.high, ours.low), (theirs.high, theirs.low))
         return replace(ours, rows=self.rows + other.rows, high=high, low=low)
 
     def at(self, anchor: Anchor) -> ResidualSums:
@@ -96,7 +96,7 @@ class ResidualSums(Summable):
         high, low = self.high * scale, self.low * scale
         shift = self.anchor.shift_to(anchor)[:d, None]
         top, rest = exact_product(np.broadcast_to(high[:1], (d, high.shape[1])), shift)
-        high[1:], low[1:] = add_pairs((high[1:], low[1:]), (top, rest + low[:1] * shift))
+        high[1:], low[1:] = add_double_double((high[1:], low[1:]), (top, rest + low[:1] * shift))
         return replace(self, anchor=anchor, high=high, low=low)
 
     def zero_columns(self) -> npt.NDArray[np.bool_]:
@@ -147,8 +147,8 @@ class ResidualReading:
         u, v = row_offsets(tile, self.anchor, None)
         rounding, residual = self._offset_rounding(tile, u), self._centred_responses(tile, v)
         for j, coef in enumerate(self.coef):
-            residual = add_pairs(residual, exact_product(-u[:, j, None], coef))
-        residual = add_pairs(residual, (-(rounding @ self.coef), np.zeros_like(v)))
+            residual = add_double_double(residual, exact_product(-u[:, j, None], coef))
+        residual = add_double_double(residual, (-(rounding @ self.coef), np.zeros_like(v)))
         if tile.weight is not None:
             high, low = exact_product(residual[0], tile.weight[:, None])
             residual = high, low + residual[1] * tile.weight[:, None]
@@ -171,7 +171,9 @@ class ResidualReading:
         assert tile.responses is not None
         _, low = exact_difference(tile.responses, self.anchor.origin[d:])
         low /= self.anchor.unit[d:]
-        return add_pairs((v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v)))
+        return add_double_double(
+            (v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v))
+        )
 
     def _offset_rounding(self, tile: Block, u: Floats) -> Floats:
         """Return the rounding error of each offset, (n, d)."""
@@ -194,7 +196,7 @@ def exact_difference(a: Floats, b: Floats) -> Pair:
     return high, (a - (high - back)) - (b + back)
 
 
-def add_pairs(a: Pair, b: Pair) -> Pair:
+def add_double_double(a: Pair, b: Pair) -> Pair:
     """Return the sum of two pairs, accurate to some 32 digits."""
     high = a[0] + b[0]
     back = high - a[0]
@@ -208,7 +210,9 @@ def sum_pairs(a: Pair) -> Pair:
     high, low = a
     while len(high) > 1:
         half, odd = len(high) // 2, len(high) % 2
-        pair = add_pairs((high[:half], low[:half]), (high[half : 2 * half], low[half : 2 * half]))
+        pair = add_double_double(
+            (high[:half], low[:half]), (high[half : 2 * half], low[half : 2 * half])
+        )
         high, low = (
             np.concatenate([x, y[-1:]]) if odd else x
             for x, y in zip(pair, (high, low), strict=True)
@@ -225,7 +229,7 @@ def _halves(a: Floats) -> Pair:
 
 Want = Literal["gradient", "curvature", "floor"]
 
-_TILE_BYTES = 6 << 20  # tiles are long, so that threads do not wait for each other
+_TILE_BYTES = 6 << 20  # long tiles, so that threads seldom wait for each other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,7 +239,7 @@ class ScoreDerivatives:
     loss: float  # summed over rows, with their weights
     slope: Floats  # (m, n) l'(s), times the weight of the row
     curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s), times the weight
-    cross: Floats | None  # (m, n) r in l'' = diag(curvature) - r r'; None if m is 1
+    cross: Floats | None  # (m, n) vectors r with l'' = diag(curvature) - r r'; None if m is 1
     least: float  # smallest `weight * f(s)` of the rows of positive weight
 
 
@@ -264,7 +268,7 @@ class LossSums(Summable):
     loss: float
     gradient: Floats  # (d+1, m)
     curvature: Floats | None  # (m (d+1), m (d+1)), or (d+1, d+1) for the floor
-    least: float  # smallest `least` of all rows
+    least: float  # smallest `least` of all tiles
 
     def __add__(self, other: LossSums) -> LossSums:
         ours, theirs = self.curvature, other.curvature
@@ -354,7 +358,7 @@ class _LossAccumulator:
     def _curvature(self, rows: Features, derivatives: ScoreDerivatives) -> Floats:
         """Return the curvature: a block (d+1, d+1) for each pair of scores.
 
-        The curvature of the floor is a single block.
+        A lower bound of the curvature (`floor`) is a single block.
         """
         assert derivatives.curvature is not None
         rows = dense(rows)
@@ -433,7 +437,7 @@ _PRODUCT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedProducts(Summable):
-    """Sums of weighted products of rows that are followed by the constant 1."""
+    """Sums of weighted products of u = [x, 1], the rows with a constant 1 appended."""
 
     gram: Floats  # (d + 1, d + 1) sum of `weight u u'`; (0, 0) without weights
     rhs: Floats  # (d + 1, m) sum of u rhs'

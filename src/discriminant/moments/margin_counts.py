@@ -5,25 +5,26 @@ A row u of class y has, for each other class c, the margin
     m_c(u) = score_y(u) - score_c(u)        score_k(u) = u . w_k + b_k
 
 `Margins` counts negative, zero and positive margins, by class of the row and by other class. A
-margin counts as zero if it is within rounding error of zero,
+margin counts as zero if it differs from zero by at most the rounding error,
 
     |m_c| <= slack * ( sum_j (|u_j| + offset_range_j) (|w_yj| + |w_cj|) + |b_y| + |b_c| )
 
 where `slack` is `(8 + d) eps`, a bound of the rounding error of two inner products. If the
 coefficients themselves are less accurate, the caller passes a larger `slack`.
 
-`Margins` also stores, for each class, the `keep` rows with the smallest margins, each distinct row
-once. Ties are broken by a hash of the row. If many rows are tied (at zero coefficients all of them
-are), the stored rows are therefore a random sample that does not depend on the order of the rows.
+For each class `Margins` also stores the `keep` distinct rows with the smallest margins. Ties are
+broken by a hash of the row. If many rows have equal margins (as all rows have at zero
+coefficients), the stored rows are therefore a random sample that does not depend on the order of
+the rows.
 
 `Mistakes` sums what a perceptron needs. Let `z = (x - origin) scale` be a row of class `t`,
 followed by the constant 1 for the intercept. Its margin is
 
     two classes   sign z.w                  K classes   z.w_t - z.w_r     r the best other class
 
-and the row is misclassified unless its margin is positive. A misclassified row adds to the update
-`w += sign z` for two classes, or by `w_t += z` and `w_r -= z` for K classes. The criterion `J_p` is
-the sum of the negated margins of the misclassified rows.
+and the row is misclassified unless its margin is positive. A misclassified row adds `sign z` to the
+update of w for two classes; for K classes it adds `z` to the update of w_t and `-z` to that of w_r.
+The criterion `J_p` is the sum of the negated margins of the misclassified rows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from discriminant.moments.summary_base import Summable, split_rows
 from discriminant.table.blocks import Block, Codes, Features, Floats, Places, dense, is_sparse
 
 _MISTAKE_ROWS = 4096  # rows of a tile
-_SAFE = 1e150  # the square of a number up to this is finite
+_SAFE = 1e150  # squares of numbers up to this size are finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,7 +253,7 @@ class Margins(Summable):
         return replace(self, anchor=anchor, offsets=offsets)
 
     def _smallest_rows(self) -> Margins:
-        """Return the margins with only the rows to be stored, sorted and without duplicates."""
+        """Return the margins; only the rows to be stored remain, sorted and without duplicates."""
         distinct = np.lexsort((self.margin, self.tiebreak, self.codes))
         codes, hashes = self.codes[distinct], self.tiebreak[distinct]
         new = np.append(True, (codes[1:] != codes[:-1]) | (hashes[1:] != hashes[:-1]))
@@ -331,7 +332,7 @@ class MarginReading:
         return margins_of_tile._smallest_rows()
 
     def _margins(self, tile: Block, offsets: Floats, codes: Places) -> Floats:
-        """Return the margins (n, K); those within rounding error of zero are set to zero.
+        """Return the margins (n, K); a margin within rounding error of zero is set to zero.
 
         The array `offsets` is overwritten.
         """
@@ -366,11 +367,30 @@ class MarginReading:
                 candidates = candidates[margins <= self._margin_limit(margins)]
                 if len(candidates) > 4 * self.keep:  # probably because of ties
                     hashes = _hash_rows(dense(tile.features[candidates]).astype(np.float64))
-                    order = np.lexsort((hashes, margin[candidates]))
-                    new = np.append(True, hashes[order][1:] != hashes[order][:-1])
-                    candidates = candidates[order[new][: self.keep]]
+                    candidates = candidates[self._first(margin[candidates], hashes)]
             indices.append(candidates)
         return np.concatenate(indices)
+
+    def _first(self, margin: Floats, hashes: Hashes) -> Places:
+        """Return the indices of the first `keep` distinct rows, in order of margin, then of hash.
+
+        Many rows usually share the largest margin. Only those with the smallest hashes are sorted,
+        unless too many of them are repeated.
+        """
+        ties = np.flatnonzero(margin == margin.max())
+        few = 4 * self.keep
+        if len(ties) > 2 * few:
+            limit = np.partition(hashes[ties], few)[few]
+            chosen = np.flatnonzero((margin < margin[ties[0]]) | (hashes <= limit))
+            first = self._sorted_distinct(margin[chosen], hashes[chosen])
+            if len(first) == self.keep:
+                return np.asarray(chosen[first])
+        return self._sorted_distinct(margin, hashes)
+
+    def _sorted_distinct(self, margin: Floats, hashes: Hashes) -> Places:
+        order = np.lexsort((hashes, margin))
+        new = np.append(True, hashes[order][1:] != hashes[order][:-1])
+        return np.asarray(order[new][: self.keep])
 
     def _margin_limit(self, margin: Floats) -> float:
         """Return the largest margin to be stored.
@@ -385,7 +405,7 @@ class MarginReading:
 
 
 def _by_class(which: npt.NDArray[np.bool_], codes: Places) -> Counts:
-    """Return how often each of the flags (n, K) is True, by class of the row: (K, K)."""
+    """Return (K, K) counts of True in the columns of `flags` (n, K), by class of the row."""
     K = which.shape[1]
     columns = [np.bincount(codes[which[:, c]], minlength=K) for c in range(K)]
     return np.stack(columns, axis=1).astype(np.int64)

@@ -5,7 +5,8 @@ For a row of weight w and class y with posterior p:
     log loss    l = -log p_y                     infinite where the posterior of the true class is 0
     Brier       b = sum_k (p_k - [y = k])^2      from 0 to 2
     calibration sums of w, w p_k and w [y = k] over the rows whose p_k lies in each of B bins,
-                (j/B, (j+1)/B], 0 in the first; the same for the largest p_k and whether it is right
+                (j/B, (j+1)/B], and p_k = 0 in the first bin; the same sums for the largest p_k,
+                with [y is that class]
 
 The squares of the losses are summed as well, from which the standard errors of the mean losses
 follow. The default number of bins, B, has many divisors, because bins can be merged later but not
@@ -26,7 +27,7 @@ from discriminant.table.blocks import Codes, Floats, Places
 
 BINS = 60
 TIE = 1e-9  # posteriors, costs and limits with a smaller relative difference are equal
-_TILE = 1 << 15  # number of posteriors processed at a time, so that they stay in the cache
+_TILE = 1 << 15  # number of posteriors processed at a time, which fit into the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)

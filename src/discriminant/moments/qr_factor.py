@@ -5,9 +5,9 @@ square root of its weight. Then
 
     A = Q R   so   R'R = A'A
 
-`R` is as accurate as the rows themselves, whereas `A'A`, and so every moment, has only half as many
-correct digits if columns are nearly collinear. To merge the factors of two sets of rows, stack them
-and factor the result (TSQR). Because the column of ones comes first,
+`R` is as accurate as the rows themselves. In contrast, `A'A` (and so every moment) has only half as
+many correct digits if columns are nearly collinear. To merge the factors of two sets of rows, stack
+them and factor the result (TSQR). Because the column of ones comes first,
 
     R = | sqrt(n)  sqrt(n) mean' |      C'C = scatter about the mean
         |    0           C       |
@@ -195,8 +195,8 @@ def triangular_factor(rows: Floats) -> Floats:
 class ScatterFactorReading:
     """Compute the QR factor of features and responses.
 
-    With `coding` the responses are the codes of the class of each row, otherwise the responses of
-    the block.
+    With `coding` the responses of a row are the code of its class; otherwise they are those of the
+    block.
     """
 
     columns: tuple[str, ...]  # p = d + m names

@@ -8,14 +8,15 @@ the weight of the negative and of the positive rows at each score:
 A `Ranking` stores these weights for at most `bins` scores. The 64 bits of a float64, read as an
 integer, are in the order of the numbers (after flipping the sign bit, and all bits of negative
 numbers). With at most `bins` distinct scores, all bits are stored and nothing is lost. With more
-distinct scores, trailing bits are dropped from every score, as few as possible, and scores that
+distinct scores, as few trailing bits as possible are dropped from every score, and scores that
 agree in the remaining bits share a bin. The number of dropped bits depends only on the set of
 scores, and a subset never drops more bits than the whole. So merging the rankings of parts, in any
 order and grouping, gives exactly the result of one pass over all rows.
 
-The error of this approximation is known. At the lower edge of a bin the counts at and above that
-threshold are exact, so every corner of the computed curve lies on the true curve. Within a bin the
-order of the rows is unknown. Rows in one bin count as ties, and the error of the AUC is at most
+The error of this approximation is bounded. At the lower edge of each bin the counts of rows with
+scores at and above the edge are exact, so every corner of the computed curve lies on the true
+curve. Within a bin the order of the rows is unknown. Rows in one bin count as ties, and the error
+of the AUC is at most
 
     1/2 sum_b (share of positives in b) (share of negatives in b)
 
@@ -256,11 +257,11 @@ def _drop_bits(keys: Keys, dropped: int) -> Keys:
 
 
 def _bits_to_drop(keys: Keys, bins: int) -> int:
-    """Return how many trailing bits of the sorted keys to drop.
+    """Return the number of trailing bits to drop from the sorted keys.
 
     The result is the smallest number of bits that leaves at most `bins` distinct keys.
     """
-    differing = keys[1:] ^ keys[:-1]  # keys stay distinct while one of these bits is stored
+    differing = keys[1:] ^ keys[:-1]  # keys remain distinct as long as one of these bits is stored
     for dropped in range(64):
         if np.count_nonzero(differing >> np.uint64(dropped)) < bins:
             return dropped

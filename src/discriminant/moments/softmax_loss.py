@@ -3,8 +3,9 @@
     softmax   l(s) = log sum_k exp s_k - s_y          l' = p - e_y     l'' = diag p - p p'
     binary    l(s) = -log P(y | s),  P(1 | s) = mu(s)
 
-A link for two classes is described by both log probabilities and both hazards, `mu'/mu` and `mu'/(1
-- mu)`. Each of these four quantities is accurate in its own tail; none is computed from `1 - mu`.
+A link for two classes is described by the log probabilities of both classes and by both hazards,
+`mu'/mu` and `mu'/(1 - mu)`. None of these four quantities is computed from `1 - mu`, so each is
+accurate even where it is tiny.
   The expected curvature is used, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For
   the logit link, the expected curvature equals the observed curvature.
 
@@ -36,6 +37,7 @@ from discriminant.table.blocks import Block, Floats
 LinkName = Literal["logit", "probit", "cloglog", "cauchit"]
 
 _SAFE = 500.0  # exp of scores up to this size cannot overflow, so they need no shift
+_CANCELLED = 1e-3  # loss per row, relative to the largest score, below which terms cancel too much
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -102,7 +104,7 @@ class BinaryLoss:
 
 
 class LinkTails(NamedTuple):
-    """Log probabilities and hazards of a link at some scores, each exact in its own tail."""
+    """Log probabilities and hazards of a link at some scores, accurate even where they are tiny."""
 
     log_one: Floats  # log mu
     log_zero: Floats  # log(1 - mu)
@@ -111,7 +113,7 @@ class LinkTails(NamedTuple):
 
 
 def logit_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the logit link: mu = 1 / (1 + exp(-s))."""
+    """Return the log probabilities and hazards of the logit link, mu = 1 / (1 + exp(-s))."""
     small = np.exp(-np.abs(scores))
     near, far = 1.0 / (1.0 + small), small / (1.0 + small)
     up = scores >= 0
@@ -126,14 +128,14 @@ def logit_tails(scores: Floats) -> LinkTails:
 
 
 def probit_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the probit link: mu = Phi(s)."""
+    """Return the log probabilities and hazards of the probit link, mu = Phi(s)."""
     density = -0.5 * scores * scores - _LOG_ROOT_2PI  # log of the normal density
     log_one, log_zero = log_ndtr(scores), log_ndtr(-scores)
     return LinkTails(log_one, log_zero, np.exp(density - log_one), np.exp(density - log_zero))
 
 
 def cloglog_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the complementary log-log link: mu = 1 - exp(-exp(s)).
+    """Return the log probabilities and hazards of the complementary log-log link.
 
     Here `log(1 - mu) = -exp(s)` and `mu'/(1 - mu) = exp(s)`.
     """
@@ -148,7 +150,7 @@ def cloglog_tails(scores: Floats) -> LinkTails:
 
 
 def cauchit_tails(scores: Floats) -> LinkTails:
-    """Return the tails of the cauchit link: mu = 1/2 + arctan(s) / pi.
+    """Return the log probabilities and hazards of the cauchit link, mu = 1/2 + arctan(s) / pi.
 
     The smaller of `mu` and `1 - mu` is computed as `arctan(1 / |s|) / pi`, which is accurate.
     """
@@ -177,21 +179,47 @@ def _logit_rows(scores: Floats, tile: Block, want: Want) -> ScoreDerivatives:
     """Return the logistic loss and its derivatives, in few passes over the rows for speed.
 
     `side` is -1 for the second class and 1 for the first, so `t = side s` is positive if the row is
-    on the wrong side of the boundary. With `small = exp(-|t|)` the loss of the row is `log(1 +
-    small) + (t + |t|) / 2`.
+    on the wrong side of the boundary. With `odds = exp(-t)` and `wrong = 1 / (1 + odds)`, the
+    probability of the other class,
+
+        l = log(1 + odds) + t      l' = side wrong      l'' = odds wrong^2
+
+    If nearly all of the loss cancels in this sum, or `odds` overflows, the loss is computed row by
+    row as `log(1 + exp(-|t|)) + (t + |t|) / 2`.
     """
     side = np.where(tile.codes, -1.0, 1.0)
-    wrong_side = side * scores
-    distance = np.abs(wrong_side)
+    t = np.multiply(scores, side, out=scores)
+    odds = np.negative(t)
+    size = max(float(odds.max(initial=0.0)), 0.0)
+    if not size < _SAFE:
+        return _distant_logit_rows(t, side, tile, want)
+    np.exp(odds, out=odds)
+    wrong = odds + 1.0
+    loss = _weighted_total(np.log(wrong), tile.weight) + _weighted_total(t, tile.weight)
+    if loss < _CANCELLED * size * len(t):
+        return _distant_logit_rows(t, side, tile, want)
+    np.divide(1.0, wrong, out=wrong)
+    odds *= wrong
+    odds *= wrong
+    wrong *= side
+    return _binary(loss, wrong, odds, _smallest(odds, tile.weight), tile.weight, want)
+
+
+def _distant_logit_rows(t: Floats, side: Floats, tile: Block, want: Want) -> ScoreDerivatives:
+    """Return the logistic loss and its derivatives, exact for rows far from the boundary too.
+
+    `small = exp(-|t|)` is the odds of the less probable class.
+    """
+    distance = np.abs(t)
     small = np.negative(distance)
     np.exp(small, out=small)
     near = small + 1.0
     loss = _weighted_total(np.log(near), tile.weight)
     np.divide(1.0, near, out=near)  # the larger of the two probabilities
     small *= near  # the smaller one
-    distance += wrong_side
+    distance += t
     loss += 0.5 * _weighted_total(distance, tile.weight)
-    slope = np.where(wrong_side > 0, near, small)
+    slope = np.where(t > 0, near, small)
     slope *= side
     near *= small
     return _binary(loss, slope, near, _smallest(near, tile.weight), tile.weight, want)

@@ -1,7 +1,7 @@
 """Types of the facts of a report: one dictionary of plain values.
 
     facts = {title, made, verdict, checks, read, comparison, pairs, space, calibration, decision,
-             matters, ranking, rows, columns, use}
+             matters, ranking, rows, columns, one_row, use}
 
 The dictionary holds only numbers, texts, lists and dictionaries, so that it can be written as JSON
 without conversion; numbers that are not finite are None. All sections except `read` and
@@ -42,7 +42,7 @@ class ColumnFacts(TypedDict):
 
     name: str
     kind: str  # number, boolean, date, ordered, category, target, weight, identifier, ...
-    features: int  # number of features that the column was encoded as
+    features: int  # number of features into which the column is encoded
     note: str
     missing: int
 
@@ -97,7 +97,7 @@ class HeadlineFacts(TypedDict):
     error: float
     error_low: float
     error_high: float
-    error_raw: float  # without the correction
+    error_raw: float  # the same measures without the correction
     log_loss: float | None
     log_loss_low: float | None
     log_loss_high: float | None
@@ -170,8 +170,8 @@ class ComparisonFacts(TypedDict):
     note: NotRequired[str]  # note that applies to all models
     surface: NotRequired[SurfaceFacts]
     headline: NotRequired[HeadlineFacts]
-    pool: NotRequired[list[PoolMemberFacts]]  # largest weight first
-    best_single: NotRequired[BestSingleFacts]  # if the pool was selected
+    pool: NotRequired[list[PoolMemberFacts]]  # sorted by weight, largest first
+    best_single: NotRequired[BestSingleFacts]  # only if the pool was selected
     yardstick: NotRequired[YardstickFacts]
     learning_curve: NotRequired[LearningCurveFacts]
     without: NotRequired[list[WithoutColumnsFacts]]
@@ -260,14 +260,16 @@ class StripFacts(TypedDict):
     feature: str
     d: float  # |difference of the means| / pooled standard deviation
     edges: list[float]  # (B + 1,) edges of the bins
+    values: list[float]  # (B,) value of each bin, if the feature has few values; else empty
     counts: list[list[float]]  # (2, B) weight of each class in each bin
     means: list[float]  # (2,) class means
+    bins: str  # one character for each point of the discriminant space: "A" is bin 0, ...
 
 
 class PairFacts(TypedDict):
     """Two classes that are confused, and why."""
 
-    codes: list[int]  # (2,) the classes; more rows of the first are predicted as the second
+    codes: list[int]  # (2,) the classes; first predicted as second is more frequent
     errors: list[float]  # (2,) rows of the first predicted as the second, and the reverse
     rows: list[float]  # (2,) rows of both classes
     distance: float | None  # Mahalanobis distance of the means, all features used
@@ -352,6 +354,7 @@ class CardFacts(TypedDict):
     missing: int
     note: str
     edges: list[float]  # (B + 1,) edges of the bins of a numeric column; empty for a category
+    values: list[float]  # (B,) value of each bin, if a column has few values; else empty
     levels: list[str]  # (B,) levels of a category; empty for a numeric column
     counts: list[list[float]]  # (K, B) weight of each class in each bin or level
     alone: float | None  # share of its variation that is between the classes, 0 to 1
@@ -482,8 +485,43 @@ class UseFacts(TypedDict, total=False):
     sql: str
     command: str
     onnx: str  # command that writes an ONNX file
-    refused: list[str]  # input that the model refuses
+    refused: list[str]  # input that the model rejects
     card: list[list[str]]  # model card: names and texts
+
+
+Cell = str | float | bool | None  # cell of a table
+
+
+class FieldFacts(TypedDict):
+    """A column of the form for one row."""
+
+    name: str
+    kind: str  # number, boolean, date, ordered or category
+    levels: list[str]  # levels of a category
+    typical: Cell  # mean, or most frequent level
+    low: float | None  # smallest and largest value of the rows, if it is a number
+    high: float | None
+    sd: float | None
+    whole: bool  # whether all values are whole numbers
+    missing: bool  # whether the cell may be missing
+
+
+class ExampleFacts(TypedDict):
+    """A row of the table for the form."""
+
+    row: int  # number, from 0
+    text: str
+    cells: list[Cell]  # one for each field
+
+
+class OneRowFacts(TypedDict):
+    """A form that predicts one row, and the code of the model."""
+
+    model: str
+    javascript: str  # code that defines rowModel = {outputs, classes}
+    classes: list[str]  # labels in the order of the probabilities
+    fields: list[FieldFacts]
+    examples: list[ExampleFacts]
 
 
 class CheckFacts(TypedDict):
@@ -524,6 +562,7 @@ class Facts(TypedDict):
     ranking: NotRequired[RankingFacts]
     rows: NotRequired[RowsFacts]
     columns: NotRequired[list[CardFacts]]
+    one_row: NotRequired[OneRowFacts]
     use: NotRequired[UseFacts]
 
 
@@ -541,6 +580,7 @@ def facts(
     ranking: RankingFacts | None = None,
     rows: RowsFacts | None = None,
     columns: list[CardFacts] | None = None,
+    one_row: OneRowFacts | None = None,
     use: UseFacts | None = None,
     checks: list[CheckFacts] | None = None,
     verdict: VerdictFacts | None = None,
@@ -557,6 +597,7 @@ def facts(
         "ranking": ranking,
         "rows": rows,
         "columns": columns,
+        "one_row": one_row,
         "use": use,
     }
     present = {name: section for name, section in sections.items() if section is not None}

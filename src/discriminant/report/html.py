@@ -16,7 +16,8 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -28,10 +29,17 @@ from typing import Any
 import numpy as np
 
 from discriminant import catalog
-from discriminant.assessment.inference.summary import format_bytes
 from discriminant.assessment.intervals import wilson
+from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
-from discriminant.report.fact_types import DecisionFacts, Facts, SpaceFacts, plain
+from discriminant.report.fact_types import (
+    DecisionFacts,
+    Facts,
+    FindingFacts,
+    ModelFacts,
+    SpaceFacts,
+    plain,
+)
 from discriminant.report.format import model_notes
 from discriminant.report.overview import result, tiles
 from discriminant.report.svg import (
@@ -49,13 +57,16 @@ from discriminant.report.svg import (
     shows_baseline,
 )
 from discriminant.report.verdict import (
+    SHORT_RULES,
     baseline_log_loss,
+    other_reasons,
     selected,
     verdict_of,
     warning_checks,
 )
 
 _SENTENCE = 2000  # largest number of characters of a sentence
+_ENDS_SCRIPT = re.compile(r"</?script|<!--", re.IGNORECASE)
 _TESTS = {
     "Wilks": "Wilks' lambda",
     "Pillai": "Pillai's trace",
@@ -83,13 +94,16 @@ def render(facts: Facts) -> str:
         facts,
         kicker="Classification report",
         embedded=embedded(facts),
+        model_script=_model_script(facts),
         figures=_figures(facts, codes),
         codes=codes,
         verdict=facts.get("verdict") or verdict_of(facts),
         warnings=warning_checks(facts),
-        findings=len(facts["matters"]["findings"]) if "matters" in facts else 0,
+        other_reasons=other_reasons(facts),
+        findings=_first_findings(facts),
         in_short=result(facts),
         tiles=tiles(facts),
+        short_rules=SHORT_RULES,
         guess_loss=baseline_log_loss(facts),
         notes=model_notes(facts["comparison"]["models"]),
         tests=_TESTS,
@@ -100,15 +114,23 @@ def render(facts: Facts) -> str:
     )
 
 
-def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
-    """Render a template with the style sheet, the script and the content security policy."""
+def _first_findings(facts: Facts) -> list[FindingFacts]:
+    """Return the findings for the first screen: those that no data check reports as well."""
+    kinds = {check["kind"] for check in warning_checks(facts)}
+    findings = facts["matters"]["findings"] if "matters" in facts else []
+    return [finding for finding in findings if finding["kind"] not in kinds]
+
+
+def framed(template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any) -> str:
+    """Render a template with the style sheet, the scripts and the content security policy."""
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
         facts=facts,
         style=svg.Svg(style),
         script=svg.Svg(script),
-        policy=policy(style, script),
+        policy=policy(style, *filter(None, [model_script, script])),
         embedded=svg.Svg(embedded),
+        model_script=svg.Svg(model_script),
         symbols=svg.symbols(),
         explained=_explained(),
         next_section=count(1).__next__,
@@ -122,17 +144,34 @@ def asset(name: str) -> str:
     return files("discriminant.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def policy(style: str, script: str) -> str:
-    """Return the content security policy: only this style sheet and this script are allowed."""
+def policy(style: str, *scripts: str) -> str:
+    """Return the content security policy: only this style sheet and these scripts are allowed."""
+    digests = " ".join(f"'{_digest(script)}'" for script in scripts)
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src {digests}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
+def _model_script(facts: Facts) -> str:
+    """Return the code of the model; none if the code would end its script element."""
+    code = facts["one_row"]["javascript"] if "one_row" in facts else ""
+    return "" if _ENDS_SCRIPT.search(code) else code
+
+
+def _one_row(one_row: dict[str, Any]) -> dict[str, Any]:
+    return one_row | {
+        "javascript": "",
+        "classes": [format.shown(label) for label in one_row["classes"]],
+        "fields": [
+            field | {"title": format.shown(field["name"], 40)} for field in one_row["fields"]
+        ],
+    }
+
+
 def embedded(facts: Facts) -> str:
     """Return the facts that the script needs, as JSON."""
-    space, decision = facts.get("space"), facts.get("decision")
+    space, decision, one_row = facts.get("space"), facts.get("decision"), facts.get("one_row")
     content = {
         "space": None if space is None else _space(space),
         "cards": [
@@ -140,7 +179,18 @@ def embedded(facts: Facts) -> str:
             | {"names": [svg.bin_name(card, b) for b in range(len(card["counts"][0]))]}
             for card in facts.get("columns", [])
         ],
+        "strips": {
+            f"{i}-{j}": {
+                "name": format.shown(strip["feature"], 40),
+                "bins": strip["bins"],
+                "names": [svg.bin_name(strip, b) for b in range(len(strip["counts"][0]))],
+                "codes": pair["codes"],
+            }
+            for i, pair in enumerate(facts["pairs"]["pairs"] if "pairs" in facts else [])
+            for j, strip in enumerate(pair["strips"])
+        },
         "decision": None if decision is None else _decision(dict(decision)),
+        "one_row": None if one_row is None else _one_row(dict(one_row)),
         "use": facts.get("use"),
     }
     return as_script(content)
@@ -209,7 +259,7 @@ def _figures(facts: Facts, codes: dict[str, int]) -> dict[str, Any]:
 
 
 def _explained() -> Callable[..., list[tuple[str, str]]]:
-    """Return a function that returns definitions of terms, each term only once per page."""
+    """Return a function that looks up terms and omits those that it has already returned."""
     definitions = json.loads(asset("terms.json"))
     defined: set[str] = set()
 
@@ -264,7 +314,12 @@ def _template(name: str) -> Any:
         "code": code,
         "percent": format.percent,
         "number": format.number,
+        "axis_number": format.axis_number,
         "fixed": format.fixed,
+        "loss": format.loss,
+        "area": format.area,
+        "first_sentence": first_sentence,
+        "best_first": best_first,
         "chance": format.p_value,
         "whole": format.whole,
         "duration": format.duration,
@@ -297,7 +352,7 @@ def _bytecode_cache() -> Any:
         def load_bytecode(self, bucket: Any) -> None:
             try:
                 super().load_bytecode(bucket)
-            except Exception:  # a damaged file, in whatever way: compile the template again
+            except Exception:  # a damaged file of any kind: compile the template again
                 bucket.reset()
 
         def dump_bytecode(self, bucket: Any) -> None:
@@ -313,8 +368,8 @@ def _bytecode_cache() -> Any:
 
 
 def _private_folder() -> Path | None:
-    """Return a cache folder that nobody else can write to, because its content is run as code."""
-    if not hasattr(os, "getuid"):  # Windows: modes do not say who can write
+    """Return a cache folder that no other user can write to, because its content is run as code."""
+    if not hasattr(os, "getuid"):  # on Windows, modes do not show who can write
         return None
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -325,6 +380,30 @@ def _private_folder() -> Path | None:
         return None
     private = status.st_uid == os.getuid() and not status.st_mode & 0o022
     return folder if private else None
+
+
+def best_first(models: Sequence[ModelFacts]) -> list[ModelFacts]:
+    """Return the models by log loss, and those without a log loss by error, at the end.
+
+    >>> rows = [{"log_loss": None, "error": 0.1}, {"log_loss": 0.3, "error": 0.2}]
+    >>> [one["log_loss"] for one in best_first(rows)]
+    [0.3, None]
+    """
+
+    def key(model: ModelFacts) -> tuple[bool, float, float]:
+        log_loss = model["log_loss"]
+        return log_loss is None, log_loss or 0.0, model["error"] or 0.0
+
+    return sorted(models, key=key)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text.
+
+    >>> first_sentence("Class b is rare: 0.1% of all rows. Look at recall.")
+    'Class b is rare: 0.1% of all rows.'
+    """
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z“])", text, maxsplit=1)[0]
 
 
 def column_type(kind: str) -> str:
@@ -350,7 +429,7 @@ def wilson_interval(rate: float | None, rows: float) -> str:
 
 
 def guess_cost(decision: DecisionFacts) -> float:
-    """Return the mean cost of the best decision that is the same for all rows.
+    """Return the mean cost of the best constant decision, the same for all rows.
 
     >>> rows = [[6.0, 1.0], [0.0, 3.0]]
     >>> guess_cost({"confusion": rows, "cost": [[0, 1], [1, 0]], "reject": None})
@@ -363,7 +442,7 @@ def guess_cost(decision: DecisionFacts) -> float:
 
 
 def after_level(text: str) -> str:
-    """Return the text of a verdict without its level, which the page shows by itself.
+    """Return the text of a verdict without its level, which the page shows separately.
 
     >>> after_level("Use it with care, because x."), after_level("Use it. On held-out rows.")
     (', because x.', 'On held-out rows.')

@@ -8,7 +8,7 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts
-from discriminant.report.format import fixed, number, percent, quoted, share, shown
+from discriminant.report.format import loss, number, percent, quoted, share, shown
 from discriminant.report.verdict import (
     baseline_log_loss,
     headline,
@@ -18,7 +18,7 @@ from discriminant.report.verdict import (
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Return the three figures that matter, each with its interval and what guessing gives."""
+    """Return the three key figures, each with its interval and the figure of guessing."""
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     weighted = "weighted " if facts["read"]["weighted"] else ""
     corrected = ", corrected for the selection" if one.corrected else ""
@@ -33,10 +33,10 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
     if one.log_loss is not None:
         figures.append(
             {
-                "value": fixed(one.log_loss, 3),
+                "value": loss(one.log_loss),
                 "name": f"log loss of its probabilities{corrected}",
-                "note": _interval(one.log_loss_low, one.log_loss_high, _three),
-                "guess": f"guessing: {fixed(baseline_log_loss(facts), 3)}",
+                "note": _interval(one.log_loss_low, one.log_loss_high, loss),
+                "guess": f"guessing: {loss(baseline_log_loss(facts))}",
             }
         )
     worst = lowest_recall(facts)
@@ -52,10 +52,6 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
             }
         )
     return figures
-
-
-def _three(value: float | None) -> str:
-    return fixed(value, 3)
 
 
 def _interval(low: float | None, high: float | None, form: Any) -> str:

@@ -125,7 +125,7 @@ def look(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise if `save` could not write to a path. Call this before a long fit."""
+    """Raise an error if `save` cannot write to a path. Call this function before a long fit."""
     with lock_for_writing(Path(path)):
         pass
 
@@ -152,7 +152,7 @@ def _construct(header: Header, arrays: dict[str, Any], path: object) -> Any:
     except (*_DECODING_ERRORS, RecursionError, MemoryError) as error:
         raise StoredFileError.invalid(path, decoder.part, str(error)[:300]) from error
     if kind_of(thing) != header.kind:
-        raise StoredFileError.invalid(path, "kind", f"it is no {header.kind}")
+        raise StoredFileError.invalid(path, "kind", f"it is not of kind {header.kind}")
     return thing
 
 

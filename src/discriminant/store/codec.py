@@ -14,8 +14,8 @@ tagged JSON object:
     {"object": 7}                       the eighth of the manifest's "objects"
 
 Shared objects are written once and are shared again after loading. The memory order of arrays is
-preserved, because the last bit of a product can depend on it. Any other type raises an error that
-gives the path of the value within the model.
+preserved, because the last bit of a product can depend on it. A value of any other type raises an
+error that gives its path within the model.
 
 Objects are decoded in the order of the list, and may refer only to objects before them. Therefore
 cycles and unbounded nesting are impossible. Parts that are not valid for their class
@@ -91,7 +91,7 @@ class Decoder:
             self.objects.append(self._object(entry))
         unused = set(self.arrays) - set(self.used)
         if unused:
-            raise InvalidPartError(f"array '{min(unused)[:100]}'", "no object has it")
+            raise InvalidPartError(f"array '{min(unused)[:100]}'", "no object uses it")
         return self.objects[-1]
 
     # --- objects ------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Decoder:
         model = cls(**options)
         for name in state:
             if name in vars(model) or not name.isidentifier() or not _is_free(cls, name):
-                self._refuse(f"'{name[:100]}' is no fitted attribute of it")
+                self._refuse(f"'{name[:100]}' is not a fitted attribute of its class")
         self._refuse_if(invalid_reason(cls, state) or (nan_reason(cls, options) if state else None))
         if is_sklearn(entry["kind"]):
             model.__setstate__(vars(model) | state)  # warns of another version of scikit-learn
@@ -158,7 +158,7 @@ class Decoder:
         tag = next(iter(value), None)
         decode = self._decoders().get(str(tag))
         if decode is None:
-            self._refuse(f"'{str(tag)[:100]}' is no tag")
+            self._refuse(f"'{str(tag)[:100]}' is not a tag")
         return decode(value)
 
     def _decoders(self) -> dict[str, Callable[[dict[str, Any]], Any]]:
@@ -187,7 +187,9 @@ class Decoder:
 
     def _lookup(self, decoded: list[Any], number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(decoded):
-            self._refuse(f"it refers to what is not before it ({str(number)[:20]})")
+            self._refuse(
+                f"it refers to an object that does not come before it ({str(number)[:20]})"
+            )
         return decoded[number]
 
     def _slice(self, value: dict[str, Any]) -> slice:
@@ -201,10 +203,10 @@ class Decoder:
     def _dtype(self, text: Any) -> np.dtype[Any]:
         """Return the dtype that a text names; only plain types are allowed, unlike in NumPy."""
         if not isinstance(text, str) or len(text) > 20 or text[1:2] not in tuple(_DTYPES):
-            self._refuse("it has an array of no known type")
+            self._refuse("it has an array of an unknown type")
         dtype = np.dtype(text)
         if dtype.kind not in _DTYPES or dtype.hasobject or dtype.fields or dtype.subdtype:
-            self._refuse("it has an array of no known type")
+            self._refuse("it has an array of an unknown type")
         return dtype
 
     def _array(self, value: dict[str, Any]) -> npt.NDArray[Any]:
@@ -218,7 +220,7 @@ class Decoder:
             self.used[name] = value, self._restore_axes(array, value)
         reference, array = self.used[name]
         if reference != value:
-            self._refuse(f"array '{name[:100]}' is asked for in two ways")
+            self._refuse(f"array '{name[:100]}' is used in two forms")
         return array
 
     def _convert(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
@@ -237,7 +239,7 @@ class Decoder:
         if not values.ndim or values.shape[-1] != size or not size:
             self._refuse(f"an array of {dtype} must have {size} numbers for each text")
         if dtype.kind == "U" and values.size and values.max() > _LETTERS:
-            self._refuse("a text has a letter that is none")
+            self._refuse("a text has an invalid character")
         return values.view(dtype).reshape(values.shape[:-1])
 
     def _restore_axes(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
@@ -401,9 +403,9 @@ class Encoder:
         return self.references[id(thing)][0]
 
     def _enter(self, thing: Any, path: str) -> None:
-        """Raise if an object contains itself."""
+        """Raise an error if an object contains itself."""
         if id(thing) in self.within:
-            raise StateError.of_part(path, f"{type(thing).__name__} that holds itself")
+            raise StateError.of_part(path, f"{type(thing).__name__} that contains itself")
         self.within.append(id(thing))
 
 

@@ -20,9 +20,9 @@ read twice.
 Files are written atomically, by one writer at a time (`table.files.atomic`). Disk space is
 allocated before the first byte is written, so that the error for a full disk gives the space
 needed. A writer of the file `name` locks a small file beside it, `.name.lock`. A second writer of
-that name raises an error that identifies the first. The operating system releases the lock when the
-writer's process ends. Files left by a killed writer, `.name.tmp` and `.name.lock`, are reused and
-removed by the next writer.
+that name raises an error that identifies the first writer. The operating system releases the lock
+when the writer's process ends. Files left by a killed writer, `.name.tmp` and `.name.lock`, are
+reused and removed by the next writer.
 """
 
 from __future__ import annotations
@@ -204,11 +204,11 @@ def _parse_object(text: bytes, path: object, *, inner: bool = False) -> dict[str
         items = dict(pairs)
         if len(items) < len(pairs):
             repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-            _refuse(path, what, f"'{repeated[:100]}' is there twice")
+            _refuse(path, what, f"'{repeated[:100]}' occurs twice")
         return items
 
     def reject_constant(name: str) -> NoReturn:
-        _refuse(path, what, f"{name} is no number of JSON")
+        _refuse(path, what, f"{name} is not a number of JSON")
 
     try:
         value = json.loads(
@@ -217,9 +217,9 @@ def _parse_object(text: bytes, path: object, *, inner: bool = False) -> dict[str
             parse_constant=reject_constant,
         )
     except UnicodeDecodeError as fault:
-        raise StoredFileError.damaged(path, start + fault.start, f"{what} is no text") from None
+        raise StoredFileError.damaged(path, start + fault.start, f"{what} is not text") from None
     except json.JSONDecodeError as fault:
-        where, why = start + fault.pos, f"{what} is no JSON ({fault.msg})"
+        where, why = start + fault.pos, f"{what} is not valid JSON ({fault.msg})"
         raise StoredFileError.damaged(path, where, why) from None
     except RecursionError:
         _refuse(path, what, "it is nested too deep")
@@ -419,7 +419,7 @@ def _foreign_file_error(first: bytes, path: object) -> StoredFileError:
 
 @contextmanager
 def lock_for_writing(path: Path) -> Iterator[Path]:
-    """Lock a path for writing, following links; raise at once if it cannot be written."""
+    """Lock a path for writing, following links; raise an error at once if it cannot be written."""
     path = resolve_links(path)
     kind = kind_of_file(path)
     if kind not in (None, "file"):
@@ -440,7 +440,7 @@ def lock_for_writing(path: Path) -> Iterator[Path]:
 
 
 def kind_of_file(path: Path) -> str | None:
-    """Return what is at a path: 'file' if it is a regular file, 'folder', ...; None if nothing."""
+    """Return what is at a path: 'file' for a regular file, 'folder' and so on; None if nothing."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -119,7 +119,7 @@ def fields_of(cls: type[Any]) -> tuple[str, ...]:
 
 
 def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
-    """Return why these parts cannot form an object of this class, or None if they can."""
+    """Return the reason why these parts do not form an object of this class; None if they do."""
     hints = _type_hints(cls)  # type: ignore[arg-type]  # a class can be hashed
     for name, value in parts.items():
         if name in hints and not matches_type(value, hints[name]):
@@ -133,7 +133,7 @@ def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
 
 
 def invalid_reason_within(value: Any) -> str | None:
-    """Return why a dataclass, or a dataclass within its tuples, is invalid; None if it is valid."""
+    """Return the reason why a dataclass, or one in its tuples, is invalid; None if none is."""
     parts = {field.name: getattr(value, field.name) for field in fields(value)}
     tuples = (value for value in parts.values() if isinstance(value, tuple))
     for part in chain.from_iterable(tuples):
@@ -158,7 +158,7 @@ def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
 
 
 def pipeline_reason(options: Mapping[str, Any]) -> str | None:
-    """Return why a pipeline is invalid, or None if it is valid.
+    """Return the reason why a pipeline is invalid, or None if it is valid.
 
     A pipeline from a file must not name a folder to which a later fit would write.
     """
@@ -174,7 +174,7 @@ def pipeline_reason(options: Mapping[str, Any]) -> str | None:
 
 
 def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
-    """Return why a model that wraps others is invalid, or None if it is valid."""
+    """Return the reason why a model that wraps others is invalid, or None if it is valid."""
     wrapped = [parts[name] for name in ("estimator_", "_base") if parts.get(name) is not None]
     for model in (*wrapped, *parts.get("estimators_", ())):
         if not (hasattr(model, "fit") and hasattr(model, "get_params")):
@@ -186,7 +186,7 @@ def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
 def _type_hints(cls: type[Any]) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
-    except NameError:  # the hint is a name that only type checkers import
+    except NameError:  # the annotation is a name that only type checkers import
         return {}
 
 
@@ -233,7 +233,7 @@ def _dtype_matches(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
 
 
 def _has_nan(value: Any, depth: int = 4) -> bool:
-    """Return whether an array contains NaN, or an array within tuples, lists or dictionaries."""
+    """Return whether an array, or an array within tuples, lists or dictionaries, has NaN."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and not holds_throughout(
             np.atleast_1d(value), lambda values: ~np.isnan(values)

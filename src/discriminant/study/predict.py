@@ -2,7 +2,7 @@
 
 `predict_file` reads, predicts and writes a few thousand rows at a time, so memory does not grow
 with the number of rows. Rows of a database are read as a stream. The new file replaces an existing
-one only when it is complete; whatever stops the work leaves the old file unchanged.
+one only when it is complete; if the work stops for any reason, the old file is unchanged.
 
 `predict_frame` adds the same columns to a Dask or Spark frame. The columns are computed on the
 workers, when the frame is computed. The added columns are

@@ -79,7 +79,7 @@ class CsvWriter:
         """Write a batch of rows."""
         rows = self._cells(frame) if self._rows is None else map(self._safe_cells, self._rows)
         columns = zip(*(self._added_column(values) for values in added.values()), strict=True)
-        # the added cells come first in the zip, so that it does not read a row beyond the batch
+        # the added cells come first, so that zip does not read a row beyond the batch
         lines = [[*row, *cells] for cells, row in zip(columns, rows, strict=False)]
         if len(lines) < len(frame):
             raise FileError.rows_differ(self._path)
@@ -148,7 +148,7 @@ class ArrowWriter:
 
     def abort(self) -> None:
         """Close the file now, while it exists; otherwise its writer would close it later."""
-        with suppress(Exception):  # the error that led here is the one to report
+        with suppress(Exception):  # the original error is reported
             self.close()
 
 

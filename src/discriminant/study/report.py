@@ -54,19 +54,21 @@ from discriminant.report.format import (
 from discriminant.report.markdown import to_markdown
 from discriminant.report.sections.calibration import calibration_section
 from discriminant.report.sections.columns import columns_section
-from discriminant.report.sections.data import python_code, read_section, use_section
+from discriminant.report.sections.data import read_section
 from discriminant.report.sections.decision import decision_section
+from discriminant.report.sections.feature_importance import Probabilities, ranking_section
 from discriminant.report.sections.features import (
     Lines,
     coefficients_from,
     findings_of,
     matters_section,
 )
+from discriminant.report.sections.one_row import one_row_section
 from discriminant.report.sections.pairs import pairs_section
-from discriminant.report.sections.ranking import Probabilities, ranking_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import Predict, space_section
+from discriminant.report.sections.usage import python_code, use_section
 from discriminant.report.verdict import headline, selected, verdict_of
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
@@ -110,6 +112,8 @@ class ReportedStudy(Protocol):
 
     def _get_choice(self) -> Choice: ...
 
+    def _comparison_section(self) -> ComparisonFacts: ...
+
     def _get_run(self) -> ComparisonRun: ...
 
 
@@ -118,7 +122,7 @@ def report_facts(
 ) -> Facts:
     """Return the facts of all sections."""
     comparison, opened = study._get_comparison(), study.opened
-    section = comparison.section(study._get_choice())
+    section = study._comparison_section()
     read = read_section(
         study.rows,
         source=os.path.basename(study.source),
@@ -157,7 +161,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     decision, matters = _decision(study, held), _matters(study)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        sections["pairs"] = pairs_section(sample, moments, decision)
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -176,6 +180,16 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
         )
     sections["columns"] = columns_section(
         sample, moments, read["columns"], encoded=study.opened.encoding.columns, points=points
+    )
+    sections["one_row"] = one_row_section(
+        decision_model(study),
+        table,
+        sample,
+        moments,
+        encoded=study.opened.encoding.columns,
+        fills_missing=study.opened.encoding.missing in ("mean", "indicator"),
+        rows=sections.get("rows"),
+        title=study._get_choice().title,
     )
     return {name: section for name, section in sections.items() if section}
 
@@ -242,7 +256,7 @@ def model_card(report: Facts) -> list[list[str]]:
         ["Error", f"{percent(headline(report).error)} on held-out rows"],
         [
             "Not for",
-            "rows of another kind than those it was fitted to: other places, times, devices",
+            "rows of another kind than the rows of the fit: other places, times, devices",
         ],
     ]
     if "date" in report["made"]:
@@ -251,7 +265,7 @@ def model_card(report: Facts) -> list[list[str]]:
 
 
 def _refused(study: ReportedStudy) -> list[str]:
-    """Return the input that the model refuses, in sentences."""
+    """Return the input that the model rejects, in sentences."""
     encoding = study.opened.encoding
     refused = ["a table without one of the columns used"]
     if encoding.missing == "error":
@@ -455,7 +469,7 @@ def _row_numbering(study: ReportedStudy, table: Table) -> str:
     """
     if study.opened.rows_read == len(table):
         return ""
-    return "kept" if len(table) == len(study.rows) else "drawn"
+    return "that are used" if len(table) == len(study.rows) else "of the sample"
 
 
 def _line_finder(study: ReportedStudy, table: Table) -> Lines | None:

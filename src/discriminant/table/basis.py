@@ -31,14 +31,14 @@ import numpy as np
 from discriminant.table.blocks import Features, Floats, dense
 
 Interactions = Literal[True, False, "only"]
-_MAX_POWER = 900  # columns with values beyond 2**+-900, near the limits of float64, need a unit
+_MAX_POWER = 900  # values above 2**900 or below 2**-900 need a unit
 _SHOWN = 4  # largest number of coordinates in the name of a centre
 _DIGITS = (3, 4, 5, 6, 7)  # digits of each coordinate; the fewest that make names distinct
 _MAX_DEGREE, _MAX_COLUMNS = 64, 10_000_000  # largest basis that is read from a file
 
 
 class _Run(NamedTuple):
-    """Columns `lo` to `hi`, each the product of one feature and a column of the next lower degree.
+    """Columns `lo` to `hi`: products of one feature with columns of the next lower degree.
 
     The columns of the lower degree are consecutive.
     """
@@ -58,7 +58,7 @@ class PolynomialBasis:
     unit: Floats  # (d,) powers of two
     degree: int
     interactions: Interactions = True
-    plain: bool = False  # columns of degree one are x, not u; other names show origin and unit
+    plain: bool = False  # columns of degree one are x, not u; the other names show origin and unit
     terms: tuple[tuple[int, ...], ...] = field(init=False)  # features whose product each column is
     _runs: tuple[_Run, ...] = field(init=False)
 
@@ -82,7 +82,7 @@ class PolynomialBasis:
     def centred_at(
         cls, mean: Floats, spread: Floats, features: tuple[str, ...], *, degree: int
     ) -> PolynomialBasis:
-        """Return the basis with the mean as origin and units of about the spread of the rows."""
+        """Return the basis with the mean as origin, and units near the standard deviations."""
         power = np.frexp(np.where(spread > 0, spread, 1.0))[1]
         return cls(features, mean, np.ldexp(1.0, np.clip(power, -1000, 1000)), degree)
 
@@ -196,7 +196,7 @@ class KernelBasis:
 
         Coordinates have three digits, or more if names would be equal otherwise.
 
-        Names that are equal nevertheless are numbered.
+        Names that are still equal get numbers.
 
         >>> KernelBasis(np.array([[5.1, 3714.2], [6.0, 2.0]]), 900.0).names
         ('near (5.1, 3710)', 'near (6, 2)')
@@ -242,9 +242,9 @@ class RandomBasis:
         fourier  sqrt(2 / m) cos p           Rahimi & Recht (2007)
 
     The weights are standard normal. For Fourier features the bias is uniform on a circle, so that
-    the product of two rows of features is, on average, the Gaussian kernel exp(-|u - v|^2 / 2) of
-    the rows. For ReLU features the bias is -v . w / 2 with a random row v. The kink then lies
-    halfway between the mean of the rows and one of the rows, so no feature is constant or linear.
+    the inner product of the features of two rows u and v is, on average, the Gaussian kernel
+    exp(-|u - v|^2 / 2). For ReLU features the bias is -v . w / 2 with a random row v. The kink then
+    lies halfway between the mean of the rows and the row v, so no feature is constant or linear.
     """
 
     origin: Floats  # (d,)
@@ -344,7 +344,7 @@ class JoinedBasis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpandedFeatures:
-    """Features expanded in a basis, computed only for the rows that are indexed."""
+    """Features of a basis expansion, which are computed when rows are indexed."""
 
     features: Features  # (N, d)
     basis: PolynomialBasis
@@ -399,7 +399,10 @@ def _terms(width: int, degree: int, interactions: Interactions) -> Iterator[tupl
 
 
 def _runs(terms: Sequence[tuple[int, ...]]) -> Iterator[_Run]:
-    """Yield the columns of degree two and more, grouped into as few array products as possible."""
+    """Yield runs of columns of degree two or more, as few as possible.
+
+    One array product computes all columns of a run.
+    """
     column_of = {term: column for column, term in enumerate(terms)}
     lo = sum(len(term) == 1 for term in terms)
     while lo < len(terms):

@@ -33,7 +33,7 @@ class Schema:
 
     features: tuple[str, ...]
     labels: Labels  # (K,) sorted and distinct
-    named: bool = False  # whether the user gave the feature names, so that they can be matched
+    named: bool = False  # whether the user gave the feature names; columns are then matched by name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class Block:
         return self._subset(self.features[rows], rows, self.start)
 
     def with_folds(self, fold: Places) -> Block:
-        """Return the same rows with `fold` as the fold of each row."""
+        """Return the same rows, each with its fold from `fold`."""
         return replace(self, fold=fold)
 
     def raise_bad_cell(
@@ -98,7 +98,7 @@ class Block:
 
 
 def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-    """Return row and column of each cell that is not finite, and a mask of the missing cells."""
+    """Return the row and the column of each cell that is not finite, and whether it is missing."""
     if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data.astype(np.float64, copy=False)))

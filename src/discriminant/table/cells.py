@@ -3,8 +3,8 @@
     number, boolean, date   values are numbers, NaN where missing (a date is days since 1970)
     text                    values are codes into `levels`, -1 where missing
 
-Numbers keep their type and are not copied unless necessary. This module encodes texts once; later
-steps work only on the distinct texts, called levels.
+Numbers keep their type and are copied only if necessary. Texts are encoded here, once; later steps
+work on the distinct texts, called levels.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cells:
     kind: CellKind
     values: npt.NDArray[Any]  # (n,) numbers, or codes of texts
     levels: tuple[str, ...] = ()  # distinct texts
-    labels: npt.NDArray[Any] | None = None  # (k,) original values of levels that are no texts
+    labels: npt.NDArray[Any] | None = None  # (k,) original values of levels that are not texts
     ordered: bool = False  # whether the order of the levels is meaningful
     declared: bool = False  # whether the source declares a list of levels
 
@@ -350,10 +350,10 @@ def to_frame(
 def checked_column_names(source: Any) -> list[Any]:
     """Return the column names of a data frame.
 
-    Raise an error if there are no columns, if names are duplicated, or if they are a mixture.
+    Raises an error if there are no columns, if a name occurs twice, or if only some names are
+    texts.
 
-    A mixture consists of texts and other types of names; scikit-learn does not accept such a
-    mixture either.
+    scikit-learn does not accept a mixture of texts and other names either.
     """
     columns = getattr(source, "column_names", None) or source.columns
     names = columns.tolist() if hasattr(columns, "tolist") else list(columns)

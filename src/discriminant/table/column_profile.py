@@ -1,4 +1,4 @@
-"""Profile of a column: statistics of its cells, from which its type is decided.
+"""Profile of a column: statistics of its cells that decide its type.
 
 `table.column_types` decides from the profile how a column is used. Columns in memory are profiled
 on demand (`MemoryColumnProfile`). Columns of a partitioned table are surveyed part by part, and the
@@ -8,8 +8,8 @@ A column with the values k, k+1, k+2, ... numbers the rows and is not a feature.
 recognised as follows:
 
     rows in memory     integers that increase by one from row to row
-    partitioned rows   they do so in every part, and the sorted parts continue one another
-    a sample of rows   distinct integers: they may number the rows between them as well
+    partitioned rows   integers that increase by one within every part; sorted parts without gaps
+    a sample of rows   distinct integers, since the rows between them may have the other numbers
     SQL aggregates     distinct integers from k to k + rows - 1, since rows have no order
 
 With fewer than `MIN_COUNTED_ROWS` rows, consecutive integers may be a measurement, so the column is
@@ -166,7 +166,7 @@ class MemoryColumnProfile:
 
     cells: Cells
     weight: Floats | None
-    as_text: bool = False  # treat the column as a category even if it holds numbers
+    as_text: bool = False  # whether the column is a category even if it has numbers
     capped: bool = False  # in memory all levels are counted
 
     @property
@@ -196,7 +196,7 @@ class MemoryColumnProfile:
     @cached_property
     def constant(self) -> str:
         values = self.cells.values
-        start = values[:100]  # suffices for most columns that are not constant
+        start = values[:100]  # for most columns that are not constant, this comparison is enough
         if len(values) < 2 or ((start != start[0]).any() and not np.isnan(float(start[0]))):
             return ""
         known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
@@ -255,7 +255,7 @@ class MemoryColumnProfile:
 
 @dataclass(eq=False)
 class ParsedTextProfile:
-    """Profile of a column of texts that were parsed as numbers or dates; see `ColumnProfile`.
+    """Profile of a column of texts parsed as numbers or dates; see `ColumnProfile`.
 
     Texts that mean "missing" count as missing cells.
     """

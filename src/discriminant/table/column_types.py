@@ -58,7 +58,7 @@ REFERENCES = ("frequent", "first", None)
 _UNNAMED_INDEX = re.compile("__index_level_[0-9]+__")  # name that pandas gives to an unnamed index
 _CODE_NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
 
-_CSV_KINDS: Mapping[str, CsvKind] = {  # by the kind that the column had at the fit
+_CSV_KINDS: Mapping[str, CsvKind] = {  # by the kind of the column in the fit
     "number": "number",
     "boolean": "boolean",
     "ordered": "text",
@@ -111,7 +111,7 @@ class ReadOptions:
 
     @property
     def drops_unlabelled(self) -> bool:
-        """Whether rows without a label are dropped; every policy for missing cells drops them."""
+        """Whether `unlabelled`, or the policy for missing cells, drops rows without a label."""
         return bool(self.unlabelled == "drop" or self.missing != "error")
 
     @property
@@ -203,7 +203,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
 
 
 def long_integers_as_categories(frame: Frame, options: ReadOptions) -> ReadOptions:
-    """Return the options with columns of long integers added to `categories`.
+    """Return the options with some columns of long integers added to `categories`.
 
     Such columns have different integers that become equal in float64.
 
@@ -403,6 +403,10 @@ def _infer_column(profile: ColumnProfile, options: ReadOptions) -> Column:
     else:
         column = _number(profile, requested)
     column = replace(column, missing=missing)
+    if column.kind == "constant" and missing:
+        known = f"in all {profile.rows - missing:,} cells that are not missing"
+        share = f"({missing:,} of {profile.rows:,} are)"
+        column = replace(column, note=column.note.replace("in every row", f"{known} {share}"))
     return _with_fill(column, profile, options) if column.features else column
 
 
@@ -436,7 +440,7 @@ def _category(profile: ColumnProfile, options: ReadOptions, requested: bool) -> 
         return Column(name, "dropped", note=note)
     reference = None
     if options.reference is not None:
-        frequent = max(levels, key=lambda level: rows[level])  # of equal counts the first
+        frequent = max(levels, key=lambda level: rows[level])  # the first of equal counts
         reference = frequent if options.reference == "frequent" else levels[0]
     column = Column(name, "category", levels, reference, order=order)
     return replace(column, features=tuple(f"{name}={level}" for level in column.indicator_levels))
@@ -457,7 +461,7 @@ def _ordered(profile: ColumnProfile, options: ReadOptions) -> Column:
 
 
 def _with_fill(column: Column, profile: ColumnProfile, options: ReadOptions) -> Column:
-    """Return the column with the means that fill missing cells.
+    """Return the column with `fill`, the means that replace missing cells.
 
     If the policy is 'indicator', the column also gets an indicator of missing cells.
     """

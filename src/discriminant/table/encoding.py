@@ -10,7 +10,7 @@
     a missing cell   error, drop   an error (rows are dropped at the fit only)
                      mean          `fill`: the mean of each of the column's features at the fit
                      indicator     `fill`, and 1 in one more feature, `column missing`
-                     marginal      NaN in all features of the column: the model does without them
+                     marginal      NaN in all features of the column: the model integrates over them
                      em            the same; the fit uses the cells that are present
     an unseen level  error         an error
                      ignore        no indicator is 1; an ordered column takes its `fill`
@@ -22,14 +22,14 @@ JSON.
 `merge_encodings` returns the common encoding of two tables, so that their moments can be added.
 Tables of two sites may differ in which values occur:
 
-    a level of one that is not in the other    its indicator is 0 in every row there
-    a column with one value in every row       excluded there; its features are known all the same
-    nothing missing                            the indicator of missing is 0 in every row there
-    another order of categories                levels are sorted, as pandas.concat drops the order
+    a level that one table lacks               its indicator is 0 in every row of that table
+    a column that is constant in one table     its features have known constant values there
+    no missing cell in one table               the indicator of missing cells is 0 in every row
+    different orders of categories             levels are sorted, as pandas.concat drops the order
 
-In these cases the common encoding is known exactly. If a table lacked a feature, the constant value
-of the feature in that table is known as well. Any other difference (kinds, reference levels,
-orders) makes the features incomparable and is an error.
+In these cases the common encoding is exact: a feature that a table lacks has a known constant value
+in all its rows. Any other difference (kinds, reference levels, orders of ordered categories) makes
+the features incomparable and is an error.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ class Encoding:
     unseen: Unseen = "error"
     named: bool = True  # whether columns are matched by name; if False, by position
     missing_texts: tuple[str, ...] | None = None  # besides `csv_dialect.MISSING_TEXTS`
-    decimal: str = "."  # decimal sign of the CSV that the model was fitted to
-    formula: Design | None = None  # features as terms of a formula, from the columns that it uses
+    decimal: str = "."  # decimal sign of the CSV that the model was fitted on
+    formula: Design | None = None  # features of a formula, if the model has one
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -258,7 +258,8 @@ class Encoding:
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain data.
 
-        Fields of columns that have their default value, and an absent formula, are left out.
+        Fields with their default value are left out of each column, and so is the formula if there
+        is none.
         """
         columns = tuple(_nondefault_fields(column) for column in self.columns)
         state = {**asdict(replace(self, columns=(), formula=None)), "columns": columns}
@@ -343,7 +344,7 @@ class _RowEncoder:
         return self._fill_missing(column, [values], np.isnan(values))
 
     def raw_columns(self) -> dict[str, Floats | Categories]:
-        """Return the numbers or categories of each used column; raise if a cell is missing."""
+        """Return the numbers or categories of each used column; a missing cell raises an error."""
         columns: dict[str, Floats | Categories] = {}
         for column in self.encoding.used:
             cells = self.frame[column.name]
@@ -497,7 +498,7 @@ class _RowEncoder:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedEncoding:
+class CommonEncoding:
     """Common encoding of two tables, and the constant values of features that a table lacked."""
 
     encoding: Encoding
@@ -505,7 +506,7 @@ class MergedEncoding:
     theirs: Mapping[str, float]
 
 
-def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
+def merge_encodings(ours: Encoding, theirs: Encoding) -> CommonEncoding:
     """Return the common encoding of two tables, with the columns in the order of the first.
 
     Parameters
@@ -515,7 +516,7 @@ def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
 
     Returns
     -------
-    MergedEncoding
+    CommonEncoding
         The common encoding, and the constant values of the new features in each table.
 
     Raises
@@ -536,7 +537,7 @@ def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
     )
     decimal = ours.decimal if ours.decimal == theirs.decimal else "."
     merged = replace(ours, columns=columns, decimal=decimal)
-    return MergedEncoding(merged, _new_constants(ours, merged), _new_constants(theirs, merged))
+    return CommonEncoding(merged, _new_constants(ours, merged), _new_constants(theirs, merged))
 
 
 def _columns_by_name(encoding: Encoding) -> dict[str, Column]:
@@ -572,7 +573,7 @@ def _merge_columns(ours: Column, theirs: Column) -> Column:
 
 
 def _vary_constant(ours: Column, theirs: Column) -> Column:
-    """Return our constant column as a varying one, because the other table has another constant."""
+    """Return our constant column as a varying one, because its value differs in the other table."""
     if ours.levels and theirs.levels:
         return replace(ours, kind="category")
     if ours.levels or theirs.levels:
@@ -581,7 +582,7 @@ def _vary_constant(ours: Column, theirs: Column) -> Column:
 
 
 def _merge_missing(ours: Column, theirs: Column) -> Column:
-    """Return our column with the missing cells of both tables counted.
+    """Return our column with the number of missing cells of both tables.
 
     The result has an indicator of missing cells if either column has one.
     """

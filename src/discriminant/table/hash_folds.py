@@ -9,9 +9,9 @@ the float64 bits of its d features and `k` the code of its class,
 If rows belong to groups, the cell that names the group is hashed instead. Folds have nearly equal
 sizes by the law of large numbers; they are not stratified.
 
-If features are few and discrete, many rows have equal features, although each is an observation of
-its own. With a hash of the content alone, all of them would be in one fold, and the training rows
-of that fold would lack this combination of features. So rows that occur more than once in their
+If features are few and discrete, many rows have equal features, although each row is a separate
+observation. A hash of the content alone would assign all of these rows to one fold, and its
+training rows would lack this combination of features. So rows that occur more than once in their
 block are assigned to consecutive folds. The first of these folds depends on the row and the block:
 
     fold = (mix(h ^ salt) + i) mod F      i-th of its copies
@@ -37,7 +37,7 @@ Hashes = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _HALF = np.uint64(32)
-_TILE = 8192  # rows hashed at a time, so that they stay in the cache
+_TILE = 8192  # number of rows hashed at a time, which fit into the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class FoldLookup:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldLookupReading:
+class FoldRecordReading:
     """Record the folds that the rows of a small table were assigned to."""
 
     @property
@@ -165,7 +165,7 @@ def _row_keys(block: Block) -> Hashes:
 
 
 def _row_hashes(features: Any, codes: Codes, seed: int) -> tuple[Hashes, Hashes]:
-    """Return two hashes of each row, both (n,): of its features, and of its features and class."""
+    """Return two hashes of each row, each (n,): of the features, and of features and class."""
     start = np.uint64((seed + 1) * int(_ODD) % (1 << 64))
     feature_hash, row_hash = (np.empty(len(codes), dtype=np.uint64) for _ in range(2))
     for lo in range(0, len(codes), _TILE):

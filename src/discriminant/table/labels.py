@@ -15,12 +15,12 @@ and Arrow allow only texts as column names.
 
 Spellings of a level. Sources spell a category of integers or truth values differently: 1 in a
 column of integers, 1.0 in a column of floats in a CSV, true in a database, 1 in a database without
-truth values. A text that equals a level means that level. Any other text means the level of which
-it is another spelling, unless this is ambiguous:
+truth values. A text that equals a level means that level. Any other text means the level that it
+spells in another way, unless several levels are possible:
 
     integers        1, 1.0
     truth values    True, true, TRUE; also 1 and 1.0 if all levels are truth values
-    yes and no      also True and False if there is nothing else: databases read them as such
+    yes and no      also True and False, if there are no other levels: databases read them so
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ def _column_labels(given: Any, labels: Sequence[Any]) -> list[Any] | None:
         names = list(given.columns)
     else:
         return None
-    return match_labels(names, labels)
+    return labels_of_column_names(names, labels)
 
 
-def match_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
-    """Return the label that each column name means: the name is the label or its text.
+def labels_of_column_names(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
+    """Return the label that each column name stands for: the name is the label or its text.
 
     If names do not match the labels, they are returned unchanged. If the names only number the
     columns, None is returned.
@@ -109,7 +109,7 @@ def match_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
 _EXACT = 2.0**53  # float64 does not represent every larger integer
 _MAX_INT64 = (1 << 63) - 1
 _NUMBERS = (int, float, np.integer, np.floating)
-_COUNTABLE = 1 << 16  # integers within a range of this size are counted for any number of rows
+_COUNTABLE = 1 << 16  # integers within a range of this size are always encoded by counting
 
 
 def encode_labels(y: Any) -> tuple[Labels, Codes]:
@@ -175,7 +175,10 @@ def is_missing_label(y: Any) -> npt.NDArray[np.bool_]:
 
 
 def encode_known_labels(y: Any, labels: Labels) -> Codes:
-    """Return the code of each row among known labels. Any other label raises LabelError."""
+    """Return the code of each row: the position of its label in `labels`.
+
+    Any other label raises LabelError.
+    """
     present, codes = encode_labels(y)
     check_same_kind(present, labels)
     code_of = {label: code for code, label in enumerate(labels.tolist())}
@@ -203,6 +206,8 @@ def _kind(labels: Labels) -> str:
 
 def same_labels(ours: Labels, theirs: Labels) -> bool:
     """Whether both arrays have the same labels. True and 1 are different labels."""
+    if ours is theirs:
+        return True
     same_kind = (ours.dtype.kind == "b") == (theirs.dtype.kind == "b")
     return same_kind and np.array_equal(ours, theirs)
 
@@ -368,7 +373,7 @@ _INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0)?")
 
 
 def other_spellings(levels: Sequence[str]) -> dict[str, str]:
-    """Return a dictionary from other spellings of levels to the level that each means.
+    """Return a dictionary that maps other spellings of levels to the levels.
 
     >>> other_spellings(["1", "2"])
     {'1.0': '1', '2.0': '2'}
@@ -387,7 +392,7 @@ def other_spellings(levels: Sequence[str]) -> dict[str, str]:
 
 
 def _answers(levels: Sequence[str]) -> dict[str, str]:
-    """Return truth values as other spellings of yes and no, if there are no other levels.
+    """Return the truth values as other spellings of yes and no, if these are the only levels.
 
     >>> _answers(["No", "Yes"])["true"], _answers(["No", "Yes", "?"])
     ('Yes', {})

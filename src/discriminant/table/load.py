@@ -2,8 +2,8 @@
 
     source -> cells of each column -> encoding of each column -> Table
 
-Columns stay separate arrays, as they were read; this module forms no matrix. `engines.engine.rows`
-opens sources that are not read into memory at once.
+Columns stay separate arrays, as they were read; no matrix is formed here. `engines.dispatch` opens
+sources that are read in parts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import (
+    FileError,
     LabelError,
     LookalikeWarning,
     MissingCellError,
@@ -35,10 +36,16 @@ from discriminant.table.column_types import (
     infer_encoding,
 )
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, json_frame, read_arrow, read_json
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
+from discriminant.table.files.excel import read_workbook
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
+from discriminant.table.files.pyarrow_readers import (
+    json_frame,
+    read_arrow,
+    read_arrow_schema,
+    read_json,
+)
 from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
@@ -63,7 +70,7 @@ class EncodedTable:
     rows_read : int
         Number of rows before rows with missing cells were dropped.
     kept_rows : array of int or None
-        Numbers of the rows that were kept, if some were dropped.
+        Numbers of the rows in the table, if some rows were dropped.
     frame : Frame or None
         Cells of all labelled rows, including columns that are not features; None for a sample of a
         partitioned table.
@@ -125,8 +132,8 @@ def open_source(
     categories : iterable of str, default=()
         Columns that are categories although they look like numbers, such as postal codes.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
-        Treatment of missing cells; see `table.encoding`. All but 'error' also drop rows without a
-        label: 'drop' with a note, the others with a warning.
+        Treatment of missing cells; see `table.encoding`. All values but 'error' also drop rows
+        without a label: 'drop' adds a note, the others warn.
     unlabelled : {'error', 'drop'}, default='error'
         Treatment of rows without a label if `missing` is 'error': raise an error, or drop them with
         a warning.
@@ -247,6 +254,10 @@ def _read_cells(
         return frame_with_options(source, options), None
     format = detect_format(source, **style) if format is None else format
     identity = FileIdentity.current(format.path)
+    if format.kind == "excel":
+        if identity.size > max_bytes:
+            raise FileError.too_large(format.path, max_bytes)
+        return frame_with_options(read_workbook(format.path), options), format
     frame, format = _read_file(format, options, fitted, max_bytes)
     identity.check()
     return frame, format
@@ -267,7 +278,7 @@ def _read_file(
         table, format = read_json(format, max_bytes=max_bytes)
         options.check_names(table.column_names)
         return json_frame(table, options.columns_to_read(table.column_names)), format
-    names = tuple(arrow_schema(format).names)
+    names = tuple(read_arrow_schema(format).names)
     options.check_names(names)
     return read_arrow(format, names, options.columns_to_read(names)), format
 
@@ -346,8 +357,19 @@ def _filled_cells_note(encoding: Encoding) -> list[str]:
     counts = [column.missing for column in encoding.used if column.missing]
     if encoding.missing not in ("mean", "indicator") or not counts:
         return []
+    kinds = {column.kind in ("category", "boolean") for column in encoding.used if column.missing}
+    means = "the mean of the column"
+    shares = "the shares of the levels (the mean of each indicator)"
+    filled = {
+        frozenset({False}): means,
+        frozenset({True}): shares,
+        frozenset({False, True}): f"{means}, or, in a category, by {shares}",
+    }[frozenset(kinds)]
     also = ", and marked by a feature of their own" if encoding.missing == "indicator" else ""
-    return [f"{sum(counts)} missing cells in {len(counts)} column(s) are filled with means{also}."]
+    cells = "1 missing cell" if sum(counts) == 1 else f"{sum(counts):,} missing cells"
+    columns = "1 column" if len(counts) == 1 else f"{len(counts)} columns"
+    verb = "is" if sum(counts) == 1 else "are"
+    return [f"{cells} in {columns} {verb} replaced by {filled}{also}."]
 
 
 def _weight(frame: Frame, options: ReadOptions) -> Floats | None:

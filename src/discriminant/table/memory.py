@@ -48,8 +48,8 @@ from discriminant.table.cells import checked_column_names
 from discriminant.table.labels import encode_known_labels, encode_labels
 
 _SEARCH_ROWS = 1 << 14  # rows searched at a time for a bad cell
-_SMALL_FRAME = 1 << 16  # cells of a frame that is read at once rather than by columns
-_SAMPLE = 101  # rows from which the origin is chosen; odd, so that medians are data values
+_SMALL_FRAME = 1 << 16  # largest frame, in cells, that is not read column by column
+_SAMPLE = 101  # rows of a sample for the origin; odd, so that medians are data values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +151,8 @@ class Table:
     def sample(self) -> npt.NDArray[Any]:
         """Return a few evenly spaced rows, to estimate the location and scale of columns."""
         rows = _spread_rows(len(self))
-        features = dense(self.features[rows])
+        few = len(rows) == len(self)  # all rows, in order: no copy is needed
+        features = dense(self.features[:] if few else self.features[rows])
         return features if self.responses is None else np.hstack([features, self.responses[rows]])
 
 
@@ -336,7 +337,7 @@ def _open_series(series: Any, name: str) -> npt.NDArray[Any]:
     import narwhals as nw
 
     if series.dtype in (nw.Categorical, nw.Enum):
-        # Categories that are numbers are names as well: differences between them mean nothing.
+        # Categories that are numbers are names too: their differences have no meaning.
         raise ColumnTypeError.of_categories(name, int(series.drop_nulls().n_unique()))
     return _as_numbers(series.to_numpy()[:, None], (name,))[:, 0]
 

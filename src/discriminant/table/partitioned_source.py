@@ -17,7 +17,7 @@ A plan may have transforms, which are applied to each block one after the other:
     Recode                            renumber the classes
     Expand                            expand the features in a basis
 
-A transform is a pure function of a block. A transform can be pickled, because it is sent to the
+A transform is a pure function of a block. It must support pickling, because it is sent to the
 workers with the plan.
 """
 
@@ -152,7 +152,7 @@ class TextSource(Protocol):
 def with_read_options(
     source: PartitionedSource, options: ReadOptions, fitted: Encoding | None = None
 ) -> PartitionedSource:
-    """Return the source with columns read according to the options, or as they were in the fit."""
+    """Return the source with its columns read according to the options, or as in the fit."""
     return source.with_options(options, fitted) if isinstance(source, TextSource) else source
 
 
@@ -170,7 +170,7 @@ class PartialSum(Generic[A]):
 
     @classmethod
     def from_error(cls, error: Exception, part: TablePart, rows: int) -> PartialSum[A]:
-        """Return an empty sum with an error, to which the name of the part is added."""
+        """Return an empty sum with an error; the name of the part is added to its message."""
         if isinstance(error, DiscriminantError):
             error = type(error)(f"{error} This was in {part.name}.")
         return cls(None, rows, error)
@@ -220,7 +220,7 @@ class ReadPlan:
         return replace(self, transforms=(*self.transforms, *transforms))
 
     def block(self, frame: Frame, *, columnar: bool = False) -> Block:
-        """Return the rows of a frame as a block, without the rows that are dropped.
+        """Return the rows of a frame as a block. Dropped rows are not part of it.
 
         With `columnar`, and if there are no transforms, columns may stay separate arrays. The
         numbers in such columns are not checked; a missing number is detected later, as a sum that

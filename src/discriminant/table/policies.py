@@ -12,6 +12,6 @@ Unlabelled = Literal["error", "drop"]
 Unseen = Literal["error", "ignore", "reject"]
 
 MISSING: tuple[str, ...] = get_args(Missing)
-MISSING_IN_TABLES = tuple(policy for policy in MISSING if policy != "em")  # without a model
+MISSING_IN_TABLES = tuple(policy for policy in MISSING if policy != "em")  # those without a model
 UNLABELLED: tuple[str, ...] = get_args(Unlabelled)
 UNSEEN: tuple[str, ...] = get_args(Unseen)

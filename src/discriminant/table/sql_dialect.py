@@ -1,20 +1,20 @@
 """SQL dialects: how each database writes names, literals and functions.
 
-Names and texts are always quoted, and a quote character inside them is doubled: standard SQL, in
-which no other character has a meaning between quotes. Doubles are written with an exponent, such as
-1.0E0, because databases read a literal without exponent as a decimal of few digits.
+Names and texts are always quoted, and a quote character inside them is doubled. In standard SQL no
+other character has a meaning between quotes. Doubles are written with an exponent, such as 1.0E0,
+because databases read a literal without exponent as a decimal of few digits.
 
 Differences that matter:
 
     case     DuckDB and SQLite treat "a" and "A" as the same column
     length   PostgreSQL silently truncates names to 63 bytes
-    text     SQLite casts '12' and even 'abc' to a number. A text is a number if it equals its own
-             CAST AS NUMERIC: before it compares them, SQLite converts texts that are numbers
+    text     SQLite casts even 'abc' to a number. A text is a number if it equals its own CAST AS
+             NUMERIC, because SQLite converts texts that are numbers before it compares them
     atof     SQLite may read the 17th digit of a literal wrong; a number that is subtracted from a
              large one is therefore written in two parts: 15 digits, which are exact, and the rest
     words    SQLite reads "true" in the columns of a subquery as the number 1, quoted or not
-    inline   PostgreSQL and SQLite would inline the expressions of a step into the next one, again
-             and again; a fence prevents that
+    inline   PostgreSQL and SQLite would inline the expressions of each step into the next step; a
+             clause at the end of the step (a fence) prevents that
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def plan_reading(
     if survey is None:
         undecided = _undecided_columns(sample, options, labels)
         few = isinstance(max_classes, int) and len(labels) <= max_classes
-        if undecided and few:  # with too many labels an error follows without a survey
+        if undecided and few:  # too many labels are an error, which needs no survey
             return PlanningResult(None, columns_to_survey=undecided)
     check_classes(
         target.name, labels, len(sample), max_classes, whole=False, min_classes=min_classes
@@ -97,7 +97,7 @@ def plan_reading(
 
 
 def columns_to_resurvey(sample: Frame, options: ReadOptions) -> tuple[str, ...]:
-    """Return the columns to survey when rows have a class or level that the plan lacks."""
+    """Return the columns to survey if the rows have a class or level that is not in the plan."""
     assert options.target is not None
     return _undecided_columns(sample, options, np.zeros(0)) or (options.target,)
 
@@ -110,9 +110,7 @@ def survey_columns(source: PartitionedSource, options: ReadOptions, names: Seque
 
 
 def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> tuple[str, ...]:
-    """Return the columns that need a survey, together with target and weight; empty if no column
-    does.
-    """
+    """Return the columns that need a survey, with target and weight; or no columns."""
     roles = (options.target, options.weight)
     names = [c.name for c in sample.columns if c.name not in roles and _is_undecided(c, options)]
     if not names and len(labels) > 1:
@@ -158,7 +156,7 @@ class ColumnSurvey:
             tally = _tally(cells, weight)
             return cls(cells.name, "text", cells.ordered, rows, n_missing, tally=tally, order=order)
         known = ~cells.missing
-        exact = cells.values[known]  # may be integers that float64 does not distinguish
+        exact = cells.values[known]  # these may be different integers that are equal in float64
         values = exact.astype(np.float64)
         by = None if weight is None else weight[known]
         if not len(values):

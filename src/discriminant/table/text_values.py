@@ -7,12 +7,11 @@ give different values:
     with a unit      the same sign in every text, before or after: $ € £ ¥ % or a code such as EUR
     dates            2023-10-27   2023/10/27   27.10.2023   27/10/2023 or 10/27/2023, - as well
 
-    $1,234           grouped: no currency has three decimals that are never two
+    $1,234           grouped: amounts of money have two decimals, not three
     1,234 ambiguous: 1.234 or 1234. The date 01/02/2023 is ambiguous too: January or February.
     Ambiguous texts are parsed only if another text of the column decides which format is used;
-    otherwise `explain_unparsed` gives the reason. If the user states the sign between
-                     `thousands`, only that sign groups digits
-    1,234,567        grouped: a number has only one decimal comma
+    otherwise `explain_unparsed` gives the reason. If the user states the sign `thousands`, only
+    that sign groups digits 1,234,567        grouped: a number has only one decimal comma
 
 Plain numbers that are stored as texts stay texts, because they may be names. The format is stored
 with the model. The value of 41% is 41.
@@ -64,7 +63,7 @@ _LIKE_DATE = re.compile(
 )
 _COMMA_GROUPS = re.compile("[+-]?[0-9]{1,3}(,[0-9]{3})+")
 _SHORT_YEAR = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{2}" + _CLOCK)
-_MIN_SHARE = 0.8  # a column is reported if this share of its rows looks like numbers or dates
+_MIN_SHARE = 0.8  # least share of number-like or date-like rows for a report
 _MAX_TEXTS = 1000  # number of texts examined to explain why a column was not parsed
 _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400.0

@@ -277,5 +277,5 @@ COMMANDS = [
     Command(67, "an array of objects for a model", _npy, r"is a NumPy array file.*can run any code.*not opened", BAD),
     Command(68, "an array of a terabyte", forged(_terabyte), r"bad\.model", BAD, dangerous=True),
     Command(68, "a coefficient that is none", forged(_not_a_number), r"bad\.model is not valid: .*coef", BAD),
-    Command(68, "a name twice", stored(_twice), r"'kind' is there twice", BAD),
+    Command(68, "a name twice", stored(_twice), r"'kind' occurs twice", BAD),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discriminant.engines import memory_limit
+from discriminant.engines import available_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux enforces them")
 
@@ -226,9 +226,9 @@ def _is_zombie(process: int) -> bool:
 def test_failed_allocations_are_recognised_also_as_a_cause(fault: BaseException) -> None:
     outer = RuntimeError("another message")
     outer.__cause__ = fault
-    assert memory_limit.ran_out(fault)
-    assert memory_limit.ran_out(outer)
-    assert not memory_limit.ran_out(RuntimeError("another message"))
+    assert available_memory.ran_out(fault)
+    assert available_memory.ran_out(outer)
+    assert not available_memory.ran_out(RuntimeError("another message"))
 
 
 @pytest.mark.parametrize(
@@ -237,6 +237,6 @@ def test_failed_allocations_are_recognised_also_as_a_cause(fault: BaseException)
 def test_threads_follow_from_the_limit(
     monkeypatch: pytest.MonkeyPatch, limit: int | None, threads: int
 ) -> None:
-    monkeypatch.setattr(memory_limit, "memory_limit", lambda: limit)
+    monkeypatch.setattr(available_memory, "memory_limit", lambda: limit)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
-    assert memory_limit.available_threads() == threads
+    assert available_memory.available_threads() == threads

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from discriminant.engines import memory_limit
+from discriminant.engines import available_memory
 from discriminant.engines.dispatch import ENGINES, MEMORY, choose_engine
 
 ROOT = Path(__file__).parents[3]
@@ -25,8 +25,8 @@ def test_import_contract_lists_every_engine():
 
 @pytest.mark.parametrize(("limit", "engine"), [(1 << 20, MEMORY), (10, "files")])
 def test_files_beyond_the_limit_are_partitioned(tmp_path, monkeypatch, limit, engine):
-    monkeypatch.setattr(memory_limit, "SMALL_FILE", limit)
-    monkeypatch.setattr(memory_limit, "free_memory", lambda: 0)
+    monkeypatch.setattr(available_memory, "SMALL_FILE", limit)
+    monkeypatch.setattr(available_memory, "free_memory", lambda: 0)
     file = tmp_path / "rows.csv"
     file.write_text("x,y\n1,a\n2,b\n3,a\n")
     assert choose_engine(file) == engine

@@ -9,7 +9,7 @@ import pytest
 
 from discriminant.errors import HierarchyError
 from discriminant.extreme.model.fitted_tree import LabelPartition
-from discriminant.extreme.model.partition import hierarchy_partition, huffman_partition
+from discriminant.extreme.model.tree_construction import hierarchy_partition, huffman_partition
 
 LABELS = ["apple", "pear", "hazel", "cashew"]
 NESTED = {"fruit": ["apple", "pear"], "nut": {"hard": ["hazel"], "soft": ["cashew"]}}

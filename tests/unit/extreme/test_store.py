@@ -160,7 +160,7 @@ def test_a_bit_moved_to_another_row_is_refused(model):
     places[more] |= places[more] + 1  # the lowest bit that is not set
     places[fewer] &= places[fewer] - 1
     found = kinds.invalid_reason(type(layer), fields(layer) | {"places": places})
-    assert found == "the bits of a row are not as many as its weights"
+    assert found == "the number of bits of a row differs from that of its weights"
 
 
 def test_a_tree_that_could_not_be_loaded_is_not_saved(model, rows, tmp_path):

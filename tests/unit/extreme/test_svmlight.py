@@ -17,7 +17,7 @@ from discriminant.errors import (
     SparseFileError,
 )
 from discriminant.table.files.svmlight import (
-    Bounds,
+    NumberRanges,
     concatenate_rows,
     parse_each_line,
     parse_lines,
@@ -147,7 +147,7 @@ _line = st.lists(_token, max_size=4).map(" ".join)
 @given(lines=st.lists(_line, min_size=1, max_size=4), lead=st.sampled_from(["", " "]))
 def test_a_block_read_at_once_is_the_block_read_line_by_line(lines, lead):
     text = "".join(lead + line + "\n" for line in lines).encode()
-    bounds = Bounds("rows.txt", labels=9, features=9)
+    bounds = NumberRanges("rows.txt", labels=9, features=9)
     try:
         slow = parse_each_line(text, bounds, line=1)
     except SparseFileError as fault:

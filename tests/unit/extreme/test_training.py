@@ -17,11 +17,6 @@ from scipy import optimize, sparse
 
 from discriminant.errors import CheckpointError
 from discriminant.extreme.model.fitted_tree import LabelPartition, Layer, Tree
-from discriminant.extreme.model.partition import (
-    balanced_partition,
-    label_means,
-    one_vs_rest_partition,
-)
 from discriminant.extreme.model.train import (
     TrainingSettings,
     bundle_tasks,
@@ -30,6 +25,11 @@ from discriminant.extreme.model.train import (
 )
 from discriminant.extreme.model.training_checkpoint import ChunkPart, DiskStore
 from discriminant.extreme.model.training_tasks import Task
+from discriminant.extreme.model.tree_construction import (
+    balanced_partition,
+    label_means,
+    one_vs_rest_partition,
+)
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 

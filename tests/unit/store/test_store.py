@@ -288,7 +288,7 @@ Impostor.__qualname__, Impostor.__module__ = "LDA", "discriminant.estimators.gau
         (np.ma.masked_array([1.0]), r"^prior is a numpy\.ma.*MaskedArray"),
         (np.array([object()], dtype=object), r"^prior\[0\] is a object"),
         (LogisticRegression(), r"^prior is a sklearn.*LogisticRegression.*catalog\.py"),
-        (endless(), r"^prior\[0\] is a list that holds itself"),
+        (endless(), r"^prior\[0\] is a list that contains itself"),
         (Impostor(), r"^prior is a discriminant"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
 from discriminant.cli.run import run
-from discriminant.engines import dispatch, memory_limit
+from discriminant.engines import available_memory, dispatch
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import EngineError, OptionError, SampledRowsWarning, TargetError
 from discriminant.study import progress
@@ -58,8 +58,8 @@ def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, mon
     file = tmp_path / "rows.csv"
     table().to_csv(file, index=False)
     assert isinstance(dd.study(file, target="kind").rows, Table)
-    monkeypatch.setattr(memory_limit, "SMALL_FILE", 1000)
-    monkeypatch.setattr(memory_limit, "free_memory", lambda: 8000)
+    monkeypatch.setattr(available_memory, "SMALL_FILE", 1000)
+    monkeypatch.setattr(available_memory, "free_memory", lambda: 8000)
     found = dd.study(file, target="kind")
     assert isinstance(found.rows, PartitionedTable) and "in partitions (files)" in " ".join(
         found.opened.notes

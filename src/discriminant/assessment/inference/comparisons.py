@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2, f as fisher, norm, t as student
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.inference.wald import Inference
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_p_as_r,
     format_short,
     text_table,
 )
-from discriminant.assessment.inference.wald import Inference
 from discriminant.errors import InferenceError, OptionError
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas

@@ -1,4 +1,4 @@
-"""Goodness of fit of logistic models of two classes, for rows with different features.
+"""Goodness-of-fit tests of two-class logistic models whose rows have different features.
 
 Hosmer and Lemeshow (1980) divide the rows at the quantiles of the fitted probabilities p into g
 groups. With O and E the observed and expected numbers of both classes in each group,
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,

@@ -14,18 +14,18 @@ covariance on v = n - K:
                  c2 < c1^2:  df2 M / (a (b - M)), b = df2 / (1 - c1 + 2 / df2)
 
 Box (1949), Biometrika 36. Determinants are computed for standardised columns, so that units do not
-matter; the printed determinants are in the user's units. M is sensitive to heavy tails: a small p
-may be due to rows that are not Gaussian rather than to different covariances.
+matter; the printed determinants are in the user's units. M is sensitive to heavy tails: a small
+p-value may mean that the rows are not Gaussian, not that the covariances differ.
 
 Hotelling's T2 compares the means of two classes, or of two tables with the same columns (drift).
-With C the covariance within both, on v = n_1 + n_2 - 2 degrees of freedom:
+With C the pooled covariance within both, on v = n_1 + n_2 - 2 degrees of freedom:
 
     D2 = (m_2 - m_1)' C^-1 (m_2 - m_1)        T2 = n_1 n_2 / (n_1 + n_2) D2
     F  = (v - d + 1) / (v d) T2  on d and v - d + 1
 
 and for each feature t_j = (m_2j - m_1j) / (sd_j sqrt(1/n_1 + 1/n_2)) on v degrees of freedom. If
-two tables are compared, all rows of a table form one class, or only those with the given labels.
-Without labels, a change of the class frequencies also counts as drift.
+two tables are compared, the rows of each table (all of them, or those with the given labels) form
+one class. Without labels, a change of the class frequencies also counts as drift.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from discriminant.assessment.inference.manova import (
     moments_of,
     standardise,
 )
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,
@@ -56,7 +56,7 @@ from discriminant.assessment.inference.summary import (
 from discriminant.errors import InferenceError
 from discriminant.models.gaussian.covariance import rounding_variance
 from discriminant.moments.class_moments import ClassMoments, find_columns
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import import_pandas
 

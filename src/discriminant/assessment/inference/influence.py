@@ -1,7 +1,7 @@
 """Influence of single rows on a fit with one score: leverage, Cook's distance and dfbetas.
 
-With H the curvature, z_i a row in coordinates, c_i its weight in Fisher scoring, r_i its Pearson
-and d_i its deviance residual, as in R's `influence.measures` of a `glm`:
+Let H be the curvature, z_i the coordinates of row i, c_i its weight in Fisher scoring, r_i its
+Pearson residual and d_i its deviance residual. As in R's `influence.measures` of a `glm`:
 
     leverage        h_i = c_i z_i' H^-1 z_i
     Cook            D_i = r_i^2 h_i / ((1 - h_i)^2 P dispersion)
@@ -9,8 +9,8 @@ and d_i its deviance residual, as in R's `influence.measures` of a `glm`:
     dfbetas         dfbeta_j / (s_(i) sqrt((H^-1)_jj))
     s_(i)^2         (sum d^2 - d_i^2 / (1 - h_i)) / (n - P - 1)
 
-These are one-step approximations to refits without the row (Pregibon 1981); they are exact for a
-Gaussian response with identity link.
+These are one-step approximations to the results of refits without the row (Pregibon 1981). They are
+exact for a Gaussian response with identity link.
 """
 
 from __future__ import annotations
@@ -22,12 +22,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.summary import (
-    PrintedResult,
-    format_number,
-    text_table,
-)
 from discriminant.assessment.inference.wald import Inference
+from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 

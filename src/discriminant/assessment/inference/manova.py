@@ -19,7 +19,7 @@ q = K - 1 and v = n - K degrees of freedom and s = min(d, q):
     Pillai            sum l / (1 + l)      P / (s - P) df2 / df1 on s max(d, q), s (v - d + s)
     Hotelling-Lawley  sum l                H df2 / (s df1) on s max(d, q), s (v - d - 1) + 2
     Roy               max l                R df2 / df1 on max(d, q), v - max(d, q) + q;
-                                           this F is an upper bound, so p is a lower bound
+                                           this F is an upper bound, so its p-value is a lower bound
 
 R's summary.manova uses the same approximations. If there are no positive degrees of freedom, F and
 p are NaN.
@@ -63,7 +63,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_degrees,
     format_number,
@@ -90,7 +90,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.fisher import canonical_variates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import import_pandas
 from discriminant.table.memory import as_table
@@ -270,7 +270,7 @@ def check_products(moments: ClassMoments, what: str) -> None:
 
 
 def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
-    """Factorise a correlation matrix; raise if it is singular, warn if it is nearly singular."""
+    """Factorise a correlation matrix; singular is an error, nearly singular a warning."""
     metric, deficiency = factorise(correlation)
     if deficiency is None:
         assert metric is not None
@@ -311,7 +311,7 @@ class Canonical:
     eigenvalues: Floats  # (s,) eigenvalues, decreasing
     share: Floats  # (s,) share of the sum of all eigenvalues
     correlation: Floats  # (s,) canonical correlations
-    tests: tuple[FTest, ...]  # s tests, each of its direction together with all that follow
+    tests: tuple[FTest, ...]  # s tests, each of one direction together with all later directions
     chi2: Floats  # (s,) Bartlett's chi-square
     chi2_df: Floats  # (s,) degrees of freedom of chi-square
     chi2_p: Floats  # (s,) p-values of chi-square
@@ -357,7 +357,7 @@ def canonical(standard: StandardisedScatter, *, metric: Metric, degrees: Degrees
 def _successive_tests(
     eigenvalues: Floats, degrees: Degrees
 ) -> tuple[tuple[FTest, ...], Floats, Floats, Floats]:
-    """Test each direction together with all that follow, by F and by chi-square."""
+    """Test each direction together with all later directions, by F and by chi-square."""
     d, q = degrees.features, degrees.between
     log_wilks = -np.cumsum(np.log1p(eigenvalues)[::-1])[::-1]
     tests = tuple(wilks(float(log), degrees, skipped=i) for i, log in enumerate(log_wilks))

@@ -28,12 +28,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import norm
 
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.summary import (
-    PrintedResult,
-    format_p_as_r,
-    text_table,
-)
 from discriminant.assessment.inference.wald import INTERCEPT, Inference
+from discriminant.assessment.printed_results import PrintedResult, format_p_as_r, text_table
 from discriminant.moments.glm_families import MEANS, Deviance
 from discriminant.moments.softmax_loss import LINK_TAILS
 from discriminant.posterior import posterior

@@ -6,8 +6,8 @@ summed curvature, the standard error of a score is
     se = sqrt(dispersion) |R'^-1 z|
 
 An interval of the score, s -+ normal quantile times se, is transformed by the inverse link, so its
-ends are in the range of the mean. It is a Wald interval, as R's `predict(type = "link",
-se.fit = TRUE)` gives with `qnorm`, whether or not the dispersion is estimated.
+ends are in the range of the mean. It is the Wald interval that follows from R's `predict(type =
+"link", se.fit = TRUE)` and `qnorm`, even if the dispersion is estimated.
 
 With more than two classes, the interval of each probability p_k is computed on the scale of its log
 odds against all other classes, so that its ends are between 0 and 1:
@@ -120,9 +120,9 @@ def normal_quantile(level: float) -> float:
 
 
 def log_odds_ends(scores: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """Return the (n, K) ends of intervals of probabilities.
+    """Return the lower and the upper ends, each (n, K), of intervals of class probabilities.
 
-    `reach` (n, K) is the distance of the ends from the log odds.
+    `reach` (n, K) is the distance of both ends from the log odds.
     """
     odds = np.empty(scores.shape)
     for k in range(scores.shape[1]):
@@ -131,11 +131,11 @@ def log_odds_ends(scores: Floats, reach: Floats) -> tuple[Floats, Floats]:
 
 
 def mean_ends(deviance: Deviance, scores: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """Return the (n,) ends of intervals of means, for scores that include the offset.
+    """Return the lower and the upper ends, each (n,), of intervals of means.
 
-    `reach` (n,) is the distance of the ends from the score. Where the link allows scores without a
-    valid mean, the ends stay in the range of the family. With the inverse link, an interval of
-    scores that contains zero has no finite upper end.
+    The scores include the offset, and `reach` (n,) is the distance of both ends from the score.
+    Some links allow scores whose mean is outside the range of the family; the ends stay in this
+    range. With the inverse link, an interval of scores that contains zero has no finite upper end.
     """
     below, above = scores - reach, scores + reach
     if deviance.link == "sqrt":

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
     coefficient_lines,
-    format_short,
 )
 from discriminant.assessment.inference.wald import (
     Inference,
@@ -29,6 +28,7 @@ from discriminant.assessment.inference.wald import (
     estimable,
     root_of_covariance,
 )
+from discriminant.assessment.printed_results import format_short
 from discriminant.models.linear.logistic import penalty_factors
 from discriminant.models.linear.ordered import OrderedResult, interval
 from discriminant.models.linear.preconditioning import Coordinates
@@ -58,7 +58,7 @@ class OrderedFit:
 
     @staticmethod
     def invalid_reason(parts: Any) -> str | None:
-        """Return why these fields do not form a valid state, or None if they do."""
+        """Return the reason why these fields do not form a valid state, or None if they do."""
         K, q = len(parts["levels"]), parts["coordinates"].size
         size = K - 1 + q
         if parts["theta"].shape != (size, 1) or parts["curvature"].shape != (size, size):
@@ -145,7 +145,7 @@ class OrderedFit:
 
 
 def ordered_state(result: OrderedResult, moments: ClassMoments, levels: Any) -> OrderedFit:
-    """Return the state for inference, by another pass if the last step was long.
+    """Return the state for inference; if the last step was long, another pass is made.
 
     `levels` are the K classes in their order.
     """

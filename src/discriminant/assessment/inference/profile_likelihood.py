@@ -21,14 +21,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.stats import chi2, norm
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.inference.wald import INTERCEPT, Inference
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_p_as_r,
     format_short,
     stars,
     text_table,
 )
-from discriminant.assessment.inference.wald import INTERCEPT, Inference
 from discriminant.models.linear.optimise import Objective, Point, newton_descent
 from discriminant.moments.loss import Want
 from discriminant.table.blocks import Floats

@@ -1,4 +1,4 @@
-"""Terms of single rows in a likelihood fit, and robust covariances of the estimates from them.
+"""Terms of single rows in a likelihood fit, and robust covariances computed from them.
 
 Row i has the coordinates z_i, the derivative g_i of its loss by theta, and, if there is one score,
 the weight c_i of Fisher scoring. With H the summed curvature, the sandwich estimate is

@@ -9,9 +9,9 @@ cancellation, however far the rows are from zero. With K classes the estimates a
 the first class, as in R's `multinom`.
 
 As in R, the statistic of a test is compared with the normal distribution (z). If the dispersion is
-estimated, it is compared with Student's t on the residual degrees of freedom. Wald intervals use
-the normal quantile in both cases, as R's `confint.default` does. Profile-likelihood intervals and
-likelihood-ratio tests read the rows again: see `inference.profile_likelihood`.
+estimated, the statistic is compared with Student's t on the residual degrees of freedom. Wald
+intervals use the normal quantile in both cases, as R's `confint.default` does. Profile-likelihood
+intervals and likelihood-ratio tests read the rows again: see `inference.profile_likelihood`.
 
 For classifiers (logistic regression with any link, and softmax) the log likelihood of the labels is
 minus the summed loss. The null model has only the class frequencies:
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 from scipy.stats import norm, t as student
 
 from discriminant.errors import InferenceError
@@ -62,7 +62,7 @@ class Likelihood:
     numbers: int  # number of estimated parameters, including an estimated dispersion
     dispersion: float = 1.0
     free: bool = False  # whether the dispersion is estimated
-    # whether the response is Gaussian: then deviances are compared by their logs
+    # whether the response is Gaussian, so that deviances are compared by their logs
     gaussian: bool = False
     tjur: float | None = None  # Tjur's coefficient; None unless there are two classes
 
@@ -114,7 +114,7 @@ class Inference:
     first: object = None  # the class that all others are compared with
     second: object = None  # the only other class, if there are two
     converged: bool = True
-    thresholds: int = 0  # number of last estimates that are thresholds of ordered classes
+    thresholds: int = 0  # number of thresholds of ordered classes, which are the last estimates
     errors: str = ""  # kind of robust standard errors; empty if they are from the curvature
     # (p,) standard errors; NaN where a coefficient is not identified
     std_error: Floats = field(init=False)
@@ -196,7 +196,7 @@ class Inference:
         return str(self._summary()._repr_html_())
 
     def _summary(self) -> Any:
-        from discriminant.assessment.inference.summary import CoefficientSummary
+        from discriminant.assessment.inference.coefficient_summary import CoefficientSummary
 
         return CoefficientSummary(self)
 
@@ -386,7 +386,7 @@ class ClassFit:
 class SecondClass:
     """Loss whose sums are the probabilities of the second class.
 
-    There is one sum over the rows of the second class, and one over all other rows.
+    One sum is over the rows of the second class, and one over all other rows.
     """
 
     link: LinkName
@@ -402,14 +402,23 @@ class SecondClass:
         The first is returned as the loss, the second as the slope.
         """
         if self.link == "logit":
-            probability = expit(scores[0])
+            probability = _logistic(scores[0])
         else:
             probability = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
         if tile.weight is not None:
             probability = probability * tile.weight
-        own = tile.codes.astype(bool)
-        others = np.where(own, 0.0, probability)[None]
-        return ScoreDerivatives(float(probability[own].sum()), others, None, None, np.inf)
+        own = tile.codes.astype(np.float64)
+        total = float(np.dot(probability, own))
+        probability *= np.subtract(1.0, own, out=own)
+        return ScoreDerivatives(total, probability[None], None, None, np.inf)
+
+
+def _logistic(scores: Floats) -> Floats:
+    """Return 1 / (1 + exp(-scores)). The array `scores` is overwritten."""
+    with np.errstate(over="ignore"):  # the probability is then zero
+        np.exp(np.negative(scores, out=scores), out=scores)
+    scores += 1.0
+    return np.divide(1.0, scores, out=scores)
 
 
 def tjur(
@@ -428,7 +437,7 @@ def tjur(
     return float(sums.loss / weight[1] - sums.gradient[-1, 0] / weight[0])
 
 
-_MAX_STEP = 2e-9  # a longer last step would change digits of the standard errors
+_MAX_STEP = 2e-8  # a longer last step would change the eighth digit of the standard errors
 _MAX_PRODUCTS = 5e9  # a curvature that takes more products is not computed for inference only
 _MAX_NUMBERS = 5e6  # larger tables are not read again for inference
 

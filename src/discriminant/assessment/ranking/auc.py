@@ -8,13 +8,14 @@ higher score; a tie counts half.
     interval   A ± z sd, cut to [0, 1]                          ("delong", as R's pROC)
                logit^-1( logit A ± z sd / (A (1 - A)) )         ("logit": inside of (0, 1) if A is)
 
-Two AUCs of the same rows are compared by z = (A1 - A2) / sd, normal, with the variance of the
-difference of placements; AUCs of different rows by t on Welch's degrees of freedom, as in pROC,
+Two AUCs of the same rows are compared by z = (A1 - A2) / sd, normally distributed, with sd from the
+variance of the differences of placements; AUCs of different rows by t on Welch's degrees of
+freedom, as in pROC,
 
     df = (Var1 + Var2)^2 / (Var1^2 / (N1 - 1) + Var2^2 / (N2 - 1))
 
 For K classes the AUC is the mean over classes, each against the rest, or the mean over pairs of
-classes (Hand and Till's M, 2001: the rows of a pair are ranked by both of its columns of scores).
+classes (Hand and Till's M, 2001: the rows of two classes are ranked by the scores of either class).
 
 The placement V of a row is the share of its pairs that are in order (DeLong, DeLong and
 Clarke-Pearson 1988). With P the positive and Q the negative rows:
@@ -44,13 +45,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.intervals import check_level
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,
     text_table,
 )
-from discriminant.assessment.intervals import check_level
 from discriminant.assessment.ranking.roc import (
     Average,
     RankedRows,
@@ -101,7 +102,7 @@ def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
 def auc_influences(
     scores: npt.NDArray[Any], own: Mask, weight: Floats | None
 ) -> tuple[float, Floats]:
-    """Return the AUC of the positive rows (`own`) against all other rows, and all rows' influences.
+    """Return the AUC of the positive rows (`own`) against the others, and the rows' influences.
 
     >>> value, influence = auc_influences(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
     >>> value, (3 * influence[:3] + value).tolist()  # the placements of the first three
@@ -154,8 +155,8 @@ def _weighted_influences(
 ) -> tuple[float, Floats]:
     """Return the AUC of weighted rows, and the influence of each row on it.
 
-    All rows are sorted once. The weight below a row is the weight of lower scores plus half the
-    weight of equal scores.
+    All rows are sorted once. The weight below a row is the total weight of the rows with lower
+    scores, plus half the weight of the rows with equal scores.
     """
     order = np.argsort(scores)
     own, weight = own[order], weight[order]
@@ -179,7 +180,7 @@ def _cumulative(values: npt.NDArray[Any]) -> Floats:
 
 
 def _ties(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
-    """Return, for each sorted key, the start and end of the run of keys equal to it."""
+    """Return, for each of the sorted keys, the start and the end of the run of equal keys."""
     new = np.append(True, keys[1:] != keys[:-1])
     if new.all():
         return slice(0, len(keys)), slice(1, len(keys) + 1)
@@ -226,7 +227,7 @@ def variance(rows: RankedRows, influences: Influences) -> float:
 
 
 def class_weight_sums(rows: RankedRows) -> Floats:
-    """Return the total weight of the rows of each class, (K,); raise if a class has no rows."""
+    """Return the total weight of the rows of each class, (K,); no class may be empty."""
     weight = np.bincount(rows.codes, rows.weight, minlength=len(rows.labels)).astype(np.float64)
     for k in np.flatnonzero(weight == 0):
         raise ScoreError.class_absent(rows.labels[k])
@@ -309,7 +310,7 @@ class AUCComparison(PrintedResult):
 
     first: AUC
     second: AUC
-    paired: bool  # whether both use the same rows
+    paired: bool  # whether both AUCs are of the same rows
     difference: float  # first - second
     low: float
     high: float

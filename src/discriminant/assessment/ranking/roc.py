@@ -10,17 +10,18 @@ positive:
     average precision = sum over steps of (rise of recall) * precision      no interpolation
 
 Curves have a point for each distinct score. At the first point no row is predicted positive, at the
-last all rows are. If a `Ranking` is passed in place of rows, only some points of the curve are
-known; between two of them the curve lies in the rectangle that they span, and `error` bounds the
-error of the area. Let a bin have p positive and q negative rows, with TP positive and FP negative
-rows in the bins above it. The bin adds to P times the average precision
+last point all rows are. If a `Ranking` is passed in place of rows, only some points of the curve
+are known; between two of them the curve lies in the rectangle that they span, and `error` bounds
+the error of the area. Let a bin have p positive and q negative rows, with TP positive and FP
+negative rows in the bins above it. The bin adds to P times the average precision
 
     at most    p (TP + p) / (TP + p + FP)                 if its positive rows come first
     at least   integral_0^p (TP + t) / (TP + t + FP + q) dt      if its negative rows come first
 
 Positive and negative rows are counted at each distinct score. NumPy's sort is about eight times as
-fast as its argsort. So, without weights, all scores are sorted, and the scores of the positive rows
-once more; a binary search then counts the positive rows at or below each distinct score.
+fast as its argsort. So rows without weights are counted in two steps: all scores are sorted, and
+the scores of the positive rows are sorted separately; then a binary search counts the positive rows
+with at most each distinct score.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def ranking(
 def ranked_rows(
     labels: Any, scores: Any, *, positive: Any = None, classes: Any = None, sample_weight: Any
 ) -> tuple[RankedRows, Any]:
-    """Return the rows of positive weight, and the positive label if only one class is ranked.
+    """Return the rows of positive weight; if only one class is ranked, also the positive label.
 
     If there are two classes, or `positive` is given, only one column of (N, K) scores is used.
     """
@@ -172,7 +173,7 @@ def steps_of(
 
 
 def reject_beside_ranking(**options: Any) -> None:
-    """Raise if an option is passed together with a Ranking.
+    """Raise an error if an option is passed together with a Ranking.
 
     A Ranking has its own rows, scores and weights.
     """

@@ -15,9 +15,10 @@ that only the second does:
     exact   2 P(Binomial(b + c, 1/2) <= min(b, c)), at most 1
     chi2    (|b - c| - 1)^2 / (b + c) on 1 degree of freedom; 0 if b = c (as R's mcnemar.test)
 
-McNemar's test compares these fitted models; it ignores how they vary with the training rows.
+McNemar's test compares the fitted models and ignores that they vary with the training rows.
 
-With more than two models all pairs are tested; Holm's p-values are adjusted for all these tests.
+With more than two models all pairs are tested, and Holm's p-values are adjusted for the number of
+tests.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.intervals import check_level
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,
     text_table,
 )
-from discriminant.assessment.intervals import check_level
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import (
     ComparisonError,
@@ -321,7 +322,7 @@ def _as_repetitions(name: Any, held_out: Any) -> list[HeldOutPredictions]:
 
 
 def _check_same_rows(runs: Runs) -> None:
-    """Raise if the results of the models are not for the same rows and folds."""
+    """Raise an error if the results of the models are not for the same rows and folds."""
     (name, base), *others = runs.items()
     for other, repetitions in others:
         if len(repetitions) != len(base):

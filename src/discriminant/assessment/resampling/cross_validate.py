@@ -6,8 +6,8 @@ out changes the moments by a matrix of rank one, so the score of that row has a 
 (`resampling.leave_one_out`). Any other classifier is fitted again for every fold. The results are
 the same as with refitting.
 
-A partitioned table is read twice: once for the moments of the folds, once to score all rows. With
-the same folds the results agree with the results for a table in memory. The loop over the folds is
+A partitioned table is read twice: once for the moments of the folds, and once to score all rows.
+With the same folds, the results agree with those for a table in memory. The loop over the folds is
 `resampling.held_out.score_folds`.
 """
 

@@ -6,8 +6,8 @@ L_pf the summed loss of the rows of fold f by the fit with penalty p to the othe
     penalty of fold f       least  sum over g != f of L_pg
     penalty for all rows    least  sum over all g  of L_pg
 
-so that the rows of a fold do not help to choose the penalty by which they are scored, and no fit is
-repeated. Ties go to the larger penalty.
+so that the rows of a fold do not influence the penalty with which they are scored, and no fit is
+repeated. If losses are equal, the larger penalty is chosen.
 
 If there are more features than rows, every training set is fitted in the directions that its rows
 span.
@@ -39,7 +39,7 @@ _COUNT = 25  # penalties of a path: four for each factor of ten
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldPenalties:
-    """Penalties chosen for each fold, and the fits with them to the rows outside the fold."""
+    """Penalty chosen for each fold, and the fit with it to the rows outside the fold."""
 
     ridges: Floats  # (P,) penalties, from large to small
     losses: Floats  # (P, F) summed loss of the rows of each fold
@@ -56,8 +56,8 @@ class FoldPenalties:
 def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) -> FoldPenalties:
     """Fit logistic regression without each fold, with the penalty that the other folds choose.
 
-    If all rows of a class are in one fold, they are in every training set, but the fit without that
-    fold gives the class no probability.
+    If all rows of a class are in one fold, they stay in every training set; only the fit for that
+    fold gives the class probability zero.
 
     Parameters
     ----------
@@ -94,6 +94,6 @@ def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) 
 
 
 def _least(losses: npt.NDArray[np.float64]) -> int:
-    """Return the index of the least loss; among ties the first."""
+    """Return the index of the smallest loss; if several are equal, the first."""
     least = float(losses.min())
     return int(np.flatnonzero(losses <= least + 1e-12 * (1.0 + abs(least)))[0])

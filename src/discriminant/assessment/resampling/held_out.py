@@ -96,7 +96,7 @@ class FoldModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutScores:
-    """Held-out predictions of one model, or sums over them, or the error that prevented them."""
+    """Held-out predictions of one model, their sums, or the error that prevented them."""
 
     name: str
     predictions: Predictions | None = None  # predictions for rows in memory
@@ -383,7 +383,7 @@ class HeldOutPredictions:
 
     labels: Labels  # (K,)
     codes: Codes  # (N,) the true class of each row
-    fold: FoldNumbers  # (N,) the fold that held it out
+    fold: FoldNumbers  # (N,) the fold in which the row is held out
     log_posterior: Floats  # (N, K), -inf for a class that the training rows lacked
     decided: Places  # (N,) index of the decision in the list of the labels followed by `others`
     others: Actions = ()  # decisions that are not classes: REJECT, OUTLIER, actions with a cost
@@ -412,6 +412,17 @@ class HeldOutPredictions:
             f"HeldOutPredictions({len(self.codes)} rows, {len(self.labels)} classes, "
             f"{int(self.fold.max()) + 1} folds, error={self.error:.4g}, "
             f"log_loss={self.log_loss:.4g})"
+        )
+
+    def take(self, rows: Places) -> HeldOutPredictions:
+        """Return the predictions of some of the rows."""
+        return replace(
+            self,
+            codes=self.codes[rows],
+            fold=self.fold[rows],
+            log_posterior=self.log_posterior[rows],
+            decided=self.decided[rows],
+            weight=None if self.weight is None else self.weight[rows],
         )
 
     @property
@@ -578,7 +589,7 @@ def needed_moments_detail(estimator: Any) -> Detail:
 
 
 def check_supports_partitions(model: Any, rows: PartitionedTable) -> None:
-    """Raise, before any work is done, if a model cannot be fitted to a partitioned table."""
+    """Raise an error, before any work, if a model cannot be fitted to a partitioned table."""
     name = type(model).__name__
     if hasattr(model, "encode"):
         allowed = f"the classifier inside {name}: a partitioned table is already encoded"

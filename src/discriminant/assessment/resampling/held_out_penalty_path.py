@@ -6,8 +6,8 @@ is fitted to rows. Rows in memory and partitioned tables use the same reading.
 
     error(penalty) = weighted share of held-out rows that are misclassified
 
-The best penalty is the largest among those with the smallest error, so that ties give the model
-with the fewest features.
+The best penalty is the largest of the penalties with the smallest error. It gives the model with
+the fewest features.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class SelectionPath:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid path, or None if they do."""
+        """Return the reason why these fields do not form a valid path, or None if they do."""
         arrays = [parts[name] for name in ("penalty", "n_features", "error", "log_loss")]
         if parts["penalty"].ndim != 1 or not len(parts["penalty"]):
             return "penalty must hold one or more numbers"
@@ -171,7 +171,7 @@ class PathFit:
     rules: tuple[LinearRule, ...]  # P rules
 
     def losses(self, block: Block) -> PathSums:
-        """Sum the losses over rows; rows of a class that the rules do not have are left out."""
+        """Sum the losses over rows, without the rows of classes that the rules lack."""
         known = self.present[block.codes]
         codes = (np.cumsum(self.present) - 1)[block.codes[known]]
         weight = np.ones(len(codes)) if block.weight is None else block.weight[known]

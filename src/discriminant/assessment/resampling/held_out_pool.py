@@ -4,8 +4,8 @@
 
 The weights maximise the likelihood of the held-out labels (`posterior.pool_weights`). Models with a
 weight below 0.05 are dropped, and the weights of the others are estimated again. The rows of a fold
-are pooled with the weights that the other folds give, so that no row helps to weight the models by
-which it is predicted. No model is refitted.
+are pooled with weights estimated from the other folds, so that no row influences the weights of the
+models that predict it. No model is refitted.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from discriminant.table.blocks import Codes, Floats
 
 LEAST_WEIGHT = 0.05  # models with a smaller weight are dropped
 MAX_ROWS = 20_000  # rows from which the weights are estimated
+_PRIOR = 0.2  # rows that each model counts in advance: with one, few rows give equal weights
 _TOLERANCE = 1e-5
 _STEPS = 300
 
@@ -31,7 +32,7 @@ class HeldOutPool:
     """Weights of the models of a pool, from all folds and for each fold."""
 
     weights: Floats  # (M,) weights from all folds, with sum 1; 0 for models that are dropped
-    by_fold: Floats  # (F, M) weights from the folds other than each
+    by_fold: Floats  # (F, M) weights for each fold, from the other folds
 
     @classmethod
     def of(
@@ -70,12 +71,14 @@ def weights_above(
 
     `true_logs` (N, M) are the log posteriors that each model gives to the true classes.
     """
-    estimate = partial(pool_weights, weight=weight, tolerance=_TOLERANCE, max_iter=_STEPS)
+    estimate = partial(
+        pool_weights, weight=weight, prior=_PRIOR, tolerance=_TOLERANCE, max_iter=_STEPS
+    )
     weights = estimate(true_logs)
     used = np.flatnonzero(weights >= least)
-    kept = np.zeros(len(weights))
-    kept[used] = estimate(true_logs[:, used])
-    return kept
+    final = np.zeros(len(weights))
+    final[used] = estimate(true_logs[:, used])
+    return final
 
 
 def true_class_logs(logs: Sequence[Floats], codes: Codes) -> Floats:

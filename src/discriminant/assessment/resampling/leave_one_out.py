@@ -157,10 +157,10 @@ def student_left_out_scores(
     family: GaussianFamily,
     prior: Callable[[ClassMoments], Floats],
 ) -> Floats | None:
-    """Return the scores by Student-t densities fitted to all other rows, (N, K), as above.
+    """Return the scores by Student-t densities fitted to all other rows, (N, K).
 
     The result is None unless the family is linear and its distances have a closed form. The
-    density is a function of the distance: see `models.gaussian.student`.
+    density is a function of the distance: see `models.gaussian.predictive_densities`.
     """
     if not family.linear:
         return None
@@ -237,7 +237,7 @@ def _fix_prior(estimator: Any, moments: Any) -> Any:
 
 
 def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> None:
-    """Raise if a class has too few rows to estimate its covariance with one row left out."""
+    """Raise an error if the covariance of a class cannot be estimated with one row left out."""
     if family.linear or family.weighting == "friedman":
         return
     heaviest = np.zeros(len(moments.labels))
@@ -382,7 +382,7 @@ class LeftOutRules:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form rules, or None if they do."""
+        """Return the reason why these fields do not form rules, or None if they do."""
         K, d, basis = len(parts["labels"]), len(parts["anchor"].origin), parts["basis"]
         slope, q = parts["slope"], d if basis is None else basis.shape[1]
         if slope.ndim != 3 or slope.shape[::2] != (K, q) or not slope.shape[1]:
@@ -403,7 +403,7 @@ class LeftOutRules:
     ) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of rows with their log posteriors by each rule, (K, n, N).
 
-        About `numbers` of them are computed at a time; the array is used again for the next slice.
+        About `numbers` log posteriors are computed at a time; the next slice reuses the array.
         """
         rows = self.anchor.offsets(dense(features))
         rows = (rows if self.basis is None else rows @ self.basis) - self.origin
@@ -414,13 +414,97 @@ class LeftOutRules:
         for lo in range(0, len(rows), size):
             piece = slice(lo, min(lo + size, len(rows)))
             logs = rows[piece] @ coef
-            largest = logs.max(axis=0)
-            logs -= largest
-            total = np.exp(logs[0], out=largest)
-            each = np.empty_like(total)
-            for score in logs[1:]:
-                total += np.exp(score, out=each)
-            logs -= np.log(total, out=total)
+            _normalise(logs)
+            yield piece, logs
+
+
+def _normalise(logs: Floats) -> None:
+    """Subtract from scores (K, n, N) the log of the sum of their exponentials over classes."""
+    largest = logs.max(axis=0)
+    logs -= largest
+    total = np.exp(logs[0], out=largest)
+    each = np.empty_like(total)
+    for score in logs[1:]:
+        total += np.exp(score, out=each)
+    logs -= np.log(total, out=total)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOutQuadraticRules:
+    """N quadratic rules with a covariance for each class, each fitted to all rows but one.
+
+    Without row i, only the density of its own class k changes. In a basis that whitens class k,
+    with v = x - mean_k, y = row i - mean_k, s = stretch, e and r as in this module and q = y' y,
+    the distance of x from class k by rule i needs one product of x and y, P = v' y:
+
+        mean_k' = mean_k - (s - 1) y
+        distance = (v' v + 2 (s - 1) P + (s - 1)^2 q) / e  +  r (P + (s - 1) q)^2 / (e^2 left)
+                 = square v' v + linear P + quadratic P^2 + constant
+    """
+
+    labels: Labels  # (K,)
+    anchor: Anchor
+    basis: Floats  # (K, d, d) basis that whitens each class
+    centre: Floats  # (K, d) class means in the basis of the class
+    scale: Floats  # (K,) factor of v' v in the rules that leave out a row of another class
+    codes: Codes  # (N,) class of each row
+    offset: Floats  # (N, d) y, in the basis of the class of the row
+    square: Floats  # (N,)
+    linear: Floats  # (N,)
+    quadratic: Floats  # (N,)
+    intercept: Floats  # (K, N) log prior, log determinant and constant
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return the reason why these fields do not form rules, or None if they do."""
+        K, d, codes = len(parts["labels"]), len(parts["anchor"].origin), parts["codes"]
+        N = len(codes)
+        shapes = {
+            "basis": (K, d, d),
+            "centre": (K, d),
+            "scale": (K,),
+            "codes": (N,),
+            "offset": (N, d),
+            "square": (N,),
+            "linear": (N,),
+            "quadratic": (N,),
+            "intercept": (K, N),
+        }
+        for name, shape in shapes.items():
+            if parts[name].shape != shape:
+                return f"{name} has shape {parts[name].shape}, not {shape}"
+        if not N or codes.min() < 0 or codes.max() >= K:
+            return f"codes must be numbers from 0 to {K - 1}"
+        return None
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules."""
+        return len(self.codes)
+
+    def log_posteriors(
+        self, features: Features, *, numbers: int = 1 << 16
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Yield slices of rows with their log posteriors by each rule, (K, n, N).
+
+        About `numbers` log posteriors are computed at a time.
+        """
+        rows, K, N = self.anchor.offsets(dense(features)), len(self.labels), self.n_rules
+        own = [np.flatnonzero(self.codes == k) for k in range(K)]
+        size = max(numbers // (K * N), 1)
+        for lo in range(0, len(rows), size):
+            piece = slice(lo, min(lo + size, len(rows)))
+            logs = np.empty((K, piece.stop - lo, N))
+            for k, places in enumerate(own):
+                v = rows[piece] @ self.basis[k] - self.centre[k]
+                squares = _dot(v, v)[:, None]
+                np.add(-0.5 * self.scale[k] * squares, self.intercept[k], out=logs[k])
+                product = v @ self.offset[places].T
+                distance = squares * self.square[places] + product * (
+                    self.linear[places] + self.quadratic[places] * product
+                )
+                logs[k][:, places] = self.intercept[k, places] - 0.5 * distance
+            _normalise(logs)
             yield piece, logs
 
 
@@ -430,14 +514,14 @@ def left_out_rules(
     *,
     family: GaussianFamily,
     prior: Callable[[ClassMoments], Floats],
-) -> LeftOutRules | None:
-    """Return the rules of a linear Gaussian model fitted without each row of a table.
+) -> LeftOutRules | LeftOutQuadraticRules | None:
+    """Return the rules of a Gaussian model fitted without each row of a table.
 
     The result is None if the model has no closed form, or a covariance without a row is nearly
     singular. The arguments are those of `gaussian_left_out_scores`.
     """
     if not family.linear:
-        return None
+        return _left_out_quadratic(moments, table, family, prior)
     without = LeaveOneOutTerms.of(moments, table, family)
     with np.errstate(divide="ignore", invalid="ignore"):
         metrics = _linear_metrics(without, family)
@@ -461,6 +545,58 @@ def left_out_rules(
     if not (np.isfinite(slope).all() and np.isfinite(intercept).all()):
         return None
     return LeftOutRules(moments.labels, moments.anchor, basis, origin, slope, intercept)
+
+
+def _left_out_quadratic(
+    moments: ClassMoments,
+    table: Table,
+    family: GaussianFamily,
+    prior: Callable[[ClassMoments], Floats],
+) -> LeftOutQuadraticRules | None:
+    """Return the rules of QDA; None for RDA and for a shrunk or structured covariance."""
+    if family.pooling != 0.0 or family.shrinkage != 0.0 or family.structured:
+        return None
+    _check_rows(moments, table, family)
+    bases = _joint_bases(moments, family)
+    if bases is None:
+        return None
+    without = LeaveOneOutTerms.of(moments, table, family)
+    codes, (N, d) = without.codes, without.offsets.shape
+    all_degrees = class_degrees(moments, family.denominator)
+    scale = all_degrees / moments.weight  # in its own basis, a class has the covariance I / scale
+    centre = np.array([moments.mean[k] @ joint.basis for k, joint in enumerate(bases)])
+    offset = np.empty((N, d))
+    for k, joint in enumerate(bases):
+        own = codes == k
+        offset[own] = without.offsets[own] @ joint.basis - centre[k]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        e = moments.weight[codes] / without.degrees
+        r = without.loss / without.degrees
+        q, shift = _dot(offset, offset), without.stretch - 1.0
+        left = _nan_if_small(1.0 - r * q / e)
+        drop = r / (e**2 * left)
+        intercept = np.log(_priors(prior, moments, table)).T
+        logdet = np.array([joint.logdet for joint in bases])
+        intercept = intercept - 0.5 * (logdet - d * np.log(scale))[:, None]
+        constant = shift**2 * q / e + drop * (shift * q) ** 2
+        changed = constant + d * np.log(e * scale[codes]) + np.log(left)
+        intercept[codes, np.arange(N)] -= 0.5 * changed
+    linear, quadratic = 2.0 * shift * (1.0 / e + drop * q), drop
+    rules = LeftOutQuadraticRules(
+        moments.labels,
+        moments.anchor,
+        np.array([joint.basis for joint in bases]),
+        centre,
+        scale,
+        codes,
+        offset,
+        1.0 / e,
+        linear,
+        quadratic,
+        intercept,
+    )
+    finite = [rules.intercept, rules.square, rules.linear, rules.quadratic]
+    return rules if all(np.isfinite(values).all() for values in finite) else None
 
 
 # --- a covariance for each class ----------------------------------------------------------------

@@ -58,12 +58,12 @@ CRITERIA = ("log_loss", "error")
 RULES = ("min", "one_se")
 _COUNT = 50  # penalties of an automatic path
 _SHRINKAGE_RANGE = 10.0, 1e-5  # ends of a ridge path, relative to the largest gradient
-_NET_RANGE = 1e-4, 1e-2  # smallest penalty of an elastic net, relative to the largest: tall, wide
-_MIN_SHARE = 0.05  # smaller values of l1_ratio count as this for the largest penalty
+_NET_RANGE = 1e-4, 1e-2  # smallest penalty relative to the largest: tall, wide tables
+_MIN_SHARE = 0.05  # smaller values of l1_ratio are replaced by this to compute the largest penalty
 _MAX_NUMBERS = 1 << 28  # numbers in the rows, which are copied
 _MAX_COEFFICIENTS = 3000  # a matrix of their products takes 72 MB
 _MANY = 200  # features from which fits to fewer rows use the directions that the rows span
-_PATIENCE, _RISE = 3, 1.02  # a path may end after so many losses this much above the least
+_PATIENCE, _RISE = 3, 1.02  # a path ends after so many losses above 1.02 of the least
 _FLAT = 1e-9  # a column with a smaller relative deviation is constant within a training set
 
 
@@ -179,8 +179,8 @@ class PenaltySearch:
         """Return the decreasing penalties.
 
         The automatic path of an elastic net starts where the first coefficient becomes non-zero,
-        as in glmnet. That of a ridge starts at ten times this penalty for l1_ratio=1, where
-        coefficients are nearly zero, and ends at 1e-5 times.
+        as in glmnet. The path of a ridge starts at ten times this penalty for l1_ratio=1, where
+        coefficients are nearly zero, and ends at 1e-5 times it.
         """
         given = self.given()
         if given is not None:
@@ -217,7 +217,7 @@ class PenaltySearch:
 
 
 def _renumber(fold: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return consecutive fold numbers; -1 stays."""
+    """Return consecutive fold numbers; -1 is unchanged."""
     held = fold >= 0
     numbers = np.unique(fold[held])
     if len(numbers) < 2:
@@ -230,7 +230,7 @@ def _renumber(fold: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenalisedModel:
-    """What is fitted: the loss and the penalty of a linear model."""
+    """The loss and the penalty of a linear model."""
 
     l1_ratio: float
     standardize: bool
@@ -574,7 +574,7 @@ class FoldedRows:
         return FoldPath(sums, nonzero, maps, fits, unfinished)
 
     def wide_path(self, ridges: Floats, *, error: bool = False, keep: bool = False) -> FoldPath:
-        """Return the same by fits in the directions that the rows of each training set span."""
+        """Return the same as `path`, by fits in the directions that each training set spans."""
         sums, free = np.zeros((len(ridges), len(self.starts) - 1)), int(self.model.intercept)
         fits: list[list[Floats]] = [[] for _ in ridges]
         maps: list[Callable[[Floats], tuple[Floats, Floats]]] = []

@@ -64,14 +64,14 @@ from discriminant.models.gaussian.family import GaussianFamily, check_classes, c
 from discriminant.models.gaussian.wide import family_shrinkage, fit_gaussian_family, is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table
 
 Moments = ClassMoments | ClassRows
 STEPS = tuple(np.linspace(0.0, 1.0, 11).round(10).tolist())
-# least ratio of the smallest to the largest e; below it, too many digits would be lost
+# least ratio of the smallest to the largest e; smaller ratios lose too many digits
 _MIN_CONDITION = 1e-5
 _MIN_PIVOT = 1e-8  # least pivot of a standardised covariance, for the same reason
 _MAX_NUMBERS = 1 << 21  # numbers processed at a time
@@ -107,7 +107,8 @@ class Grid:
     def best(self) -> tuple[int, int, int]:
         """Return the indices of the least log loss.
 
-        Ties go to the candidate with the most pooling, then to the one with the most shrinkage.
+        Among equal losses the candidate with the most pooling is best, then the one with the most
+        shrinkage.
         """
         least = float(self.log_loss.min())
         ties = np.argwhere(self.log_loss <= least + 1e-12 * (1.0 + abs(least)))
@@ -338,7 +339,7 @@ def _fit_rules(
 class _Bases:
     """Bases, for every shrinkage and class, in which two covariances are diagonal.
 
-    The two are the covariance of the class and the shrunk pooled covariance.
+    These are the covariance of the class and the shrunk pooled covariance.
     """
 
     basis: Floats  # (S, K, d, d)
@@ -359,7 +360,7 @@ def _bases(train: ClassMoments, family: GaussianFamily, amounts: Floats) -> _Bas
     np.einsum("sii->si", shrunk)[...] += amounts[:, None] * target
     with np.errstate(invalid="ignore"):
         own = class_covariances(train, family.denominator) / square
-    own[~np.isfinite(own)] = 0.0  # of a class with one row, which only full pooling allows
+    own[~np.isfinite(own)] = 0.0  # a class with one row, which only full pooling allows
     try:
         low = np.linalg.cholesky(shrunk)
     except np.linalg.LinAlgError:
@@ -440,7 +441,7 @@ def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any
 
 
 def check_training(train: Any, candidates: Candidates) -> None:
-    """Raise unless there are two classes, each with enough rows for its covariance."""
+    """Raise an error unless two or more classes have enough rows for their covariances."""
     check_classes(drop_empty_classes(train))
     if candidates.pooling.min() == 1.0:
         return

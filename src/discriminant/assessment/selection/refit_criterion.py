@@ -61,7 +61,7 @@ class CriterionValues:
 
 
 class Criterion(Protocol):
-    """Selected features, and the criterion of models with one feature more or less."""
+    """Selected features, and the criterion of the models with one feature added or removed."""
 
     chosen: Mask  # (d,) True where the feature is selected
 
@@ -77,7 +77,7 @@ class Criterion(Protocol):
         ...
 
     def excluded(self) -> Mask:
-        """Return a mask of features that cannot enter: constant, or collinear with others."""
+        """Return a mask of features that cannot enter: those constant or collinear with others."""
         ...
 
     def toggle(self, place: int) -> None:

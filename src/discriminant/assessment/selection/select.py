@@ -13,7 +13,7 @@ Greedy searches, with any criterion:
     forward     start with no features; add the best one until there are `most`
     backward    start with all features; remove the one whose removal is best until there are
                 `least`
-    both        forward; after each addition, features are removed as long as the result is better
+    both        as forward; after each addition, features are removed as long as the model is better
                 than every earlier model of the same size (Pudil et al. 1994, floating search)
 
 Many models have equal errors. Ties are broken by log loss, and then (up to 1e-12) by the order of
@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.classifier_outputs import check_classifier
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     steps_frame,
@@ -139,7 +139,7 @@ def _forward(
 def best_change(
     evaluator: Criterion, places: Places, criterion: CriterionName
 ) -> tuple[int, float]:
-    """Return the feature whose addition or removal gives the best model, and that criterion."""
+    """Return the feature whose addition or removal is best, and the criterion of that model."""
     values = evaluator.evaluate_changes(places, criterion).mean
     ties = np.flatnonzero(_ties_with_least(values))
     if criterion == "error" and len(ties) > 1:
@@ -163,7 +163,7 @@ Choice = Literal["best", "one_se"]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A model on the path of a search, and the feature that was added or removed to get it."""
+    """A model on the path of a search, and the feature added or removed to reach it."""
 
     number: int
     entered: str | None
@@ -314,7 +314,7 @@ def select_features(
 def _fastest_criterion(
     estimator: Any, table: Table, fold: FoldNumbers, tolerance: float
 ) -> Criterion:
-    """Return the fastest criterion that gives the same numbers as fitting every candidate."""
+    """Return the fastest criterion that gives the same numbers as fits of all candidates."""
     moments = read_moments(table, detail="diagonal")
     variance = moments.pooled / moments.weight.sum()
     constant = floor_variances(moments, variance) == 0.0
@@ -376,7 +376,7 @@ def _check_options(direction: str, criterion: str, choice: str, tolerance: float
     ):
         if value not in allowed:
             raise OptionError.of(name, value, f"one of {', '.join(allowed)}")
-    if not 1e-12 <= tolerance < 1:  # a smaller tolerance would admit rounding error
+    if not 1e-12 <= tolerance < 1:  # with a smaller tolerance, rounding error could enter
         raise OptionError.of("tolerance", tolerance, "from 1e-12 to less than 1")
 
 

@@ -6,8 +6,9 @@ above `stay`; otherwise the unselected feature with the largest F enters if its 
 cannot enter if the selected features leave less than `tolerance` of its within-class variance
 unexplained.
 
-The p-values refer to single tests. Among many features some fall below the limits by chance, so
-validate the selection on other rows. Selection by held-out error is in `selection.select`.
+The p-values refer to single tests. Among many features, some p-values are below the limits by
+chance, so validate the selection on other rows. Selection by held-out error is in
+`selection.select`.
 
 Sweeping gives the partial F of all features at once. S are the m selected features, W is the
 scatter within classes, and A has the rows sqrt(n_k) (mean_k - mean), so that A'A = B is the scatter
@@ -52,7 +53,7 @@ from discriminant.assessment.inference.manova import (
     standardise,
     wilks,
 )
-from discriminant.assessment.inference.summary import (
+from discriminant.assessment.printed_results import (
     PrintedResult,
     format_number,
     format_p,
@@ -99,7 +100,7 @@ class Search:
         return len(self.standard.labels) - 1
 
     def start_full(self) -> None:
-        """Add all features; raise if the scatter within classes is singular."""
+        """Add all features; a singular scatter within classes is an error."""
         self.standard.metric("Backward selection")
         for place in range(len(self.chosen)):
             self.toggle(place)
@@ -338,7 +339,7 @@ def stepwise(
 def _run(
     search: Search, *, enter: float, stay: float, method: Method
 ) -> tuple[list[SelectionStep], str]:
-    """Take steps until none is possible; return the steps and the reason for stopping."""
+    """Take steps as long as possible; return the steps and the reason for stopping."""
     steps: list[SelectionStep] = []
     max_steps = 2 * len(search.chosen)
     while len(steps) < max_steps:

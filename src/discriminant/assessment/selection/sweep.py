@@ -10,7 +10,7 @@ scores of the fold's rows for class k. Adding or removing feature j changes s_k 
 (with one covariance, terms common to all classes are dropped), so all candidates of a step cost
 N d K operations. This holds for every Gaussian family in which the covariance of a subset of the
 features is a block of the full covariance. The formulas do not hold for shrinkage toward a mean of
-variances, or by an estimated amount.
+variances, nor for an estimated amount of shrinkage.
 
 Losses depend only on differences to the score of the true class:
 
@@ -94,7 +94,7 @@ from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
 LossSums = Callable[[Iterable[Floats], int, Floats | None], Floats]
-_MAX_LOG = 600.0  # limit for the log of a product of doubles
+_MAX_LOG = 600.0  # largest log of a product of doubles
 _MAX_EXPONENT = 80.0  # largest t for which exp t is summed without scaling
 
 
@@ -429,7 +429,7 @@ class LeaveOneOutSweep:
         self.distance, self.cross = np.zeros((2, K, len(table)))  # D and g, of W / degrees
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """Evaluate models with one feature more or less; refit if too few digits remain."""
+        """Evaluate models with one feature more or less; refit those with too few digits."""
         sums = np.zeros((2, len(places)))
         size = max(1, _TILE // len(self.weight))
         with one_blas_thread(), np.errstate(divide="ignore", invalid="ignore"):

@@ -48,7 +48,7 @@ A = TypeVar("A", bound=Additive)
 _QUERY = re.compile(r"\s*(\(|(select|with|values|from|table)[\s(*'\"])", re.IGNORECASE)
 _PART = r'"(?:[^"]|"")*"|[^".]+'
 _NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
-_MODULUS, _FACTOR = 1_000_003, 618_035  # primes, for a hash of row numbers without a period
+_MODULUS, _FACTOR = 1_000_003, 618_035  # primes: the hash has no period
 _DATE_PREVIEW = 100  # number of rows of SQLite that are searched for dates
 
 
@@ -347,7 +347,7 @@ def _sqlite_dates(
     """Return the columns in which every text is a date or time in the format of SQLite."""
     if database.name != "sqlite":
         return []
-    cursor, same = tuple_cursor(connection, database), "'+0 days'"  # turns 30 February into 1 March
+    cursor, same = tuple_cursor(connection, database), "'+0 days'"  # DATE may change a date
 
     def dates(names: Sequence[str], rows: str, accepted: Sequence[int | None]) -> list[str]:
         if not names:

@@ -2,7 +2,7 @@
 
 Columns are encoded in SQL according to the plan: a category becomes an indicator for each of its
 levels, and missing cells are filled, or their rows dropped. Texts are compared byte by byte,
-whatever the collation of a column.
+independent of the collation of a column.
 
 The encoding is planned from aggregates. For a numeric column the aggregates are its mean, its
 standard deviation and whether it is constant. For a category the aggregates are its levels and
@@ -46,7 +46,7 @@ from discriminant.table.partitioned_source import Additive, PartialSum, ReadPlan
 from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect
 from discriminant.table.survey import ColumnSurvey, Survey, SurveyWork
 
-MAX_TERMS = 400  # most terms of a statement; PostgreSQL allows 1,664
+MAX_TERMS = 400  # largest number of terms of a statement; PostgreSQL allows 1,664
 _BUCKETS = 64  # partial sums of each class, which limit rounding errors
 _COLLATIONS = {"postgres": ' COLLATE "C"', "sqlite": " COLLATE BINARY", "duckdb": ""}
 _NUMBERS = ("int", "tinyint", "smallint", "bigint", "hugeint", "float", "double", "real")
@@ -281,8 +281,8 @@ def representative_rows(
 
     The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
-    A category has the same level in all of these rows. A column of row numbers gets missing values
-    in these rows, so that it is surveyed later.
+    A category has the same level in all of these rows. A column that may number the rows has
+    missing values in them, so that it is surveyed later.
     """
     assert options is not None
     assert options.target is not None
@@ -291,7 +291,7 @@ def representative_rows(
         raise DatabaseError.no_rows(query.name)
     labels, means = _class_means(query, columns, kinds, options)
     size = len(labels) + 2
-    if size == rows:  # so that they are not mistaken for the actual rows
+    if size == rows:  # so that they cannot be confused with actual rows
         size += 1
     row_numbers = _row_number_columns(query, columns, kinds, options, rows)
 
@@ -479,9 +479,10 @@ def _survey_numbers(
 
 
 def _are_integers(query: AggregateQuery, value: str, first: float, rows: int) -> bool:
-    """Whether distinct numbers in a range of length `rows - 1`, from `first` on, are all integers.
+    """Return whether a column is first, first + 1, ..., first + rows - 1 in some order.
 
-    If `first` is not an integer, the database is not queried.
+    Its numbers are known to be distinct and to lie in this range, so it is enough that all are
+    integers. If `first` is not an integer, the database is not queried.
     """
     if not first.is_integer() or max(abs(first), abs(first) + rows) >= 2**53:
         return False  # above 2^53 adjacent doubles differ by more than one

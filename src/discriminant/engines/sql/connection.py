@@ -6,7 +6,7 @@ Data are only read, from a single snapshot if the database supports it:
                  the user, a savepoint. Both are rolled back, which also restores the settings of
                  the session that we change (no JIT, doubles with all digits, rows in stored order)
     DuckDB       a transaction of our own that is rolled back, unless the user has started one
-    SQLite       the same; writing is disabled meanwhile
+    SQLite       as for DuckDB; writing is disabled meanwhile
 
 A transaction that the user has started is never ended. A connection opened from a URL is closed
 again.
@@ -43,7 +43,7 @@ from urllib.parse import quote
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import parse_address, redact, redact_exception, register, shown_address
 from discriminant.table.cells import CellKind, Frame, columns_from_arrow
-from discriminant.table.files.arrow import arrow_input
+from discriminant.table.files.pyarrow_readers import arrow_input
 from discriminant.table.labels import closest_name
 from discriminant.table.sql_dialect import SqlDialect
 
@@ -459,7 +459,7 @@ def _stream_duckdb(connection: Any, query: str) -> BatchStream:
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # before 2.0
     start = 0
     with read(_BATCH) as batches:
-        for batch in batches:  # all but the last have at least 2,048 rows
+        for batch in batches:  # each but the last has at least 2,048 rows
             for lo in range(0, batch.num_rows, _BATCH):
                 piece = batch.slice(lo, _BATCH)
                 yield Batch(pa.Table.from_batches([piece]), start + lo, piece.num_rows)

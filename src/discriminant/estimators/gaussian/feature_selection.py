@@ -21,7 +21,7 @@ from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import LinearMomentClassifier
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one
@@ -57,7 +57,7 @@ class FeatureSelectingClassifier(LinearMomentClassifier):
 
 
 class PenalisedClassifier(FeatureSelectingClassifier):
-    """Base class of classifiers whose penalty removes features; all need only variances.
+    """Base class of classifiers whose penalty removes features, and which need only variances.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class PenalisedClassifier(FeatureSelectingClassifier):
         return super()._fit_from(moments, named)
 
     def _check_classes(self, moments: ClassMoments | ClassRows) -> None:
-        """Raise if a class has too few rows for a fit; training sets of folds are not checked."""
+        """Raise an error if a class has too few rows for a fit (not in training sets of folds)."""
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> LinearRule:
         """Return the rule fitted to moments, without changing the model."""

@@ -28,12 +28,13 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.inference.discriminant_summary import (
+from discriminant.assessment.inference.gaussian_summary import (
     DiscriminantSummary,
     summarise_gaussian,
 )
 from discriminant.assessment.resampling.cross_validate import leave_one_out
 from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutQuadraticRules,
     LeftOutRules,
     gaussian_left_out_scores,
     left_out_rules,
@@ -84,23 +85,23 @@ from discriminant.models.gaussian.mixture import (
     scores_with_missing as mixture_scores_with_missing,
 )
 from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
-from discriminant.models.gaussian.structure import STRUCTURES, Structure
-from discriminant.models.gaussian.student import (
+from discriminant.models.gaussian.predictive_densities import (
     PREDICTIVE,
     StudentRule,
     fit_student,
     student_scores_with_missing,
 )
+from discriminant.models.gaussian.structure import STRUCTURES, Structure
 from discriminant.models.gaussian.wide import (
-    family_metric,
     family_shrinkage,
     fit_fisher_rule,
     fit_gaussian_family,
     is_wide,
+    shared_family_metric,
 )
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, numbered_names
 from discriminant.table.labels import encode_known_labels
@@ -306,7 +307,9 @@ class GaussianClassifier(MomentClassifier):
         left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
         return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
-    def left_out_rules(self, moments: Any, table: Table) -> LeftOutRules | None:
+    def left_out_rules(
+        self, moments: Any, table: Table
+    ) -> LeftOutRules | LeftOutQuadraticRules | None:
         """Return the rules fitted without each row, in closed form; None if there is none."""
         if self.predictive == "student":
             return None
@@ -376,10 +379,11 @@ class GaussianClassifier(MomentClassifier):
             Rows.
         kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
             'mahalanobis': squared Mahalanobis distance from the nearest class mean.
-            'relative_mahalanobis': that distance minus the squared distance from the mean of all
-            rows, in units of their covariance (Ren et al. 2021); it is meant for classes with one
-            common covariance, and need not grow with the distance otherwise. 'energy': -log p(x),
-            the energy -log sum_k exp f_k of the scores f_k = log p(x | k) + log prior_k.
+            'relative_mahalanobis': that distance minus the squared Mahalanobis distance from the
+            mean of all rows, for the covariance of all rows (Ren et al. 2021). It is meant for
+            classes with one common covariance; otherwise it may decrease as a row moves away.
+            'energy': -log p(x), the energy -log sum_k exp f_k of the scores f_k = log p(x | k) +
+            log prior_k.
 
         Returns
         -------
@@ -402,7 +406,7 @@ class GaussianClassifier(MomentClassifier):
         one = GaussianFamily(1.0, amount, family.target, family.denominator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)
-            metric = family_metric(merged, one)
+            metric = shared_family_metric(merged, one)
         mean = np.atleast_2d(merged.centre)
         return QuadraticRule(merged.labels, merged.anchor, mean, (metric,), np.zeros(1))
 
@@ -450,11 +454,11 @@ class GaussianClassifier(MomentClassifier):
     def bayes_error(
         self, prior: Prior | None = None, n: int = 1 << 16, seed: int | np.random.Generator = 0
     ) -> BayesError:
-        """Compute the Bayes error: that of the best possible classifier if the model is true.
+        """Compute the Bayes error, the error of the best possible classifier if the model is true.
 
-        It is exact for two classes with one covariance. Otherwise it is an integral, which is
-        estimated by quasi-Monte Carlo with a standard error. It is not an estimate of the error on
-        new rows, which `cross_validate` gives: the estimated densities are treated as true.
+        The result is exact for two classes with one covariance. Otherwise it is an integral,
+        estimated by quasi-Monte Carlo with a standard error. The estimated densities are treated as
+        true, so the result does not estimate the error on new rows; `cross_validate` does.
 
         Parameters
         ----------
@@ -510,7 +514,7 @@ class GaussianClassifier(MomentClassifier):
 
     @classmethod
     def _of_parameters(cls, parameters: ClassParameters, prior: Prior | None) -> Self:
-        """Return a fitted model with known parameters; `prior` is None or replaced by theirs."""
+        """Return a fitted model with known parameters; their priors replace a given `prior`."""
         model = cls(prior=None if prior is None else parameters.weight)
         model._copy_options()
         named = parameters.features != numbered_names(len(parameters.features))
@@ -584,7 +588,7 @@ class GaussianClassifier(MomentClassifier):
             moments = self._present_moments
             if isinstance(moments, ClassParameters):
                 return moments.metrics[0]
-            return family_metric(moments, self._asked.family)
+            return shared_family_metric(moments, self._asked.family)
 
 
 def merge_classes(moments: ClassMoments | ClassRows) -> Any:
@@ -597,7 +601,8 @@ class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
     """Base class of Gaussian classifiers with one common covariance, so with linear scores."""
 
 
-# values of shrinkage that "cv" compares for LDA, denser near 0, where the loss changes fast
+# values of shrinkage that "cv" compares for LDA, closer together near 0, where the loss changes
+# fast
 _SHRINKAGES = (0.0, 0.001, 0.003, 0.01, 0.03, *np.linspace(0.1, 1.0, 10).round(10).tolist())
 
 
@@ -828,7 +833,7 @@ class NearestMean(LinearGaussianClassifier):
         if not _one_row_per_class(moments):
             return super().rule_from(moments)
         warn(ScarceRowsWarning.one_row_per_class(len(moments.labels)))
-        metric = family_metric(merge_classes(moments), self.family)
+        metric = shared_family_metric(merge_classes(moments), self.family)
         return linear_rule(
             moments.reduce("diagonal"), metric=metric, prior=self.prior_from(moments)
         )
@@ -838,7 +843,7 @@ class NearestMean(LinearGaussianClassifier):
             return super()._compute_metric()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)
-            return family_metric(merge_classes(self._present_moments), self._asked.family)
+            return shared_family_metric(merge_classes(self._present_moments), self._asked.family)
 
 
 def _one_row_per_class(moments: ClassMoments | ClassRows) -> bool:
@@ -891,10 +896,10 @@ class QDA(GaussianClassifier):
         mean_k = (strength m + n x) / (strength + n)
         S_k    = (scale + W + strength n / (strength + n) (x - m)(x - m)') / (degrees + n + d + 2)
 
-    The dict has any of the entries 'mean' (d,), 'strength', 'scale' (d, d) and 'degrees'. Defaults,
-    used alone with 'default': mean of all rows; 0.01; the pooled covariance times degrees - d - 1,
-    so that it is the prior mean of S_k; d + 2. The option `denominator` applies to the pooled
-    covariance only.
+    The dict has any of the entries 'mean' (d,), 'strength', 'scale' (d, d) and 'degrees'. Entries
+    that are left out (all of them with 'default') are: the mean of all rows; 0.01; the pooled
+    covariance times degrees - d - 1, so that it is the prior mean of S_k; and d + 2. The option
+    `denominator` applies to the pooled covariance only.
 
     Examples
     --------

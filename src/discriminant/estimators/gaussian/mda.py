@@ -58,9 +58,9 @@ from discriminant.table.blocks import Block, Floats, Places, numbered_names
 from discriminant.table.memory import Table
 
 _LOG_2PI = float(np.log(2 * np.pi))
-_SAMPLE_ROWS = 2000  # most rows of a class in the sample
-_SHORT_STEPS = 10  # steps of EM from every start; only the best is continued
-_WORSE = 2  # number of larger numbers of components that must be worse before the search ends
+_SAMPLE_ROWS = 2000  # largest number of rows of a class in the sample
+_SHORT_STEPS = 10  # steps of EM from every start; only the best start is continued
+_WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
 class MDA(PosteriorMixin, IterativeClassifier):
@@ -407,7 +407,7 @@ class MDA(PosteriorMixin, IterativeClassifier):
     def bayes_error(
         self, prior: Prior | None = None, n: int = 1 << 16, seed: int | np.random.Generator = 0
     ) -> BayesError:
-        """Estimate the Bayes error: that of the best possible classifier if the model is true.
+        """Estimate the Bayes error, the error of the best possible classifier if the model is true.
 
         Arguments and result are as in `LDA.bayes_error`; the method is quasi-Monte Carlo.
         """
@@ -544,9 +544,9 @@ class _StartSearch:
         return best
 
     def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
-        """Return the best result of EM; each class has starts of its own if it can be fitted alone.
+        """Return the best result of EM; classes that can be fitted alone have their own starts.
 
-        Only a covariance that all classes share connects the classes.
+        Classes can be fitted one by one unless they share a covariance.
         """
         if model.structure == "shared":
             return self._fit(model, self.sample, numbers)
@@ -594,7 +594,7 @@ class _StartSearch:
 
 
 def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
-    """Return what makes a result of EM better: no collapse, no scarce component, likelihood."""
+    """Return the criteria of the best result: no collapse, no scarce component, likelihood."""
     return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 

@@ -23,7 +23,7 @@ from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Targ
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.inverse_wishart_prior import friedman_pooling
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
@@ -40,10 +40,10 @@ class RDA(GaussianClassifier):
     ----------
     pooling : float, 'cv' or 'empirical_bayes', default 0.5
         Weight of the pooled covariance C, from 0 to 1; the class covariance C_k has the weight 1 -
-        pooling. 'cv': the value among 0, 0.1, ... 1 with the smallest held-out log loss; among ties
-        the largest. 'empirical_bayes': the value with the largest marginal likelihood if class
-        covariances vary about C by an inverse Wishart distribution, without held-out rows; it
-        implies weighting='friedman'.
+        pooling. 'cv': the value among 0, 0.1, ... 1 with the smallest held-out log loss; among
+        equal losses the largest. 'empirical_bayes': the value with the largest marginal likelihood,
+        if class covariances vary about C according to an inverse Wishart distribution; no rows are
+        held out, and weighting is 'friedman'.
     shrinkage : float, 'auto', 'oas' or 'cv', default 0.0
         Shrinkage toward `target`, as in `LDA`. 'cv': chosen by cross-validation as for `pooling`;
         if both are 'cv', they are chosen jointly.

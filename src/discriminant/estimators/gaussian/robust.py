@@ -4,7 +4,7 @@
     RobustLDA   mean m_k of each class by MCD; the rows minus their m_k, all classes together, give
                 the common covariance and a common correction of the m_k by another MCD
 
-The second is method B of Todorov and Pires (2007), as in R's `rrcov::Linda`. The estimates are
+RobustLDA is method B of Todorov and Pires (2007), as in R's `rrcov::Linda`. The estimates are
 stored as class moments, so the rules are those of `gaussian.lda_qda`. `models.gaussian.mcd` has the
 formulas.
 """
@@ -33,7 +33,7 @@ from discriminant.models.gaussian.covariance import Target, class_degrees, poole
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.mcd import MCD, constant_columns, cutoff, fit_mcd, least_rows
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Places, dense
 from discriminant.table.memory import Table
 
@@ -73,7 +73,8 @@ class RobustGaussianClassifier(GaussianClassifier):
         outlying rows included.
     support_fraction : float, default 0.5
         Share of the rows whose covariance determinant is minimised, from 0.5 to 1. With 0.5, nearly
-        half of the rows can be outlying. A larger share is more accurate if fewer rows are.
+        half of the rows can be outlying. A larger share is more accurate if fewer rows are
+        outlying.
     shrinkage : float, default 0.0
         Shrinkage of the robust covariance toward `target`, from 0 (none) to 1.
 
@@ -312,9 +313,9 @@ class _Search:
     support_fraction: float
 
     def estimate(self, code: int | None, instead: str) -> MCD | None:
-        """Return the MCD of one class, or of all rows if `code` is None; None where there is none.
+        """Return the MCD of one class, or of all rows if `code` is None; None if it does not exist.
 
-        `instead` says in the warning what is used then.
+        `instead` names, for the warning, the estimate that is used in that case.
         """
         rows = self._rows_of(code)
         n, d = rows.shape
@@ -341,7 +342,7 @@ class _Search:
 
 
 def _whole_weights(rows: Table, name: str) -> npt.NDArray[np.intp] | None:
-    """Return the weights as numbers of repetitions; raise unless they are whole numbers."""
+    """Return the weights as numbers of repetitions; reject weights that are not whole numbers."""
     if rows.weight is None:
         return None
     for row in np.flatnonzero(rows.weight != np.rint(rows.weight)):

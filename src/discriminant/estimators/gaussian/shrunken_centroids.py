@@ -26,7 +26,7 @@ from discriminant.models.gaussian.shrunken_centroids import (
     check_class_rows,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 
@@ -34,9 +34,10 @@ class ShrunkenCentroids(PenalisedClassifier):
     """Nearest shrunken centroids (PAM): class means shrunk towards the overall mean.
 
     For every feature and class, the difference between the class mean and the overall mean is
-    divided by its standard error. A difference below `threshold` is set to zero, a larger one is
-    reduced by it. A feature without a remaining difference is not used, so that few features
-    remain of many. Features are treated as independent within classes, as in diagonal LDA.
+    divided by its standard error. A difference below `threshold` is set to zero, and a larger
+    difference is reduced by `threshold`. A feature whose differences are all zero is not used, so
+    that few of many features remain. Features are treated as independent within classes, as in
+    diagonal LDA.
 
     Only class means and variances are needed: they are read in one pass, from memory or from a
     partitioned table, and rows can be added and removed.
@@ -45,9 +46,9 @@ class ShrunkenCentroids(PenalisedClassifier):
     ----------
     threshold : float or 'cv', default 1.0
         Amount by which standardised differences are reduced. 'cv': the value with the smallest
-        held-out error; among ties the largest, which leaves the fewest features. With the default
-        `offset_percent` the standard errors of typical features are doubled, so that a threshold of
-        1 corresponds to a t statistic of about 2.
+        held-out error; among equal errors the largest, which leaves the fewest features. With the
+        default `offset_percent` the standard errors of typical features are doubled, so that a
+        threshold of 1 corresponds to a t statistic of about 2.
     offset_percent : float, default 50.0
         Percentile of the standard deviations of all features that is added to each of them. It
         keeps features with very small standard deviations from being selected by chance. Columns

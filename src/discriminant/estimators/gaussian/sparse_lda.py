@@ -27,11 +27,11 @@ from discriminant.models.gaussian.sparse_directions import (
     fit_sparse_directions,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1.999  # largest penalty of the default grid; 2 removes every feature of any table
-_PATH_TOLERANCE = 1e-8  # of directions whose held-out errors are compared
+_PATH_TOLERANCE = 1e-8  # tolerance of the directions whose held-out errors are compared
 
 
 class SparseLDA(ProjectionMixin, PenalisedClassifier):

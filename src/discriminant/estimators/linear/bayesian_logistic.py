@@ -97,7 +97,7 @@ class BayesianLogistic(LinearClassifier):
         self.intercept = intercept
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: without an intercept, accuracy may be poor."""
+        """Return scikit-learn's tags; `poor_score` is set if there is no intercept."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags

@@ -55,7 +55,6 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import IterativeEstimator, check_choice
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.likelihood import check_interval
 from discriminant.estimators.linear.linear_regression import (
     check_ridge,
     table_anchor,
@@ -67,6 +66,7 @@ from discriminant.estimators.linear.logistic import (
     read_column_sums,
     sample_rows,
 )
+from discriminant.estimators.linear.maximum_likelihood import check_interval
 from discriminant.estimators.linear.row_inference import RowInference
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (
@@ -917,8 +917,8 @@ class LogLinear(GeneralisedLinearModel):
             exponentials of those of a Wald interval of x'w + b; the factor from the median to the
             mean is regarded as known.
         """
-        factor = _median_factor(self.predicted)(self)
         scores = self.predict_linear(X)
+        factor = _median_factor(self.predicted)(self)
         with np.errstate(over="ignore"):  # a prediction that overflows float64 is infinite
             estimate = np.asarray(np.exp(scores) * factor)
             if interval is None:

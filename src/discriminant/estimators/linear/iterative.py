@@ -90,7 +90,7 @@ def class_shares(table: AnyTable) -> Floats:
 
 
 def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
-    """Return the factors (K,) of the row weights of each class; None if `class_weight` is None.
+    """Return the factor of the row weights of each class (K,); None if `class_weight` is None.
 
     'balanced' gives all classes the same total weight, without changing the sum of all weights.
     """

@@ -56,9 +56,9 @@ from discriminant.models.linear.least_squares import (
 )
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.confusion import PredictedCountsReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import posterior
 from discriminant.table.basis import ExpandedFeatures, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
@@ -75,7 +75,7 @@ class LeastSquares(LinearMomentClassifier):
     The model is fast and simple. With two classes, `coef_` has the direction of Fisher's
     discriminant. With three or more classes, a class may be masked by others, so that it is never
     predicted: a warning names the classes that are predicted for no training row (`masked_`). LDA
-    masks no class.
+    does not mask classes.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class LeastSquares(LinearMomentClassifier):
         return super().fit(X, y, sample_weight)
 
     def fit_moments(self, moments: Any) -> Self:
-        """Fit the model from class moments. Raise if `degree` is above 1, which needs rows."""
+        """Fit the model from class moments. A `degree` above 1 needs rows and raises an error."""
         if self.degree != 1:
             allowed = "1 without rows: moments do not include products of features"
             raise OptionError.of("degree", self.degree, allowed)
@@ -311,7 +311,7 @@ class LeastSquares(LinearMomentClassifier):
         return super().forget(X, y, sample_weight)
 
     def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """Predict the class with the largest fitted value. Raise if `prior` is given."""
+        """Predict the class with the largest fitted value. A `prior` raises an error."""
         if prior is not None:
             raise PosteriorError.not_probabilities("LeastSquares", "prior=")
         return np.asarray(self.rule_.labels[self._finite_values(X).argmax(axis=1)])
@@ -514,9 +514,9 @@ def _drop_empty_classes(table: AnyTable) -> AnyTable:
 def _find_masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     """Return the classes that are predicted for no row of positive weight; warn if there are any.
 
-    Usually, predicting two rows of each class is enough to show that no class is masked. For any
-    other class, all its rows are predicted; if none of them is predicted as the class, all rows of
-    the table are predicted.
+    Usually, two rows of each class are enough to show that no class is masked. For a class that is
+    not predicted for its two rows, all its rows are predicted; if none of them is predicted as the
+    class, all rows of the table are predicted.
     """
     line = rule.line
     reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)

@@ -190,7 +190,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         *,
         features: Sequence[str] | None = None,
     ) -> LinearRegression:
-        """Return the model with given weights, without rows.
+        """Return a model with the given coefficients, without fitting it.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     # --- inside -----------------------------------------------------------------------------------
 
     def _check_has_moments(self) -> None:
-        """Raise if the fit stored no moments, because there are more features than rows."""
+        """Raise an error if the fit stored no moments (more features than rows)."""
         if getattr(self, "moments_", self) is None:
             raise MomentsMismatchError.not_stored(self.n_features_in_)
 
@@ -355,7 +355,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         return self._fitted
 
     def _problem(self) -> LeastSquaresProblem:
-        """Return the least-squares problem, from the stored factor or else from the moments."""
+        """Return the least-squares problem, from the QR factor or else from the moments."""
         assert self.moments_ is not None
         count = len(self.moments_.features) - self.n_features_in_
         if self._factor is not None:
@@ -366,9 +366,9 @@ class LinearRegression(RegressorMixin, RowEstimator):
         return {"ridge": self.ridge, "intercept": bool(self.fit_intercept)}
 
     def _factor_with(self, table: Table, moments: ClassMoments) -> ScatterFactor | None:
-        """Return the factor of the rows fitted before and of this table.
+        """Return the QR factor of all rows, those of earlier fits and those of this table.
 
-        Return None unless the precision is 'high'.
+        Without precision 'high' there is none, and the result is None.
         """
         if self.precision != "high":
             return None
@@ -392,7 +392,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def _refine(
         self, table: Table, problem: LeastSquaresProblem
     ) -> tuple[LeastSquaresProblem, LinearFit]:
-        """Read the rows again: for a factor if the moments are too inexact, and for residuals."""
+        """Read the rows again: for residuals, and if moments are too inexact, for a QR factor."""
         assert self.moments_ is not None
         exact = self.precision == "high" or problem.solver.digits < _ENOUGH_DIGITS
         if exact:
@@ -418,7 +418,7 @@ def _named_responses(columns: tuple[str, ...]) -> int:
 
 
 def _correct_by_residuals(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> LinearFit:
-    """Correct the fit by its residuals until a correction no longer changes or improves it."""
+    """Correct the fit by its residuals, until a correction does not change or improve it."""
     line, last = problem.solve(), 0.5
     for _ in range(_CORRECTIONS if exact else 1):
         reading = ResidualReading(
@@ -443,7 +443,7 @@ def table_anchor(table: Table, *, intercept: bool) -> Anchor:
 
 
 def validate_responses(y: Any, name: str) -> npt.NDArray[Any]:
-    """Return responses of shape (n,) or (n, m) as floats; raise unless all are finite numbers."""
+    """Return responses of shape (n,) or (n, m) as floats; reject values that are not finite."""
     if y is None:
         raise LabelError.absent(name)
     values = np.asarray(y)

@@ -9,7 +9,7 @@ is fitted depend on its shape and on the penalty:
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-Standard errors and tests are in `linear.likelihood` and `linear.row_inference`.
+Standard errors and tests are in `linear.maximum_likelihood` and `linear.row_inference`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.coefficient_summary import (
+    CoefficientSummary,
+    PenalisedSummary,
+)
 from discriminant.assessment.inference.mean_intervals import (
     MeanIntervals,
     log_odds_ends,
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
 from discriminant.assessment.resampling.penalty_search import (
     CRITERIA,
@@ -68,8 +71,8 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.estimators.linear.likelihood import check_interval, check_level
 from discriminant.estimators.linear.linear_regression import table_anchor
+from discriminant.estimators.linear.maximum_likelihood import check_interval, check_level
 from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
@@ -254,7 +257,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         self.rule = rule
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: without an intercept, accuracy may be poor."""
+        """Return scikit-learn's tags; `poor_score` is set if there is no intercept."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags
@@ -625,7 +628,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
 
 
 def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: bool) -> str:
-    """Return why there is no inference and what to do, as text."""
+    """Return the reason why there is no inference and what to do, as text."""
     if options.ridge:
         return f"ridge={options.ridge:g} biases the estimates. Fit with ridge=0."
     if result.separation:

@@ -43,16 +43,16 @@ from discriminant.estimators.base import (
     partitioned_or_none,
 )
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.likelihood import (
-    LikelihoodInference,
-    check_interval,
-    check_level,
-)
 from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
 from discriminant.estimators.linear.logistic import (
     START_SHARE,
     sample_rows,
     smallest_weight,
+)
+from discriminant.estimators.linear.maximum_likelihood import (
+    LikelihoodInference,
+    check_interval,
+    check_level,
 )
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide

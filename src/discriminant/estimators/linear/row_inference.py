@@ -13,6 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.coefficient_summary import (
+    CoefficientSummary,
+    PenalisedSummary,
+)
 from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
 from discriminant.assessment.inference.goodness_of_fit import (
     TESTS,
@@ -34,12 +38,11 @@ from discriminant.assessment.inference.row_terms import (
     robust_inference,
     row_terms,
 )
-from discriminant.assessment.inference.summary import CoefficientSummary, PenalisedSummary
 from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.partitioned_table import table_in_memory
 from discriminant.errors import InferenceError, OptionError
 from discriminant.estimators.base import check_choice
-from discriminant.estimators.linear.likelihood import LikelihoodInference, check_level
+from discriminant.estimators.linear.maximum_likelihood import LikelihoodInference, check_level
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.glm_families import Deviance
@@ -247,7 +250,7 @@ class RowInference(LikelihoodInference):
 
 
 class BinaryGoodnessOfFit(RowInference):
-    """Base class of a model of classes, which adds tests of goodness of fit."""
+    """Base class that adds tests of goodness of fit to a model of classes."""
 
     def goodness_of_fit(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -106,7 +106,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         expected = {"estimator_", "classes_", "calibrator_", "from_posteriors_"}
         absent = expected - set(parts)
         if absent == expected:
@@ -233,13 +233,13 @@ def calibration_scores(model: Any, X: Any) -> Floats:
     return class_scores(model, X, np.asarray(model.classes_))
 
 
-def scores_as_values(scores: Floats, codes: Places, hashes: Hashes) -> Floats:
+def scores_as_values(scores: Floats, codes: Places, hashes: Callable[[], Hashes]) -> Floats:
     """Return the scores themselves."""
     return scores
 
 
 def known_codes(rows: CrossFitRows, classes: Labels) -> Places:
-    """Return codes of rows among the classes of a fitted model; raise for an unknown class."""
+    """Return the codes of rows among the classes of a fitted model; reject unknown classes."""
     unknown = np.setdiff1d(rows.labels, classes)
     if len(unknown):
         raise LabelError.unknown(unknown.tolist(), classes.tolist())

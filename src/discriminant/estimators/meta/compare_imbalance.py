@@ -4,7 +4,7 @@ Rows are reweighted, resampled and synthesised within the training set of each f
 held-out predictions of each strategy are assessed by two groups of measures. AUC, average
 precision, log loss, Brier score and calibration measure the probabilities; F1, balanced error and
 cost measure the decisions. A strategy that only moves the threshold changes none of the ranking
-measures; a strategy that distorts the probabilities has a higher log loss, Brier score and
+measures. A strategy that distorts the probabilities has a higher log loss, Brier score and
 calibration error.
 """
 
@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import PrintedResult, format_number, text_table
+from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.assessment.ranking.auc import auc
 from discriminant.assessment.ranking.roc import average_precision
 from discriminant.assessment.resampling.folds import MemoryFolds, fold_numbers, with_class_order
@@ -51,7 +51,7 @@ from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import import_pandas
 from discriminant.table.labels import declared_order
 
-# the same fit, with its own threshold and with a moved one
+# the same fit, with its own threshold and with a moved threshold
 PLAIN, THRESHOLD = "plain", "threshold moved"
 MEASURES = (
     "auc",
@@ -310,7 +310,7 @@ def _positive_code(labels: Labels, codes: Codes, positive: Any) -> int | None:
 def _predict_held_out(
     models: Mapping[str, Any], folded: MemoryFolds, cost: Any
 ) -> dict[str, _StrategyPredictions | None]:
-    """Return the held-out predictions of every strategy; None for one that could not be fitted."""
+    """Return the held-out predictions of every strategy, None for those that cannot be fitted."""
 
     def make_model(estimator: Any) -> FoldModel:
         ranks = partial(_lacks_posterior, estimator)

@@ -1,17 +1,19 @@
 """Cross-fitting: a classifier fitted without each fold, and held-out values of all rows.
 
     models[f]    fitted without fold f: by adding moments, without reading rows, where possible
-    values       of each row, from the scores of the model that was fitted without it
+    values       of each row, from the scores of the model that was fitted without the row
 
-Calibrators (`Calibrated`) and conformity scores (`PredictionSets`) need values of rows by models
-that have not seen them. Rows are assigned to folds by their content (`folds.content_folds`), in
-memory and on partitioned tables, so the result does not depend on their order.
+Calibrators (`Calibrated`) and conformity scores (`PredictionSets`) need, for each row, values
+computed by a model that was fitted without the row. Rows are assigned to folds by their content
+(`folds.content_folds`), in memory and on partitioned tables, so the result does not depend on their
+order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -71,10 +73,11 @@ from discriminant.table.memory import as_features, as_table
 
 Hashes = npt.NDArray[np.uint64]
 Score = Callable[[Any, Any], Floats]  # fitted model, rows -> (n, k) scores of its classes
-RowValues = Callable[[Floats, Places, Hashes], Floats]  # scores (n, K), codes, hashes -> (n, m)
+# scores (n, K), codes and a function that computes hashes of the rows -> (n, m)
+RowValues = Callable[[Floats, Places, Callable[[], Hashes]], Floats]
 LEAVE_ONE_OUT = "leave one out"
 _PIECE = 8192  # rows scored or hashed at a time
-_OTHER_SEED = 1 << 31  # hashes of rows for other purposes than folds
+_OTHER_SEED = 1 << 31  # seed of hashes that must differ from those of the folds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,11 +281,11 @@ def held_out_values(
 ) -> HeldOutValues:
     """Return the values of all rows, each by the model of its fold."""
     parts, codes = [], rows.codes.astype(np.intp)
-    order = rows_by_fold(fold)
+    order, plain = rows_by_fold(fold), isinstance(rows.X, np.ndarray)
     for model, places in zip(models, order, strict=True):
-        X = _safe_indexing(rows.X, places)
+        X = rows.X[places] if plain else _safe_indexing(rows.X, places)
         scores = scores_among(model, X, rows.labels, score)
-        parts.append(values(scores, codes[places], hashes_of(model, X, scores, seed)))
+        parts.append(values(scores, codes[places], partial(hashes_of, model, X, scores, seed)))
     joined = np.empty((len(codes), parts[0].shape[1]))
     joined[np.concatenate(order)] = np.concatenate(parts)
     return HeldOutValues(joined, codes, fold.astype(np.intp), rows.weight)
@@ -318,12 +321,13 @@ class HeldOutValuesReading:
 
     def _read_part(self, f: int, part: Block) -> HeldOutValues:
         codes, K = part.codes.astype(np.intp), len(self.labels)
-        values = [self.values(np.zeros((0, K)), codes[:0], np.zeros(0, dtype=np.uint64))]
+        values = [self.values(np.zeros((0, K)), codes[:0], lambda: np.zeros(0, dtype=np.uint64))]
         for lo in range(0, len(part), _PIECE):
             piece = slice(lo, min(lo + _PIECE, len(part)))
             features = np.asarray(dense(part.features[piece]), dtype=np.float64)
             scores = scores_among(self.models[f], features, self.labels, self.score)
-            values.append(self.values(scores, codes[piece], hash_rows(features, self.seed)))
+            hashes = partial(hash_rows, features, self.seed)
+            values.append(self.values(scores, codes[piece], hashes))
         weight = None if part.weight is None else part.weight.astype(np.float64)
         fold = np.full(len(part), f, dtype=np.intp)
         return HeldOutValues(np.concatenate(values), codes, fold, weight)
@@ -339,10 +343,10 @@ def cross_fit_partitions(
     values: RowValues,
     only: int | None = None,
 ) -> tuple[list[Any], HeldOutValues]:
-    """Fit a classifier without each fold of a partitioned table; return the held-out values too.
+    """Fit a classifier without each fold of a partitioned table; also return held-out values.
 
     The values of all rows are stored in memory. With `only`, one model is fitted, without that
-    fold, and the values are those of its rows.
+    fold, and the values are those of the rows of the fold.
     """
     with merge_warnings():
         detail = needed_moments_detail(estimator)

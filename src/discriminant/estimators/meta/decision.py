@@ -1,6 +1,6 @@
 """Decisions from posteriors: costs, priors, a reject option and outliers, for any classifier.
 
-The module also finds the log posteriors of any fitted classifier, and the class priors that they
+The module also obtains the log posteriors of any fitted classifier, and the class priors that these
 assume. The decision theory is in `decision`, the change of priors in `posterior`.
 """
 
@@ -123,7 +123,7 @@ def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> F
 def _class_weight_of(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats:
     """Return the factors (K,) by which scikit-learn's `class_weight` multiplies row weights.
 
-    'balanced' uses the numbers of rows; logistic regression, in newer versions, their weights.
+    'balanced' uses the numbers of rows; newer versions of logistic regression use their weights.
     """
     option = getattr(model, "class_weight", None)
     if option is None:
@@ -317,7 +317,7 @@ class Decision(ClassifierWrapper):
             outliers = self.typicality(X).max(axis=1) < check_probability(self.outlier, "outlier")
         logs = self._log_posterior(X)
         actions = decided(logs, labels=self.classes_, costs=costs, reject=reject, outliers=outliers)
-        if hasattr(self.estimator_, "rejected"):  # rows that the wrapped classifier itself rejects
+        if hasattr(self.estimator_, "rejected"):  # the wrapped classifier itself rejects these rows
             actions[self.estimator_.rejected(X)] = REJECT
         return actions
 
@@ -414,7 +414,7 @@ class Decision(ClassifierWrapper):
     # --- components for export --------------------------------------------------------------------
 
     def known_prior(self) -> Floats:
-        """Return the class priors (K,) that the posteriors assume; raise if they are unknown."""
+        """Return the class priors (K,) that the posteriors assume; unknown priors are an error."""
         self._check_is_fitted()
         if self.fitted_prior is not None:
             return validate_prior(self._option("fitted_prior"), self.classes_)
@@ -491,7 +491,7 @@ class Decision(ClassifierWrapper):
         return reject
 
     def check_options(self) -> None:
-        """Raise if an option is invalid, as `fit` would."""
+        """Raise the error that `fit` would raise for an invalid option."""
         self._check_posterior()
         costs = self._costs()
         self._warn_if_no_class(costs)

@@ -173,11 +173,11 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         Names of numeric columns to treat as categorical.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal', 'em'}, default 'error'
         Treatment of missing cells. 'error': raise an error. 'drop': the fit drops rows with missing
-        cells or without a label. 'mean': replace them by the mean of the column. 'indicator': the
-        same, and an additional feature marks them. 'marginal', for LDA, QDA, RDA and NearestMean:
-        the fit drops rows with missing cells, and predictions use the exact marginal distribution
-        of the cells that are present. 'em', for the same models: predictions do so too, and the
-        fit uses all cells that are present, by maximum likelihood (EM).
+        cells or without a label. 'mean': replace missing cells by the mean of the column.
+        'indicator': the same, with an additional feature that marks missing cells. 'marginal', for
+        LDA, QDA, RDA and NearestMean: the fit drops rows with missing cells, and predictions use
+        the exact marginal distribution of the cells that are present. 'em', for the same models: as
+        'marginal', but the fit uses all cells that are present, by maximum likelihood (EM).
     unseen : {'error', 'ignore', 'reject'}, default 'error'
         Treatment of categories not seen during fitting. 'error': raise an error. 'ignore': all
         indicators are 0, as for the reference category. 'reject', for classifiers: as 'ignore', but
@@ -255,7 +255,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         model = parts.get("estimator_")
         expected = {"estimator_", "encoding_", "classes_"}
         if model is not None and not hasattr(model, "classes_"):
@@ -657,7 +657,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
 
 def _set_intercept(model: Any, intercept: bool) -> None:
-    """Set the option of an estimator on its intercept as a formula requires."""
+    """Set the intercept option of an estimator as a formula requires."""
     options = model.get_params(deep=False)
     option = next((name for name in ("intercept", "fit_intercept") if name in options), None)
     if option is None:

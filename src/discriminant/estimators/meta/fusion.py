@@ -196,7 +196,7 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
         return sources
 
     def _check_same_classes(self, names: list[str]) -> None:
-        """Raise unless all classifiers have the same classes."""
+        """Raise an error unless all classifiers have the same classes."""
         self.classes_ = np.asarray(self.estimators_[0].classes_)
         for name, model in zip(names, self.estimators_, strict=True):
             if not np.array_equal(model.classes_, self.classes_):

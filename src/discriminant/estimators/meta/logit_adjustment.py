@@ -173,7 +173,7 @@ class LogitAdjusted(RebalancingClassifier):
         )
 
     def _choose_tau(self, X: Any, y: Any, sample_weight: Any) -> float:
-        """Return the smallest candidate with the least balanced error of held-out rows."""
+        """Return the candidate with the least balanced held-out error (the smallest of equals)."""
         from sklearn.utils import _safe_indexing
 
         labels, codes = encode_classes(X, y)

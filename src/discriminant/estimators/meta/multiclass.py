@@ -83,7 +83,7 @@ from discriminant.models.multiclass.codes import (
     optimal_code,
 )
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, canonical_rows, is_sparse
 from discriminant.table.labels import encode_labels
@@ -300,7 +300,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the two-class estimators, all from one pass for moments or each to its rows.
+        """Fit the two-class estimators: all from one pass for moments, or each to its rows.
 
         Parameters
         ----------
@@ -418,7 +418,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self._over_rows(lambda rows: self._members.scores(rows), X)
 
     def ambiguous(self, X: Any) -> Ambiguity:
-        """Count the classes that claim each row, and the rows claimed by no class or several.
+        """Count the classes that claim each row, and the rows claimed by none or by several.
 
         With one-vs-rest, a class claims a row if its score is positive. With other codes, a class
         claims a row if the signs of the two-class scores agree with its code word.
@@ -488,7 +488,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     # --- inside -----------------------------------------------------------------------------------
 
     def _code_for(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
-        """Return the output code of the classes; raise if there are fewer than two."""
+        """Return the output code of the classes; fewer than two classes are an error."""
         if len(labels) < 2:
             raise LabelError.one_class(labels[0] if len(labels) else "none")
         return self._make_code(labels, read)
@@ -625,7 +625,7 @@ class OneVsRest(Decomposition):
         Whether each two-class problem is reweighted so that the class and all other classes have
         the same total weight. Probabilities are corrected to the class shares of the rows. The
         two-class estimator must be a classifier that supports sample weights; it is fitted once per
-        class, also if it could be fitted from moments.
+        class, even if it could be fitted from moments.
 
     See Also
     --------
@@ -719,12 +719,12 @@ class OutputCodes(Decomposition):
     Parameters
     ----------
     code : str or array of shape (K, M), default 'dense'
-        'one-vs-rest'; 'reference': each class but the last against the others, so that a row that
-        no classifier claims is in the last class; 'one-vs-one'; 'exhaustive': every division of the
-        classes into two groups; 'dense' or 'sparse': random divisions, of which sparse ones leave
-        classes out; 'designed': divisions that a linear rule can separate, computed from moments;
-        'optimal': the largest distance of all codes of this length, for at most 8 classes; or a
-        matrix of -1, 0 (left out) and 1, with the classes in sorted order.
+        'one-vs-rest'; 'reference': each class but the last against the others, so that a row for
+        which no classifier is positive is assigned to the last class; 'one-vs-one'; 'exhaustive':
+        every division of the classes into two groups; 'dense' or 'sparse': random divisions, of
+        which sparse ones leave classes out; 'designed': divisions that a linear rule can separate,
+        computed from moments; 'optimal': the largest distance of all codes of this length, for at
+        most 8 classes; or a matrix of -1, 0 (left out) and 1, with the classes in sorted order.
     columns : int or None, default None
         Number of classifiers for 'dense', 'sparse', 'designed' and 'optimal'. None: 10 log2 K
         problems, 15 log2 K for 'sparse' or K for 'optimal', but at most the number of different

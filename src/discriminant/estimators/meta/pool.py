@@ -3,8 +3,8 @@
     P(k|x) = sum_m w_m P_m(k|x)
 
 The weights maximise the likelihood of held-out labels (`posterior.pool_weights`). A pool is
-rarely worse than the best of its classifiers, and often better, because errors of different models
-partly cancel.
+rarely worse than the best of its classifiers, and often better, because the errors of different
+models partly cancel.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,7 +14,10 @@ from sklearn.frozen import FrozenEstimator
 
 from discriminant.assessment.classifier_outputs import log_predict_proba
 from discriminant.assessment.resampling.held_out import can_add_moments, check_supports_partitions
-from discriminant.assessment.resampling.leave_one_out import LeftOutRules
+from discriminant.assessment.resampling.leave_one_out import (
+    LeftOutQuadraticRules,
+    LeftOutRules,
+)
 from discriminant.assessment.set_assessment import SetAssessment, assess_sets
 from discriminant.decision.prediction_sets import (
     SCORES,
@@ -70,9 +74,11 @@ class TrueClassConformity:
 
     score: str
 
-    def __call__(self, logs: Floats, codes: Places, hashes: Hashes) -> Floats:
+    def __call__(self, logs: Floats, codes: Places, hashes: Callable[[], Hashes]) -> Floats:
         """Return the conformity (n, 1)."""
-        values = conformity_of(logs, self.score, uniform_numbers(hashes))
+        if self.score == "lac":
+            return logs[np.arange(len(codes)), codes][:, None]
+        values = conformity_of(logs, self.score, uniform_numbers(hashes()))
         return values[np.arange(len(codes)), codes][:, None]
 
 
@@ -80,9 +86,9 @@ class PredictionSets(ClassifierWrapper):
     """Sets of classes that contain the true class with a chosen probability.
 
     A set has all classes whose p-value exceeds 1 - coverage. The p-value of a class is the share of
-    calibration rows that conform to their true class no better than the row to this class. Nothing
-    is assumed about the classifier or the classes, except that rows are exchangeable: new rows come
-    from the same population as the rows of the fit.
+    the calibration rows that conform to their own true class no better than the new row conforms to
+    this class. Nothing is assumed about the classifier or the classes, except that rows are
+    exchangeable: new rows come from the same population as the rows of the fit.
 
     Parameters
     ----------
@@ -95,22 +101,22 @@ class PredictionSets(ClassifierWrapper):
     method : {'cross', 'split', 'jackknife+'}, default 'cross'
         'split': calibrate with rows that the classifier is not fitted to. The coverage is
         guaranteed. 'cross' (cross-conformal, CV+): calibrate with all rows, each scored by a
-        classifier fitted to the other folds. The guarantee is 2 coverage - 1, less a term that
-        vanishes as the folds grow; in practice the coverage is near `coverage`. 'jackknife+': each
-        row is a fold; the guarantee is 2 coverage - 1. For a classifier that is fitted from moments
-        (LDA, QDA, ...), neither refits it: moments are added, and LDA and NearestMean without a
-        row have a closed form.
+        classifier fitted to the other folds. The guaranteed coverage is 2 coverage - 1, minus a
+        term that vanishes as the folds grow; in practice it is near `coverage`. 'jackknife+': each
+        row is a fold; the guaranteed coverage is 2 coverage - 1. A classifier that is fitted from
+        moments (LDA, QDA, ...) is not refitted for these two methods: moments are added, and LDA,
+        QDA and NearestMean have a closed form for the fit without a row.
     conformity : {'lac', 'aps'}, default 'lac'
         How well a row conforms to a class: by its log posterior, or by the sum of the smaller
-        posteriors and a random share of its own. 'lac': sets are as small as possible on average.
-        'aps': sets adapt to the row, larger where classes are harder to distinguish, so coverage
-        is more even over rows.
+        posteriors plus a random share of its own posterior. 'lac': sets are as small as possible on
+        average. 'aps': sets are larger for rows whose classes are harder to distinguish, so that
+        coverage is more even over rows.
     by_class : bool, default False
-        Calibrate each class by its own rows (Mondrian): each class is covered with the chosen
-        probability, also a rare or difficult one.
+        Calibrate each class by its own rows (Mondrian), so that every class, even a rare or
+        difficult one, is covered with the chosen probability.
     nonempty : bool, default False
-        Replace an empty set by the most probable class, which covers more than the guarantee. An
-        empty set means that no class conforms.
+        Replace an empty set, which means that no class conforms, by the most probable class. The
+        coverage is then higher than guaranteed.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for 'cross', as in `Calibrated`.
     calibration_size : float, default 0.25
@@ -122,10 +128,11 @@ class PredictionSets(ClassifierWrapper):
     Attributes
     ----------
     estimator_ : classifier
-        The classifier, fitted to all rows; with 'split', to the rows that do not calibrate.
+        The classifier, fitted to all rows; with 'split', to the rows that are not used for
+        calibration.
     estimators_ : list
-        The classifiers that are fitted without each fold; empty if rows without one have a closed
-        form, and with 'split'.
+        The classifiers fitted without each fold; empty if the fit without a row has a closed form,
+        and with 'split'.
     calibration_ : CalibrationScores
         Conformity of the calibration rows with their classes.
 
@@ -162,11 +169,11 @@ class PredictionSets(ClassifierWrapper):
     estimators_: list[Any]
     classes_: Labels
     calibration_: CalibrationScores
-    _left_out: LeftOutRules | None
+    _left_out: LeftOutRules | LeftOutQuadraticRules | None
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fitted attributes are inconsistent, or None if they are valid."""
+        """Return the reason why these fitted attributes are inconsistent, or None if they agree."""
         expected = {"estimator_", "estimators_", "classes_", "calibration_", "_left_out"}
         absent = expected - set(parts)
         if absent == expected:
@@ -267,7 +274,7 @@ class PredictionSets(ClassifierWrapper):
         return prediction_sets(p_value, coverage, logs if self.nonempty else None)
 
     def p_values(self, X: Any) -> Floats:
-        """Return the p-values (n, K) of the classes; a set has those that exceed 1 - coverage."""
+        """Return the p-values (n, K); a set has the classes whose p-value exceeds 1 - coverage."""
         self._check_is_fitted()
         return self._p_values(X)[0]
 
@@ -349,7 +356,7 @@ class PredictionSets(ClassifierWrapper):
         return check_seed(self.seed)
 
     def _check_rows(self, scores: CalibrationScores) -> None:
-        """Raise unless there are enough calibration rows for the coverage."""
+        """Raise an error unless there are enough calibration rows for the coverage."""
         coverage = float(self.coverage)
         needed, K = needed_rows(coverage), len(self.classes_)
         present = np.unique(scores.codes)
@@ -383,7 +390,7 @@ class PredictionSets(ClassifierWrapper):
         self.estimator_, self.classes_ = model, classes
         logs = self._log_posterior(model, held_out.X)
         values = TrueClassConformity(self.conformity)(
-            logs, codes, hashes_of(model, held_out.X, logs, seed)
+            logs, codes, partial(hashes_of, model, held_out.X, logs, seed)
         )
         return HeldOutValues(values, codes, np.zeros(len(codes), dtype=np.intp), held_out.weight)
 
@@ -404,7 +411,7 @@ class PredictionSets(ClassifierWrapper):
         )
 
     def _check_training_classes(self, model: Any, classes: Labels, count: Any) -> None:
-        """Raise if all rows of a class are calibration rows."""
+        """Raise an error if all rows of a class are calibration rows."""
         for k in np.flatnonzero(~np.isin(classes, model.classes_)):
             what = "a fit without the calibration rows"
             raise TooFewRowsError.of_class(classes[k], int(count[k]), 2, what)
@@ -428,7 +435,7 @@ class PredictionSets(ClassifierWrapper):
             return None
         logs = log_posterior(scores)
         codes = rows.codes.astype(np.intp)
-        hashes = hashes_of(self.estimator_, rows.X, logs, seed)
+        hashes = partial(hashes_of, self.estimator_, rows.X, logs, seed)
         values = TrueClassConformity(self.conformity)(logs, codes, hashes)
         self._left_out = left_out
         return HeldOutValues(values, codes, np.arange(len(codes)), rows.weight)
@@ -478,7 +485,9 @@ class PredictionSets(ClassifierWrapper):
     def _log_posterior(self, model: Any, X: Any) -> Floats:
         return scores_among(model, X, self.classes_, _log_posteriors)
 
-    def _count_left_out(self, left_out: LeftOutRules, X: Any, uniform: Floats) -> Floats:
+    def _count_left_out(
+        self, left_out: LeftOutRules | LeftOutQuadraticRules, X: Any, uniform: Floats
+    ) -> Floats:
         """Return the number of calibration rows that conform no better, (n, K)."""
         features, scores = self.estimator_._rows_to_score(X), self.calibration_
         counts = np.empty((features.shape[0], len(self.classes_)))

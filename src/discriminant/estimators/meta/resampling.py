@@ -1,8 +1,8 @@
 """Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-A fit gives rare classes more weight, or more rows. `predict` returns the predictions of the fitted
-classifier without a correction, while probabilities are corrected to the class shares p of the
-original rows. With q the class shares of the rows as fitted,
+A fit weights rare classes more, or draws more of their rows. `predict` returns the predictions of
+the fitted classifier without a correction, while probabilities are corrected to the class shares p
+of the original rows. With q the class shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
@@ -285,7 +285,7 @@ def _nominal_places(X: Any, nominal: Any, names: tuple[str, ...] | None) -> Plac
 
 
 def _numeric_columns(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features:
-    """Return the numeric columns (N, p) as float32 or float64, or CSR; raise if not finite."""
+    """Return the numeric columns (N, p) as float32, float64 or CSR; all must be finite."""
     if not len(numeric) and not is_sparse(X):
         return np.zeros((X.shape[0], 0))
     columns = X
@@ -318,7 +318,7 @@ def _category_codes(X: Any, place: int, names: tuple[str, ...] | None) -> npt.ND
 
         series = nw.from_native(X, eager_only=True)[:, place]
         name, missing, column = names[place], series.null_count(), np.asarray(series.to_numpy())
-    if not missing:  # NaN and NaT: the values that differ from themselves
+    if not missing:  # NaN and NaT, which differ from themselves
         missing = sum(cell is None or cell != cell for cell in column.tolist())
     if missing:
         raise ResamplingError.nominal_missing(name, int(missing))
@@ -435,7 +435,7 @@ class RebalancingClassifier(ClassifierWrapper):
     def _rows_without_weight(self, X: Any, y: Any, others: dict[str, Any]) -> tuple[Any, Any]:
         """Return rows in memory and their labels.
 
-        Raise if sample weights are given, since resampling cannot use them.
+        Raises an error if sample weights are given, since resampling cannot use them.
         """
         name = type(self).__name__
         require_classifier(self.estimator, name, "draws rows of each class")
@@ -477,7 +477,7 @@ def as_indexable(X: Any) -> Any:
 def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
     """Return the class labels (K,) and the class code of each row (n,).
 
-    Raise if there are fewer than two classes.
+    Raises an error if there are fewer than two classes.
     """
     if len(X.shape) != 2:
         raise ShapeError.not_two_dimensional(len(X.shape))
@@ -973,10 +973,10 @@ class Resampled(RebalancingClassifier):
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
-        """Fit to the expected moments of resampled rows. SMOTE and its variants need rows, so they
-        are not supported.
+        """Fit to the expected moments of resampled rows.
 
-        The rows of the moments must be unweighted.
+        SMOTE and its variants are not supported, because they need rows. The rows of the moments
+        must be unweighted.
         """
         model = _moment_clone(self.estimator)
         check_choice("method", self.method, METHODS)
@@ -1014,7 +1014,7 @@ class Resampled(RebalancingClassifier):
         return X, labels, codes, target
 
     def _check_gaussian(self, count: RowNumbers, labels: Labels, target: Target) -> None:
-        """Raise if a class to extend by rows of its Gaussian has a single row."""
+        """Raise an error if rows must be drawn from the Gaussian of a class with a single row."""
         for k in np.flatnonzero((target.wanted > count) & (count < 2)):
             if self.method == "gaussian":
                 raise ResamplingError.of_gaussian(labels[k], int(count[k]))
@@ -1111,7 +1111,7 @@ class Resampled(RebalancingClassifier):
 
 
 def _moment_clone(estimator: Any) -> Any:
-    """Return a clone of a classifier that can be fitted from moments; raise for any other."""
+    """Return a clone of a classifier that can be fitted from moments; reject any other."""
     if not is_moment_based(estimator):
         allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)

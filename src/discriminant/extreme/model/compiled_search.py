@@ -7,20 +7,20 @@ A pair is a row and a node that it has reached. The margins of its children are
 There are two ways to look up the features of a row in the chunk of a node: binary search
 (`bisect_features`), or a map from features to rows of the chunk, which is faster if many rows of a
 block have reached the node. Both ways add terms in the order of features, so the results agree to
-the last bit. The map is not cleared between chunks, because entries left by another chunk are out
-of the range of the current chunk. Pairs of a block are processed node by node, so that a chunk
-stays in the cache. A node whose score is no longer among the best of its row is skipped, since no
-child can have a better score. If a chunk has weights for many of its children, it is first expanded
-to a dense array, and then eight children are added at a time: the additional zeros do not change a
-sum.
+the last bit. The map need not be cleared between chunks: entries left by another chunk are outside
+the range of the current chunk. Pairs of a block are processed node by node, so that a chunk stays
+in the cache. A node whose score is no longer among the best of its row is skipped, since no child
+can have a better score. If a chunk has weights for many of its children, it is first expanded to a
+dense array, and then eight children are added at a time: the additional zeros do not change a sum.
 
 For a single row, memory latency dominates. Therefore its features are looked up in the chunks of
 all its nodes at the same time, and the entries for the sums are prefetched. Passing arrays from
 Python layer by layer would take longer than the search, so the whole search is one call, which gets
 a table of the addresses of all arrays of a forest (`search.forest_addresses`).
 
-The best candidates of a row form a heap whose root is the worst of them. Ties of scores are broken
-by the smaller number of the child, so that the result does not depend on the order of pairs.
+The best candidates of a row form a heap whose root is the worst of them. If scores are equal, the
+child with the smaller number is preferred, so that the result does not depend on the order of
+pairs.
 
 Numba compiles the loops on first use, for each type of weights, and caches them on disk.
 """
@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
+from discriminant.cached_njit import cached_njit, inline_njit
 from discriminant.extreme.model.compiled_simd import (
     add_bits,
     as_real,
@@ -41,7 +42,6 @@ from discriminant.extreme.model.compiled_simd import (
     pointer,
     prefetch,
 )
-from discriminant.numba_cache import cached_njit, inline_njit
 
 # largest absolute value of a margin, also after overflow: its cube is still finite
 _MARGIN_BOUND = 1e12
@@ -68,7 +68,7 @@ def push_children(
     if hinge:
         for c in range(last - first):
             shortfall = one - margin[c]
-            # a margin that is NaN counts as far below
+            # a margin that is NaN counts as very low
             shortfall = max(zero, shortfall if shortfall < bound else bound)
             margin[c] = shortfall * shortfall * shortfall
     for c in range(last - first):
@@ -329,7 +329,7 @@ def prefetch_entries(count: int, nodes: Any, layer: Any, chunk_rows: Any) -> Non
 
 
 carray: Any = cast(Any, numba).carray
-_FEW_ROWS = 16  # with fewer rows, each is searched on its own
+_FEW_ROWS = 16  # with fewer rows, each row is searched separately
 _MAX_BATCH = 16  # nodes of such a row whose chunks are searched together; fewer for a long row
 _MAX_LOCATED = 1 << 18  # limit on features times nodes that are looked up together
 

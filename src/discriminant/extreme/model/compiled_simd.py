@@ -20,8 +20,8 @@ from llvmlite import ir
 from numba.core import cgutils as _cgutils, types
 from numba.extending import intrinsic, overload
 
+from discriminant.cached_njit import F, cached_njit, inline_njit
 from discriminant.extreme.model.training_tasks import BLOCK
-from discriminant.numba_cache import F, cached_njit, inline_njit
 
 _MAX_CELLS = 1 << 18  # largest size of a chunk that is expanded to a dense array
 _MAX_CELLS_PER_WEIGHT = 4  # largest ratio of that size to the number of weights

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.cached_njit import cached_njit, fastmath_njit, inline_njit
 from discriminant.extreme.model.compiled_simd import (
     ACTIVE,
     MOVED,
@@ -47,7 +48,6 @@ from discriminant.extreme.model.compiled_simd import (
     row_scores,
 )
 from discriminant.extreme.model.training_tasks import BLOCK
-from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 
 @fastmath_njit
@@ -256,7 +256,7 @@ def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: i
 
 
 _CACHE_BYTES = 1 << 15  # size in bytes of weights that fit into the first-level cache
-# how many rows ahead the entries of a row, and then their weights, are prefetched
+# how many rows ahead the entries of a row, and their weights, are prefetched
 _FETCH_ROW, _FETCH_WEIGHTS = 8, 3
 
 
@@ -429,7 +429,10 @@ def fill_diagonal(
     place_of: Any,
     children: Any,
 ) -> None:
-    """Fill `diagonal` (rows, 8) with 1 / (2 c) of each row for each child of a block."""
+    """Fill `diagonal` (rows, 8) with 1 / (2 c), c the cost of a row for each child of a block.
+
+    The cost of the positive rows of a child is multiplied by its positive weight.
+    """
     for i in range(len(diagonal)):
         for k in range(BLOCK):
             diagonal[i, k] = row_diagonal[i]
@@ -478,7 +481,7 @@ def solve_children(
         lanes = min(BLOCK, K - first)
         reset(W, alpha, sign)
         for k in range(BLOCK):
-            # A lane without a child repeats the first child, so that it needs no sweeps of its own.
+            # A lane without a child repeats the first child, so that it needs no additional sweeps.
             children[k] = first + k if k < lanes else first
             for p in range(offsets[children[k]], offsets[children[k] + 1]):
                 sign[place_of[positives[p]], k] = 1

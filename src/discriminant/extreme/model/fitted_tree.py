@@ -14,9 +14,9 @@ chunk by feature, so that a row with few features reads few entries:
     chunk of p    rows     feature[chunks[p] : chunks[p + 1]]         increasing
     row r         entries  child, weight[entries[r] : entries[r + 1]]
 
-A node with a single label has a single child without weights, whose bias is infinite: a row that
-reaches the node certainly descends to that child. The label is said to be passed down. The arrays
-of a layer and of a tree are read-only. They are packed as follows:
+A node with a single label has a single child, which has no weights and an infinite bias: every row
+that reaches the node descends to that child. The label is said to be passed down. The arrays of a
+layer and of a tree are read-only. They are packed as follows:
 
     entries    before row r: begins[r // 32] + beyond[r], 8 bytes for 32 rows and 2 for each
     children   a list, one number per entry; or bitmaps, one bit for each child of the parent:
@@ -132,7 +132,7 @@ def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
 def invalid_bitmap(
     children: Ints, chunks: Ints, entries: tuple[Ints, Ints], places: Ints
 ) -> str | None:
-    """Return why bitmaps are invalid, or None if they are valid.
+    """Return the reason why bitmaps are invalid, or None if they are valid.
 
     There must be one bit per entry, and each bit must stand for an existing child.
     """
@@ -143,7 +143,7 @@ def invalid_bitmap(
         n_bits = np.add.reduceat(_ONES[part], first >> 3)
         begin = unpack_entries(*entries, int(chunks[low]), int(chunks[high]) + 1)
         if not np.array_equal(n_bits, np.diff(begin)):
-            return "the bits of a row are not as many as its weights"
+            return "the number of bits of a row differs from that of its weights"
         width = np.repeat(np.diff(children[low : high + 1]), np.diff(chunks[low : high + 1]))
         last = part[np.append(first[1:] >> 3, len(part)) - 1]
         if (last >> (((width - 1) & 7) + 1)).any():
@@ -185,13 +185,13 @@ _KINDS = {
 
 
 def invalid_layer(parts: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a layer are invalid, or None if they are valid."""
+    """Return the reason why the fields of a layer are invalid, or None if they are valid."""
     for name, kinds in _KINDS.items():
         values = parts[name]
         if not isinstance(values, np.ndarray) or values.ndim != 1 or str(values.dtype) not in kinds:
             return f"{name} must be a vector of {' or '.join(kinds)}"
         if not values.flags.c_contiguous:
-            return f"{name} must lie in one piece"
+            return f"{name} must be contiguous"
     for name, last in (("children", len(parts["bias"])), ("chunks", len(parts["feature"]))):
         if not _rises(parts[name], last):
             return f"{name} must rise from 0 to {last}"
@@ -255,10 +255,10 @@ def _invalid_list(parts: Mapping[str, Any]) -> str | None:
 
 def _invalid_numbers(parts: Mapping[str, Any]) -> str | None:
     if not holds_throughout(parts["weight"], np.isfinite):
-        return "a weight is no finite number"
+        return "a weight is not a finite number"
     bias = parts["bias"]
     if np.isnan(bias).any() or (bias == -np.inf).any():
-        return "a bias is no number"
+        return "a bias is not a number"
     return None
 
 
@@ -278,16 +278,16 @@ def invalid_tree(parts: Mapping[str, Any]) -> str | None:
     if label_of.ndim != 1 or str(label_of.dtype) != "int32" or len(label_of) != nodes:
         return f"label_of must be {nodes} numbers of int32"
     if not label_of.flags.c_contiguous:
-        return "label_of must lie in one piece"
+        return "label_of must be contiguous"
     if not (label_of.min() >= 0 and label_of.max() < nodes):
         return f"labels must be from 0 to {nodes - 1}"
     if np.bincount(label_of, minlength=nodes).max() > 1:
-        return "a label comes twice"
+        return "a label occurs twice"
     return None
 
 
 def invalid_forest(parts: Mapping[str, Any]) -> str | None:
-    """Return why the fields of a forest with valid trees are invalid; None if they are valid."""
+    """Return the reason why the fields of a forest of valid trees are invalid, or None."""
     trees, d = parts["trees"], parts["n_features"]
     if not trees or any(type(tree).__name__ != "Tree" for tree in trees):
         return "it must have trees"
@@ -306,7 +306,7 @@ def invalid_forest(parts: Mapping[str, Any]) -> str | None:
 
 
 def invalid_model(parts: Mapping[str, Any]) -> str | None:
-    """Return why the fitted attributes of a `LabelTree` are invalid, or None if they are valid."""
+    """Return the reason why the fitted attributes of a `LabelTree` are invalid, or None."""
     wanted = {"forest_", "classes_", "kind_", "n_features_in_"}
     absent = wanted - set(parts)
     if absent == wanted:
@@ -332,8 +332,9 @@ def invalid_model(parts: Mapping[str, Any]) -> str | None:
 
 
 def _invalid_counts(parts: Mapping[str, Any], L: int) -> str | None:
-    """Return why the label counts are invalid, or None; files of older versions have no label
-    counts.
+    """Return the reason why the label counts are invalid, or None.
+
+    Files of older versions have no label counts.
     """
     if "label_rows_" not in parts and "n_rows_" not in parts:
         return None
@@ -395,7 +396,7 @@ class Layer:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a layer, or None if they can."""
+        """Return the reason why these fields cannot form a layer, or None if they can."""
         return invalid_layer(parts)
 
     @classmethod
@@ -441,7 +442,7 @@ class Tree:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a tree, or None if they can."""
+        """Return the reason why these fields cannot form a tree, or None if they can."""
         return invalid_tree(parts)
 
     def __post_init__(self) -> None:
@@ -460,7 +461,7 @@ class Forest:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields cannot form a forest, or None if they can."""
+        """Return the reason why these fields cannot form a forest, or None if they can."""
         return invalid_forest(parts)
 
 

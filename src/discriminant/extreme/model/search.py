@@ -11,9 +11,9 @@ labels. Several trees are searched one after the other, and the score of a label
 
     log( 1/T sum over trees of exp(path score) )
 
-where a tree adds nothing if the label is not among its max(k, beam, 20) best. If the beam is as
-large as the number of labels, the search is exhaustive, and the scores equal those of
-`exhaustive_scores`. Ties are ordered by the codes of the labels. Rows are searched in blocks, on
+where a tree adds nothing if the label is not among the max(k, beam, 20) best labels of the tree. If
+the beam is as large as the number of labels, the search is exhaustive, and the scores equal those
+of `exhaustive_scores`. Ties are ordered by the codes of the labels. Rows are searched in blocks, on
 several threads; the results depend neither on the blocks nor on the number of threads.
 """
 
@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discriminant.cached_njit import log_slow_compilation
 from discriminant.extreme.model.fitted_tree import Forest, Ints, Layer, Reals, Tree
-from discriminant.numba_cache import log_slow_compilation
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,14 +2,14 @@
 
 A classifier separates a child of a node from its siblings. The classifier is trained on the rows
 that reach the node; its positive rows are those with a label below the child. With t = 1 for
-positives, t = -1 for other rows, and cost c, it is the solution of
+positive rows, t = -1 for other rows, and costs c, the classifier is the solution of
 
     squared hinge    least of (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
     logistic         least of (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-t (x.w + b)))
 
 The cost c of a row is the option `cost` times the weight of the row; for a positive, also times the
 weight of its label. Weights w of at most the threshold in absolute value are dropped. With the
-squared hinge, a classifier is a support vector machine whose intercept b is penalised like the
+squared hinge, a classifier is a support vector machine whose intercept b is penalised like its
 weights.
 
 All nodes of a level are independent, and so are the children of one node, in blocks of eight:
@@ -20,7 +20,7 @@ All nodes of a level are independent, and so are the children of one node, in bl
 
 Therefore the number of threads and interruptions do not change the model, not even in the last bit.
 A child without siblings needs no classifier. If no row reaches a node, its children have no weights
-and the bias -1, so that they are rejected.
+and the bias -1, so that they are seldom followed.
 
 `estimate_tree` predicts size and training time from a sample of tasks. The prediction assumes that,
 within a level, the number of weights and the time are proportional to the work of a task (the
@@ -45,8 +45,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
+from discriminant.cached_njit import log_slow_compilation
 from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
-from discriminant.extreme.model.partition import hash_integers
 from discriminant.extreme.model.training_checkpoint import (
     ChunkPart,
     DiskStore,
@@ -64,7 +64,7 @@ from discriminant.extreme.model.training_tasks import (
     rows_by_level,
     total_work,
 )
-from discriminant.numba_cache import log_slow_compilation
+from discriminant.extreme.model.tree_construction import hash_integers
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # called with the work done and the total work
@@ -176,7 +176,7 @@ def fingerprint(
     """Return digests of everything that determines a tree, for the header of a checkpoint."""
     import numba
 
-    from discriminant.numba_cache import source_stamp
+    from discriminant.cached_njit import source_stamp
 
     return {
         "settings": " ".join(f"{name}={value}" for name, value in asdict(settings).items()),

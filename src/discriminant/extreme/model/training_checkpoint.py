@@ -13,7 +13,7 @@ are stored as they are finished, and are identified by node and first child:
     lock             locked during training
 
 The header and the lock are as in every checkpoint (`table.files.checkpoint_folder`). An error is
-raised for a folder with results of other rows or settings, and for a folder in which another
+raised for a folder with results for other rows or settings, and for a folder in which another
 process is training. An incomplete part at the end of a file is cut off; all parts before it remain
 valid.
 

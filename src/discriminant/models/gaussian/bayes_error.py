@@ -32,7 +32,7 @@ from discriminant.models.gaussian.covariance import Metric
 from discriminant.table.blocks import Floats, Labels
 
 _SHIFTS = 16  # independent random shifts
-_EDGE = 2.0**-53  # uniform numbers are at least this far from 0 and 1
+_EDGE = 2.0**-53  # least distance of the uniform numbers from 0 and 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

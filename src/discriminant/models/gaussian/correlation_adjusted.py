@@ -1,9 +1,9 @@
 """Shrinkage discriminant analysis: LDA with shrunken correlations and variances, and CAT scores.
 
-With n the weight of all rows, K classes of weight n_k, d features, z the rows minus their class
-means, v_j the mean of z_j^2 and r_ij the mean of z_i z_j / sqrt(v_i v_j), three quantities are
-shrunk, each by its own amount (Ahdesmäki and Strimmer 2010; Schäfer and Strimmer 2005;
-Opgen-Rhein and Strimmer 2007):
+Let n be the weight of all rows and n_k that of class k, for K classes and d features. Let z be the
+rows minus their class means, v_j the mean of z_j^2 and r_ij the mean of z_i z_j / sqrt(v_i v_j).
+Three quantities are shrunk, each by its own amount (Ahdesmäki and Strimmer 2010; Schäfer and
+Strimmer 2005; Opgen-Rhein and Strimmer 2007):
 
     correlations   R = a I + (1 - a) (r_ij)
         a = sum_{i != j} (mean(z_i^2 z_j^2) / (v_i v_j) - r_ij^2) / ((n - 1) sum_{i != j} r_ij^2)
@@ -52,7 +52,7 @@ from discriminant.models.gaussian.family import check_classes, linear_rule
 from discriminant.models.gaussian.shrunken_centroids import constant_columns
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Places
 
 Classes = ClassMoments | ClassRows
@@ -85,7 +85,7 @@ class Correlations:
 
     @classmethod
     def of(cls, values: Floats, vectors: Floats, amount: float, apart: Columns) -> Correlations:
-        """Add the columns `apart` (d,), which have no variance, as uncorrelated with all others."""
+        """Add the columns without variance (`apart`, (d,)), uncorrelated with all other columns."""
         if apart.any():
             columns = np.flatnonzero(apart)
             axes = np.zeros((len(apart), len(columns)))
@@ -95,7 +95,7 @@ class Correlations:
         return cls(values, vectors, float(amount))
 
     def power(self, rows: Floats, exponent: float) -> Floats:
-        """Return the rows (m, d) times R^exponent; without shrinkage, on the span of V only."""
+        """Return the rows (m, d) times R^exponent; without shrinkage, only within the span of V."""
         inside = rows @ self.vectors
         factor = (self.amount + (1.0 - self.amount) * self.values) ** exponent
         if self.amount == 0.0:
@@ -271,13 +271,13 @@ class CorrelationAdjustedRule(LinearRule):
 
     cat: Floats  # (K, d) CAT scores of all features; zero for constant columns
     score: Floats  # (d,) sum over classes of (1 - f_k) CAT^2
-    p_value: Floats  # (d,) of the scores, by an F distribution
+    p_value: Floats  # (d,) p-values of the scores, by an F distribution
     selected: Places  # (m,) columns of the selected features, by decreasing score
     amounts: tuple[float, float, float]  # a, b, c of the selected features
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         reason = LinearRule.invalid_reason(parts)
         K, d = parts["coef"].shape
         if reason is None and not (
@@ -305,7 +305,7 @@ def fit_correlation_adjusted(
     Parameters
     ----------
     classes
-        Moments of detail 'fourth', or less if no amount has to be estimated from them; or rows.
+        Moments, of detail 'fourth' if an amount of shrinkage is estimated from them; or rows.
     intensities
         Amounts of shrinkage.
     prior
@@ -364,7 +364,7 @@ def _select(classes: Classes, columns: Places) -> Classes:
 
 
 def _variances_of(classes: Classes) -> ClassMoments:
-    """Return moments that contain the variances; those of rows have no other products."""
+    """Return moments that contain the variances; those computed from rows contain only these."""
     if isinstance(classes, ClassRows):
         moments: ClassMoments = classes.reduce("diagonal")
         return moments

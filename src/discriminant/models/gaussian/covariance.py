@@ -41,8 +41,8 @@ warning names the columns, and the covariance is treated as follows:
     invertible, but fewer than two rows per    the covariance is used unchanged
       column
 
-The scatter about class means of n rows in K classes has a rank of at most n - K. So a lower rank
-than the number of columns shows dependent columns only if n - K is large enough.
+The scatter of n rows about the means of K classes has a rank of at most n - K. So if the rank is
+lower than the number of columns, columns are dependent only if n - K is at least that number.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
 
 
 def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
-    """Return the denominator of the pooled covariance; raise if it is zero up to rounding."""
+    """Return the denominator of the pooled covariance; zero up to rounding is an error."""
     total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
     weight = float(moments.weight.sum())
     if total <= 64 * _EPS * weight:
@@ -111,7 +111,7 @@ def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiase
 
 
 def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """Return the (K, d, d) covariances of the classes in units of the anchor.
+    """Return the (K, d, d) covariances of the classes, of the columns divided by `anchor.unit`.
 
     Every class must have a positive denominator (`class_degrees`).
     """
@@ -236,7 +236,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 _ACCURATE = 1e-10  # reciprocal condition number from which solutions have six correct digits
 _GROUP_BYTES = 1 << 19  # bytes of the covariances that are factorised together
 
-Driver = Literal["gesdd", "gesvd"]  # LAPACK's SVD: the fast one, or the most accurate one
+Driver = Literal["gesdd", "gesvd"]  # LAPACK's SVD: the fast routine, or the most accurate one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +251,7 @@ class Metric:
     gain: Floats  # (r,)
     rest: float  # 0 or 1: factor of the squared length outside the span of the basis
     logdet: float
-    shrunk: float = 0.0  # shrinkage toward the diagonal that made the covariance invertible
+    shrunk: float = 0.0  # amount of shrinkage that made the covariance invertible
 
     @property
     def rank(self) -> int:
@@ -324,9 +324,10 @@ class Metric:
         return np.asarray(sample * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
 
     def expression(self, apart: Expression, u: Expression, name: str) -> Expression:
-        """Return the squared Mahalanobis length of the offset `apart`, as an expression.
+        """Return the squared Mahalanobis length of an offset as an expression.
 
-        `apart` is the offsets `u` minus a class mean. `name` is the name of the class.
+        `apart` is the expression of the offset of the row minus a class mean; `name` names the
+        class.
         """
         if not self.rest:
             apart = apart.with_name(f"apart_{name}", u.components)
@@ -343,7 +344,7 @@ class Metric:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid metric, or None if they do."""
+        """Return the reason why these fields do not form a valid metric, or None if they do."""
         root, basis, gain = parts["root"], parts["basis"], parts["gain"]
         if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
             return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"
@@ -391,9 +392,9 @@ def diagonal_metric(variance: Floats) -> Metric:
 def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]:
     """Return the metric and the rank deficiency of a (d, d) covariance with a positive diagonal.
 
-    The metric is None if the covariance is singular. The deficiency is None if solutions have six
-    or more correct digits. For an invertible covariance whose solutions are less accurate, both are
-    returned.
+    The metric is None if the covariance is singular. No deficiency is returned (None) if solutions
+    have at least six correct digits. If the covariance is invertible but solutions are less
+    accurate, both are returned.
     """
     d = len(covariance)
     standard, sd, lower, reciprocal = standard_cholesky(covariance)
@@ -408,10 +409,10 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
 
 
 def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Return the correlation matrix, the sds, the Cholesky factor and the reciprocal condition.
+    """Return the correlation matrix, the standard deviations, and two properties of the matrix.
 
-    The factor and the reciprocal condition number refer to the correlation matrix. If the matrix is
-    not positive definite, the reciprocal condition number is 0.
+    These are its Cholesky factor and its reciprocal condition number, which is 0 if the correlation
+    matrix is not positive definite.
     """
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd
@@ -500,7 +501,9 @@ def _svd_by_products(rows: Floats) -> tuple[Floats, Floats, Floats] | None:
     ):
         return None
     values, left = np.sqrt(squares[positive])[::-1], vectors[:, positive][:, ::-1]
-    return left, values, (left.T @ rows) / values[:, None]
+    right = left.T @ rows
+    right /= values[:, None]
+    return left, values, right
 
 
 def _deficiency(standard: Floats, sd: Floats) -> RankDeficiency:
@@ -527,7 +530,7 @@ Columns = npt.NDArray[np.bool_]
 
 
 def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float = np.inf) -> Metric:
-    """Return the metric of a covariance that all classes share; warn if it is nearly singular.
+    """Return the metric of a covariance that all classes share; warn if this is nearly singular.
 
     `degrees` is the largest rank that the covariance can have with so few rows.
     """
@@ -556,8 +559,8 @@ def class_metrics_of(
 ) -> tuple[Metric, ...]:
     """Return the metric of each class, given their covariances (K, d, d); warn as `class_metric`.
 
-    The covariances are factorised in groups of classes that stay in the cache. Classes whose
-    covariance is singular or nearly so are left to `class_metric`.
+    The covariances are factorised in groups that are small enough for the processor's cache. A
+    covariance that is singular, or nearly so, is left to `class_metric`.
     """
     K, d = covariances.shape[:2]
     variances = np.diagonal(covariances, axis1=1, axis2=2)
@@ -576,7 +579,7 @@ def class_metrics_of(
             metrics.append(class_metric(moments, covariances[k], k, degrees=degrees[k]))
             continue
         metrics.append(Metric(ones, inverse[k], ones, 0.0, 2 * float(logdet[k])))
-        if degrees[k] < moments.rows[k]:  # otherwise rows of other classes contribute
+        if degrees[k] < moments.rows[k]:  # otherwise rows of other classes would contribute
             _warn_few_rows(_class_name(moments, k), int(moments.rows[k]), degrees[k], d)
     return tuple(metrics)
 
@@ -597,8 +600,9 @@ def _invert_factors(
         lower, failed = lapack.dpotrf(standard[k].T, lower=True)
         regular[k] = not failed
         if not failed:
-            logdet[k] += np.log(np.diagonal(lower)).sum()
             inverse[k] = lapack.dtrtri(lower, lower=True, overwrite_c=True)[0].T
+    diagonal = np.diagonal(inverse, axis1=1, axis2=2)  # of the inverse factors
+    logdet -= np.log(np.where(regular[:, None], diagonal, 1.0)).sum(axis=1)
     # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it.
     size = np.abs(inverse)
     bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
@@ -631,7 +635,7 @@ def class_metric(
         return embed_columns(_shrunk_metric(covariance, weight, rank, name), varying)
     if deficiency is not None:
         _warn_of_deficiency(moments, deficiency, varying, separating=False)
-    if degrees < moments.rows[code]:  # otherwise rows of other classes contribute
+    if degrees < moments.rows[code]:  # otherwise rows of other classes would contribute
         _warn_few_rows(name, int(moments.rows[code]), degrees, n_estimated)
     return embed_columns(metric, varying)
 
@@ -673,7 +677,7 @@ def rounding_variance(mean: Floats) -> Floats:
 
 
 def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
-    """Return the (d,) variances, with other values for columns that do not vary; warn about these.
+    """Return the (d,) variances, replaced for columns that do not vary; warn about these columns.
 
     `variance` is the pooled variance or, if `code` is given, that of class `code`. A column does
     not vary if its variance is within the rounding of the class means. The variance of such a
@@ -716,10 +720,10 @@ def _warn_of_columns(
 def _floored_covariance(
     moments: ClassMoments, covariance: Floats, code: int | None = None
 ) -> tuple[Floats, Columns, int]:
-    """Return the covariance of the columns that vary, their mask, and the number estimated.
+    """Return the covariance of the columns that vary, the mask of these columns, and a number.
 
-    `floor_variances` sets the variances. The number counts the columns whose variance is estimated
-    from the rows, because `floor_variances` leaves it unchanged.
+    `floor_variances` sets the variances. The number is that of the variances it leaves unchanged,
+    which are estimated from the rows.
     """
     diagonal = np.diagonal(covariance)
     variance = floor_variances(moments, diagonal, code)
@@ -733,7 +737,7 @@ def _floored_covariance(
 
 
 def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
-    """Return the metric of the covariance after shrinking it toward its diagonal by OAS; warn."""
+    """Shrink the covariance toward its diagonal by OAS, with a warning, and return its metric."""
     sd = np.sqrt(np.diagonal(covariance))
     amount = oas(*shrinkage_terms(covariance / sd[:, None] / sd), weight)
     shrunk = (1.0 - amount) * covariance
@@ -746,8 +750,7 @@ def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> M
 
 
 def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> bool:
-    """Return whether the rows of all classes, not only of one class, are constant along the null
-    space.
+    """Return whether the rows of all classes together are constant along the null space.
 
     This holds if no class has variance along the null directions and all class means agree along
     them.

@@ -61,7 +61,7 @@ from discriminant.models.gaussian.structure import (
 )
 from discriminant.models.rules import LinearRule, QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
 
 
@@ -118,7 +118,7 @@ def class_prior(
 
 
 def validate_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
-    """Return the (K,) priors; raise unless they are positive and their sum is one.
+    """Return the (K,) priors; raise an error unless they are positive and their sum is one.
 
     `prior` is in the order of the labels, or a mapping from label to prior. A sum that differs from
     one by rounding is normalised.
@@ -172,9 +172,9 @@ def fit_gaussian(
 def check_classes(
     moments: ClassMoments | ClassRows, estimate: str = "a within-class covariance"
 ) -> None:
-    """Raise unless there are two or more classes of positive weight, and more rows than classes.
+    """Raise an error unless two or more classes have weight, and there are more rows than classes.
 
-    `estimate` says in the message what cannot be estimated otherwise.
+    `estimate` names, for the message, what cannot be estimated.
     """
     if len(moments.labels) < 2:
         raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
@@ -187,7 +187,7 @@ def check_classes(
 def check_class_weights(
     moments: ClassMoments, denominator: Denominator, groups: Sequence[Sequence[Any]] = ()
 ) -> None:
-    """Raise unless every class has enough weight to estimate its own covariance.
+    """Raise an error unless every class has enough weight to estimate its own covariance.
 
     Classes of one group share a covariance, and so their weight.
     """
@@ -200,7 +200,7 @@ def check_class_weights(
 
 
 def check_rows_for_family(moments: ClassMoments, family: GaussianFamily) -> None:
-    """Raise unless every class has enough weight for its covariance in the family.
+    """Raise an error unless every class has enough weight for its covariance in the family.
 
     With Friedman's weighting and pooling > 0 there is no requirement.
     """
@@ -231,7 +231,7 @@ def quadratic_rule(
 
 
 def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
-    """Return the family; raise if its shrinkage is to be estimated and no formula is known."""
+    """Return the family; raise an error if there is no formula to estimate its shrinkage."""
     if not isinstance(family.shrinkage, str):
         return family
     if family.structured:
@@ -273,7 +273,7 @@ def pooled_metric(moments: ClassMoments, family: GaussianFamily) -> Metric:
 
 
 def _shared_covariance(moments: ClassMoments, family: GaussianFamily, amount: float) -> Floats:
-    """Return the (d, d) shrunk pooled covariance or, if it is diagonal, the (d,) variances."""
+    """Return the (d, d) shrunk pooled covariance; if it is diagonal, the (d,) variances."""
     pooled = pooled_covariance(moments, family.denominator)
     if amount == 1.0 or pooled.ndim == 1:
         diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
@@ -421,7 +421,8 @@ def _metrics_on_features(
 ) -> tuple[Metric, ...]:
     """Return the metrics for the features `present`; the warnings of the fit are muted.
 
-    `part` are the moments of these features. If all classes share one covariance, there is one.
+    `part` are the moments of these features. If all classes share one covariance, one metric is
+    returned.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscriminantWarning)

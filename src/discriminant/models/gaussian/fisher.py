@@ -10,10 +10,9 @@ given, n prior_k is the weight of class k. The discriminant directions v solve
 Neither S_w^-1 S_b nor S_b is formed. C = S_w / degrees is factorised (a `Metric`), and the vectors
 sqrt(n prior_k) a_k are whitened by it; their right singular vectors give the directions. The
 directions are scaled so that projected rows have the identity as covariance within classes, as in
-R's MASS. The sign of a direction makes the projected mean of the last class positive; if that mean
-coincides with the centre, the last class whose mean does not is used. So with two classes the
-direction is a positive multiple of C^-1 (m_2 - m_1). The sign does not depend on the units of the
-columns.
+R's MASS. The sign of a direction is such that the last class has a positive projected mean; classes
+whose projected mean coincides with the centre do not count. So with two classes the direction is a
+positive multiple of C^-1 (m_2 - m_1). The sign does not depend on the units of the columns.
 
 Other criteria (trace ratio, mean difference) determine only the subspace that r directions W span.
 Canonical directions within the subspace are then computed in the same way, so the above holds for
@@ -128,7 +127,7 @@ METHODS = ("fisher", "mean_difference")
 CRITERIA = ("ratio_trace", "trace_ratio")
 THRESHOLDS = ("gaussian", "midpoint", "equal_error")
 _NULL = 1e-11  # singular values below this, relative to the largest, are rounding
-_DISTINCT = 1e-6  # projected means nearer to the centre than this (relative) coincide with it
+_DISTINCT = 1e-6  # projected means nearer (relatively) to the centre coincide with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class FisherRule(LinearRule):
     """
 
     scalings: Floats  # (d, r) discriminant directions, for offsets
-    shift: Floats  # (r,) added to projected offsets, which makes them relative to the exact centre
+    shift: Floats  # (r,) added to projected offsets, so that they refer to the exact centre
     projected: Floats  # (K, r) projected class means
     eigenvalues: Floats  # (r,) lambda, in decreasing order
     share: Floats  # (r,) each lambda divided by the sum of all
@@ -171,7 +170,7 @@ class FisherRule(LinearRule):
         """
         slopes = self.scalings / self.anchor.unit[:, None]
         size = np.abs(slopes).max(axis=0)
-        size = np.where(size > 0, size, 1.0)  # slopes are divided by it, so no square overflows
+        size = np.where(size > 0, size, 1.0)  # divisor of slopes: squares do not overflow
         upper = np.linalg.qr(slopes / size, mode="r")
         inverse = (np.linalg.pinv(upper) * (size.min() / size)[:, None]) ** 2
         return float((self.eigenvalues @ inverse).sum() / max(inverse.sum(), 1e-300))
@@ -263,7 +262,7 @@ def _variates(
     prior: Floats,
     projection: ProjectionOptions,
 ) -> CanonicalVariates:
-    """Return the directions for the method and criterion of `projection`; means are centred."""
+    """Return the directions for the method and criterion of `projection`, from centred means."""
     degrees = pooled_degrees(moments, family.denominator)
     if projection.method == "mean_difference":
         covariance = _plain_covariance(moments, family)
@@ -340,7 +339,10 @@ def _rule(
     intercept: Floats,
     residue: Floats,
 ) -> FisherRule:
-    """Return the rule for offsets from `anchor`; `residue` (d,) is the centre minus the anchor."""
+    """Return the rule that takes offsets from `anchor`.
+
+    `residue` (d,) is the centre minus the anchor.
+    """
     projected = variates.projected
     shift = -residue @ variates.scalings
     half = 0.5 * np.einsum("kr,kr->k", projected, projected)

@@ -152,7 +152,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def friedman_pooling(moments: ClassMoments, denominator: Denominator) -> float:
-    """Return the pooling p of Friedman's mixture with the largest marginal likelihood."""
+    """Return the pooling p that gives Friedman's mixture the largest marginal likelihood."""
     from scipy.optimize import brentq
 
     degrees = class_degrees(moments, denominator)
@@ -164,7 +164,7 @@ def friedman_pooling(moments: ClassMoments, denominator: Denominator) -> float:
     best = int(np.argmax([marginal_log_likelihood(t, eigenvalues, degrees) for t in grid]))
     t, low, high = grid[best], grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     slopes = [marginal_slope(each, eigenvalues, degrees) for each in (low, high)]
-    if slopes[0] > 0.0 > slopes[1]:  # otherwise the maximum is at the end of the grid
+    if slopes[0] > 0.0 > slopes[1]:  # otherwise the maximum is at an end of the grid
         t = brentq(marginal_slope, low, high, args=(eigenvalues, degrees), xtol=1e-300, rtol=1e-14)
     return float(t / (t + total))
 

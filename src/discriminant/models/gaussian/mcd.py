@@ -6,21 +6,22 @@ algorithm of Hubert, Rousseeuw and Verdonck (2012):
 
     columns are centred at their medians and divided by a robust scale (the tau scale)
     six starts       principal axes P of six robust matrices, see `_starting_axes`
-                     scales l of the rows in these axes, location m from the medians of the
-                     sphered rows, and the h rows with the smallest distances by (m, P l^2 P')
+                     scales l of the rows along these axes, location m from the medians of the
+                     sphered rows, and the h rows with the smallest Mahalanobis distances for mean m
+                     and covariance P l^2 P'
     concentration    mean and covariance of the h rows; then the h rows of smallest distance;
                      repeated until the rows stay the same, so that the determinant never rises
     result           the h rows with the smallest determinant over all starts
 
-The covariance is then multiplied by two factors. The first makes it consistent for Gaussian rows
-(Croux and Haesbroeck 1999): with q the quantile of chi2(d) at h/n,
+The covariance is then multiplied by two factors. The first factor makes it consistent for Gaussian
+rows (Croux and Haesbroeck 1999): with q the quantile of chi2(d) at h/n,
 
     c(d, h/n) = (h/n) / P(chi2(d + 2) <= q)
 
-The second corrects for small n (Pison, Van Aelst and Willems 2002). Rows within the 97.5% quantile
-of chi2(d) of the raw estimate are retained; their mean and covariance, multiplied by c(d, share
-retained) and another small-sample factor, are the reweighted MCD, which is more efficient. Factors
-and starts are those of R's robustbase, with `scalefn = scaleTau2`.
+The second factor corrects for small n (Pison, Van Aelst and Willems 2002). Rows within the 97.5%
+quantile of chi2(d) of the raw estimate are retained; their mean and covariance, multiplied by c(d,
+share retained) and another small-sample factor, are the reweighted MCD, which is more efficient.
+Factors and starts are those of R's robustbase, with `scalefn = scaleTau2`.
 
 Rows are sorted first, so that the order of rows changes nothing.
 """
@@ -42,7 +43,7 @@ Subset = npt.NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_STEPS = 200  # concentration steps from one start
-_PAIRED = 1 << 21  # numbers of the sums of pairs of columns that are held at a time
+_PAIRED = 1 << 21  # largest number of sums of pairs of columns in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,13 +77,13 @@ def constant_columns(rows: Floats) -> npt.NDArray[np.bool_]:
 def fit_mcd(rows: Floats, *, support_fraction: float = 0.5) -> MCD | None:
     """Return the MCD estimates of rows (n, d), or None if h of the rows lie on a hyperplane.
 
-    There must be `least_rows(d)` rows or more, and no column as in `constant_columns`.
+    There must be at least `least_rows(d)` rows, and no constant column (`constant_columns`).
 
     Examples
     --------
     >>> rows = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [1000.0]])
     >>> estimate = fit_mcd(rows)
-    >>> estimate.location.tolist()  # the mean without the last row
+    >>> estimate.location.tolist()  # the mean of the rows but the last
     [2.5]
     """
     n, d = rows.shape
@@ -240,7 +241,7 @@ def _eigenvectors(matrix: Any) -> Floats:
 
 
 def _gnanadesikan_kettenring(rows: Floats) -> Floats:
-    """Return the matrix [scale(x_i + x_j)^2 - scale(x_i - x_j)^2] / 4, with a diagonal of ones."""
+    """Return the matrix [scale(x_i + x_j)^2 - scale(x_i - x_j)^2] / 4, with a unit diagonal."""
     n, d = rows.shape
     columns = np.ascontiguousarray(rows.T)
     first, second = np.triu_indices(d, 1)

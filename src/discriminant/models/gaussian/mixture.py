@@ -100,7 +100,7 @@ class MixtureRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         classes, components = parts["classes"], parts["components"]
         (K,) = parts["labels"].shape
         if classes.ndim != 1 or len(components.labels) != len(classes):
@@ -204,7 +204,7 @@ class Mixture:
     metrics: tuple[Metric, ...]  # C
     log_likelihood: float = -np.inf  # of the rows given their classes, before the last step
     steps: int = 0
-    change: float = np.inf  # of the mean log likelihood in the last step
+    change: float = np.inf  # change of the mean log likelihood in the last step
 
     @property
     def classes(self) -> Places:
@@ -223,7 +223,7 @@ class Mixture:
 
     @property
     def collapsed(self) -> int | None:
-        """Class that has a component of hardly any row, or of a singular covariance; or None."""
+        """Class with a component that has hardly any weight or a singular covariance, or None."""
         singular = np.array([metric.shrunk > 0 for metric in self.metrics])
         for k, moments in enumerate(self.moments):
             several = len(moments.labels) > 1
@@ -234,7 +234,7 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureModel:
-    """What does not change from step to step: structure of the covariances, and class moments."""
+    """Data that no step changes: structure of the covariances, and class moments."""
 
     structure: Structure
     family: GaussianFamily  # of the components that have one covariance, or of single ones
@@ -252,7 +252,7 @@ class MixtureModel:
         return cls(structure, family, totals)
 
     def restrict(self, k: int) -> MixtureModel:
-        """Return the model of one class; its components then share a covariance at most there."""
+        """Return the model of one class, whose components may share a covariance."""
         totals = self.totals.classes([self.totals.labels[k]])
         structure: Structure = "component" if self.structure == "component" else "class"
         return replace(self, structure=structure, totals=totals)
@@ -260,8 +260,8 @@ class MixtureModel:
     def is_scarce(self, mixture: Mixture) -> bool:
         """Whether a component has a covariance of its own and fewer than two rows per feature.
 
-        The likelihood of such a component grows without bound as its rows approach a plane, so a
-        maximum with it says little about new rows. Shrinkage bounds the likelihood.
+        The likelihood of such a component grows without bound as its rows approach a plane, so its
+        maximum says little about new rows. Shrinkage bounds the likelihood.
         """
         if self.structure != "component" or np.any(self.family.shrinkage):
             return False
@@ -331,7 +331,8 @@ class MixtureModel:
     def _metrics(self, moments: Sequence[ClassMoments]) -> list[tuple[Metric, ...]]:
         """Return for each class the metrics of its components."""
         if self.structure == "component":
-            # Together, because a feature that is constant in a component needs the other ones.
+            # Computed together: a feature that is constant in one component needs the other
+            # components.
             metrics = iter(class_metrics(join_components(moments), self.family))
             return [tuple(islice(metrics, len(own.labels))) for own in moments]
         if self.structure == "class":
@@ -350,8 +351,8 @@ class MixtureModel:
             return likelihood
         starts = np.searchsorted(mixture.classes, np.arange(len(n)))
         for k, start in enumerate(starts):
-            # A linear rule leaves out the terms that are common to all components of a class. It
-            # measures rows from the mean of the components.
+            # A linear rule leaves out the terms that are common to all components of a class, and
+            # takes rows as offsets from the mean of the components.
             metric, own = mixture.metrics[start], mixture.moments[k]
             gap = totals.mean[k] - own.weight @ own.mean / own.weight.sum()
             squares = np.trace(metric.solve(totals.scatter[k]))

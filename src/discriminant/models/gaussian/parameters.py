@@ -39,7 +39,7 @@ class ClassParameters:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form valid parameters, or None if they do."""
+        """Return the reason why these fields do not form valid parameters, or None if they do."""
         (K,), d = parts["labels"].shape, len(parts["features"])
         metrics = parts["metrics"]
         if parts["mean"].shape != (K, d) or parts["weight"].shape != (K,):
@@ -77,7 +77,7 @@ def class_parameters(
     classes: npt.ArrayLike | None,
     features: Sequence[str] | None,
 ) -> ClassParameters:
-    """Return known parameters; raise unless they are valid.
+    """Return known parameters; raise an error unless they are valid.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def class_parameters(
 
 
 def as_numbers(name: str, values: Any, dimensions: int, allowed: str) -> Floats:
-    """Return values as an array; raise unless all are finite and there are `dimensions` axes."""
+    """Return finite values as an array with `dimensions` axes; reject any other values."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -155,7 +155,7 @@ def sorted_prior(prior: Any, labels: Labels, order: Places) -> Floats:
 
 
 def as_covariances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
-    """Return covariance matrices; raise unless they have this shape and are symmetric."""
+    """Return covariance matrices; reject matrices of another shape or that are not symmetric."""
     allowed = f"an array of shape {shape}"
     array = as_numbers(name, values, len(shape), allowed)
     if array.shape != shape:
@@ -175,7 +175,7 @@ def anchor_of_classes(means: Floats, covariances: Floats) -> Anchor:
 
 
 def known_metric(covariance: Floats, anchor: Anchor, label: Any) -> Metric:
-    """Return the metric of a covariance in data units; raise unless it is positive definite.
+    """Return the metric of a covariance in data units; reject one that is not positive definite.
 
     `label` is the class that has this covariance, or None.
     """
@@ -200,7 +200,7 @@ class ComponentParameters:
     means: tuple[Floats, ...]  # K arrays (R_k, d) of offsets
     shares: tuple[Floats, ...]  # K arrays (R_k,)
     structure: Structure
-    metrics: tuple[Metric, ...]  # of all components, by class
+    metrics: tuple[Metric, ...]  # one for all components, or in the order of the classes
 
     @property
     def numbers(self) -> list[int]:
@@ -234,7 +234,7 @@ def component_parameters(
     classes: npt.ArrayLike | None,
     features: Sequence[str] | None,
 ) -> ComponentParameters:
-    """Return known parameters of mixtures; raise unless they are valid.
+    """Return known parameters of mixtures; raise an error unless they are valid.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def component_parameters(
 def _component_covariances(
     covariances: Any, numbers: list[int], d: int
 ) -> tuple[Structure, list[Floats]]:
-    """Return which components share a covariance, and arrays (m, d, d): one, or one per class."""
+    """Return which components share a covariance, and one array (m, d, d), or one per class."""
     if np.ndim(covariances[0]) == 1:
         return "shared", [as_covariances("covariances", covariances, (d, d))[None]]
     K = len(numbers)

@@ -46,10 +46,10 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
-_LARGEST = 1e300  # scales above it, of columns that are tiny next to the others, are replaced by it
+_LARGEST = 1e300  # largest scale; larger scales (of columns of tiny values) are replaced by it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class ShrunkenCentroidRule(LinearRule):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         reason = LinearRule.invalid_reason(parts)
         shape = parts["coef"].shape
         if reason is None and not (
@@ -182,8 +182,8 @@ def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, 
 def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Columns, float]:
     """Return s_j in units of the anchor (d,), the mask of constant columns, and s_0 in data units.
 
-    Constant columns do not count for the quantile. If s_0 is zero, columns that vary only between
-    classes get a very small s_j instead of zero.
+    The quantile s_0 is taken over the columns that vary. If s_0 is zero, columns that vary only
+    between classes get a very small s_j instead of zero.
     """
     variance = pooled_variances(moments)
     still, constant = constant_columns(moments, variance)
@@ -199,9 +199,10 @@ def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats
 
 
 def check_class_rows(moments: ClassMoments | ClassRows) -> None:
-    """Raise unless each class has two or more rows, or a row that counts more than once.
+    """Raise an error if a class has a single row that counts once.
 
-    The centroid of a class with one row is that row, whose distance from the centroid says nothing.
+    The centroid of a class with one row is the row itself, so its distance from it carries no
+    information.
     """
     for k in np.flatnonzero((moments.rows == 1) & (moments.weight <= 1.0)):
         label, rows = moments.labels[k], int(moments.rows[k])

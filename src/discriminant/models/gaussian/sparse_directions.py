@@ -10,17 +10,17 @@ the first direction maximises, for standardised features,
 
 where |M|^2 is the largest eigenvalue of M'M, the ratio of between-class to within-class variance.
 For each later direction, M is first projected on the complement of the vectors M v of the earlier
-ones, so that the projections are uncorrelated between classes. A step of the algorithm
+directions, so that the projections are uncorrelated between classes. A step of the algorithm
 replaces the convex term |M v|^2 by its tangent at the current v, which never decreases f:
 
     v  <-  S(M'M v, lambda / 2) / |S(M'M v, lambda / 2)|      S soft thresholding
 
 At a solution of length 1, 2 (M'M v)_j = lambda sign(v_j) + c v_j for some c >= 0 where v_j is not
-zero, and |2 (M'M v)_j| <= lambda where it is. f is not concave, so several maxima may exist. The
-iteration starts from the leading eigenvector and from the best single feature, and the better
-result is used. v = 0 is a further local maximum, with f = 0. As in the published algorithm it is
-used only if the iteration reaches it from both starts; the direction is then empty and there is
-none after it. With penalty 2 this is always the case, since no entry of M'M v exceeds |M|^2.
+zero, and |2 (M'M v)_j| <= lambda where v_j is zero. f is not concave, so several maxima may exist.
+The iteration starts from the leading eigenvector and from the best single feature, and the better
+result is used. v = 0 is a further local maximum, with f = 0. As in the published algorithm, v = 0
+is used only if the iteration reaches it from both starts. In that case this direction and all later
+ones are dropped. With penalty 2 this always happens, since no entry of M'M v exceeds |M|^2.
 
 Rows are classified along the directions, by Gaussian classes with the covariance that the
 projections have if the features are uncorrelated. With V (d, r) the directions v_jl / s_j and G
@@ -93,7 +93,7 @@ class StandardisedMeans:
         return vectors
 
     def largest_penalty(self) -> float:
-        """Return the smallest penalty, up to 0.1%, that removes every feature; by bisection.
+        """Return, to 0.1%, the smallest penalty that removes every feature, computed by bisection.
 
         For v of length 1, |(M'M v)_j| is at most |M_j| |M|, which gives an upper bound.
         """
@@ -177,7 +177,7 @@ def _best_ascent(
 def _ascend(
     means: Floats, strength: float, vector: Floats, *, tolerance: float, max_steps: int
 ) -> tuple[Floats, float]:
-    """Iterate until no entry changes by more than `tolerance`; return the last change too."""
+    """Iterate until entries change by at most `tolerance`; return the vector and last change."""
     change = np.inf
     for _ in range(max_steps):
         slope = (means @ vector) @ means
@@ -199,7 +199,10 @@ def _objective(means: Floats, strength: float, vector: Floats) -> float:
 
 
 def _signs(projected: Floats) -> Floats:
-    """Return the (r,) signs that make the last class mean that differs from the centre positive."""
+    """Return the (r,) signs of the directions, from the projected class means (K, r).
+
+    In each direction the last class whose projected mean is not zero gets a positive mean.
+    """
     distance = np.abs(projected)
     distinct = distance > 1e-6 * distance.max(axis=0, initial=0.0)
     last = len(projected) - 1 - np.argmax(distinct[::-1], axis=0)

@@ -27,7 +27,7 @@ from discriminant.table.blocks import Floats, Labels, Places
 
 Structure = Literal["full", "diagonal", "spherical", "factor"]
 STRUCTURES: tuple[Structure, ...] = ("full", "diagonal", "spherical", "factor")
-DIAGONAL_STRUCTURES: tuple[Structure, ...] = ("diagonal", "spherical")  # need no covariances
+DIAGONAL_STRUCTURES: tuple[Structure, ...] = ("diagonal", "spherical")  # without covariances
 LEAST_SPECIFIC = 0.005  # smallest psi of a standardised feature, as in R's factanal
 _MAX_STEPS = 2000
 _SHORT_STEPS = 15  # steps from every start
@@ -35,7 +35,7 @@ _MOST_STARTS = 20
 
 
 def group_numbers(labels: Labels, groups: Sequence[Sequence[Any]]) -> Places:
-    """Return the number of the group of each class (K,); a class in no group has its own.
+    """Return the number of the group of each class (K,); a class in no group is a group by itself.
 
     Raise an error if a group has an unknown label, or if a label is named more than once.
     """
@@ -87,7 +87,8 @@ def structured_covariances(
 def factor_covariance(covariance: Floats, factors: int) -> Floats:
     """Return the factor-analytic covariance L L' + diag(psi) nearest in likelihood to a covariance.
 
-    Features without variance stay so. The others are standardised, which changes no estimate.
+    Features without variance keep variance zero. The others are standardised, which does not change
+    the estimate.
     """
     variance = np.diagonal(covariance)
     varying = np.flatnonzero(variance > 0)

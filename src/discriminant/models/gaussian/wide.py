@@ -21,7 +21,7 @@ it would be penalised without changing a score:
 
     score = z'gamma + b,    z = V'(x - mean) / sd,    coef = V gamma / sd,    |V gamma| = |gamma|
 
-`fit_gaussian_family`, `family_metric`, `family_shrinkage` and `fit_fisher_rule` accept class
+`fit_gaussian_family`, `shared_family_metric`, `family_shrinkage` and `fit_fisher_rule` accept class
 moments or rows and choose the algebra accordingly. Moments and rows give the same rules.
 """
 
@@ -66,7 +66,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -275,7 +275,7 @@ def _mixture_metric(centred: _CentredRows, mixture: _Mixture) -> Metric:
     varying = variance > 0
     if not varying.any():
         return diagonal_metric(variance)
-    floored = variance != within + mixture.diagonal  # these columns do not depend on the rows
+    floored = variance != within + mixture.diagonal  # floored: independent of the rows
     used = mixture.share > 0
     whole = bool(used.all() and varying.all())
     part = centred.offsets if whole else centred.offsets[np.ix_(used, varying)]
@@ -348,9 +348,11 @@ def _singular_metric(
     restricted to the range.
     """
     sd = np.sqrt(variance[varying])
-    _, length, right = thin_svd(part / sd)
+    # Each array of this size takes as long to allocate as to compute, so arrays are reused.
+    standard = np.divide(part, sd, out=part if code is None else None)
+    _, length, right = thin_svd(standard)
     nonzero = length**2 > 8 * len(sd) * _EPS * length.max() ** 2
-    values, basis = length[nonzero] ** 2, right[nonzero].T
+    values, basis = length[nonzero] ** 2, (right if nonzero.all() else right[nonzero]).T
     rank, n_floored = int(nonzero.sum() + floored.sum()), int(floored.sum())
     if _leave_span(centred, basis, sd, varying, floored, within=code is not None):
         weight = centred.moments.weight.sum() if code is None else centred.moments.weight[code]
@@ -366,9 +368,12 @@ def _singular_metric(
     _warn_of_dependence(centred.moments, basis, varying, floored, rank)
     if code is not None:
         return _metric_of_independent(centred, part, sd, varying)
-    whiten = np.hstack([basis / np.sqrt(values), np.eye(len(sd))[:, floored]]) / sd[:, None]
+    basis /= np.sqrt(values)
+    if n_floored:
+        basis = np.hstack([basis, np.eye(len(sd))[:, floored]])
+    basis /= sd[:, None]
     logdet = float(np.log(values).sum() + 2.0 * np.log(sd).sum())
-    return Metric(np.ones(len(sd)), whiten, np.ones(rank), 0.0, logdet)
+    return Metric(np.ones(len(sd)), basis, np.ones(rank), 0.0, logdet)
 
 
 def _metric_of_independent(
@@ -403,7 +408,7 @@ def _leave_span(
 ) -> bool:
     """Return whether a class mean lies outside the span of the basis.
 
-    With `within`, return whether a class mean or a row lies outside it.
+    With `within`, return whether a class mean or a row lies outside the span.
     """
     moments = centred.moments
     means = (moments.mean - moments.centre)[:, varying] / sd
@@ -445,7 +450,7 @@ def fit_gaussian_family(
     return fit_gaussian(classes, family=family, prior=prior)
 
 
-def family_metric(classes: Classes, family: GaussianFamily) -> Metric:
+def shared_family_metric(classes: Classes, family: GaussianFamily) -> Metric:
     """Return the metric of the covariance that all classes of a linear family share."""
     if isinstance(classes, ClassRows):
         return wide_metric(classes, family)

@@ -12,13 +12,13 @@ and the evidence for the precision, the integral of likelihood times prior, by
     log evidence = -L(mode) - precision / 2 |mode|^2  +  n/2 log precision  -  log det A / 2
                    + f/2 log 2 pi
 
-A search over log precision gives its maximum over the precision; every evaluation is a fit
-that starts from the last one. The density of a flat prior is 1, so evidences are comparable between
-models with the same intercepts.
+A search over log precision maximises the evidence; every evaluation is a fit that starts from the
+previous fit. The density of a flat prior is 1, so evidences are comparable between models with the
+same intercepts.
 
 A prediction integrates over the posterior. The score of a row, s = z'theta, is normal with mean a
 and variance v = z'A^-1 z. The integral of the logistic function over this distribution has no
-formula; it is approximated by that of a probit function (MacKay 1992):
+formula; it is approximated by the integral of a probit function (MacKay 1992):
 
     p = 1 / (1 + exp(-a / sqrt(1 + pi v / 8)))
 
@@ -41,7 +41,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.table.blocks import Features, Floats
 
 _RANGE = 1e-6, 1e8  # precisions among which the evidence is maximised
-_TOLERANCE = 1e-6  # of log precision
+_TOLERANCE = 1e-6  # tolerance of log precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)

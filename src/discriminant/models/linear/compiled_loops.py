@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.numba_cache import fastmath_njit
+from discriminant.cached_njit import fastmath_njit
 
 # ENDED, RECORD and DONE are reasons to return from a loop: all rows are read, a record run of
 # correct rows ends, or `target` consecutive rows are correct. STEP means: update the weights.
@@ -87,9 +87,10 @@ def perceptron_dense(
     longest: Any,
     target: Any,
 ) -> int:
-    """Train on the rows from state[ROW] on; return before an update that ends a record run.
+    """Train on the rows from `state[ROW]`; stop where the longest run of correct rows ends.
 
-    A record run is a run of more than `longest` consecutive correct rows. `correction` and
+    An update ends a run of consecutive correct rows. If the run has more than `longest` rows, the
+    function returns before this update. `correction` and
     `correction_b` are sums over all updates of the update times the number of rows before it; the
     average of the weights follows from them. These arrays are empty if the average is not needed.
     """

@@ -59,9 +59,9 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
+from discriminant.moments.loss import ResidualSums, add_double_double, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -246,7 +246,7 @@ class LeastSquaresProblem:
         size = self.solver.scale[:, None]
         coef_size = np.abs(size * line.coef[self.varying]).max(initial=0.0)
         change_size = np.abs(size * coef_change[self.varying]).max(initial=0.0)
-        coef, rest = add_pairs(
+        coef, rest = add_double_double(
             (line.coef, np.zeros_like(coef_change)), (coef_change, np.zeros_like(coef_change))
         )
         corrected = LinearFit(coef, line.intercept + intercept_change, rest)
@@ -643,8 +643,8 @@ def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool
 
     An affine map of the features does not change the result. So the slopes are replaced by an
     orthonormal basis of their span over the classes, and the levels by their residual from this
-    span. If the slopes have full rank K - 1, some x brings the fitted values into any given order.
-    Then every class has a region, though it may be a wedge far from all rows. So a class can be
+    span. If the slopes have full rank K - 1, every order of the fitted values occurs at some x, so
+    every class has a region, though it may be a wedge far from all rows. Therefore a class can be
     masked everywhere only if there are fewer than K - 1 features, or if the class means differ in
     fewer than K - 1 directions.
 

@@ -26,7 +26,7 @@ minimises
     mean loss  +  ridge / 2 sum_j (sd_j beta_j)^2
 
 A point theta consists of the K-1 thresholds for centred scores, followed by the coefficients of
-white coordinates (`linear.preconditioning`).
+the whitened columns (`linear.preconditioning`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from scipy.special import log_ndtr
 
 from discriminant.models.expressions import (
     Expression,
-    cloglog,
+    cloglog_log_probabilities,
     constant,
     greater,
-    probit,
+    probit_log_probabilities,
     stack,
 )
 from discriminant.models.linear.optimise import (
@@ -440,7 +440,7 @@ class OrderedRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why these fields do not form a valid rule, or None if they do."""
         (K,) = parts["labels"].shape
         thresholds, levels = parts["thresholds"], parts["levels"]
         if thresholds.shape != (K - 1,) or parts["tilt"].shape != (K,):
@@ -475,7 +475,9 @@ def _cloglog_expression(eta: Expression, thresholds: Floats) -> Expression:
     t = (constant(thresholds) - eta).with_name("t")
     excess = thresholds.copy()  # log(e^zeta_k - e^zeta_{k-1})
     excess[1:] = thresholds[:-1] + np.log(np.expm1(np.diff(thresholds)))
-    inside = cloglog((constant(excess) - eta).with_name("excess")).pick(np.arange(m, 2 * m))
+    inside = cloglog_log_probabilities((constant(excess) - eta).with_name("excess")).pick(
+        np.arange(m, 2 * m)
+    )
     rate = t.smaller(_MAX_EXPONENT).exp().with_name("threshold_rate")
     inside = inside.with_name("log_inside")
     parts = [inside.pick([0])]
@@ -488,7 +490,7 @@ def _probit_expression(eta: Expression, thresholds: Floats) -> Expression:
     """Return the (K,) log probabilities of the levels by the probit link."""
     m = len(thresholds)
     t = (constant(thresholds) - eta).with_name("t")
-    tails = probit(t).with_name("log_tails")
+    tails = probit_log_probabilities(t).with_name("log_tails")
     above, below = tails.pick(np.arange(m)), tails.pick(np.arange(m, 2 * m))
     parts = [below.pick([0])]
     if m > 1:

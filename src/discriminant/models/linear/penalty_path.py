@@ -424,7 +424,7 @@ class PathProblem:
         return np.asarray(self.curvature_sums(theta, without=fit)[0] / self.totals[fit])
 
     def penalty_matrix(self, fit: int, penalty: float) -> Floats:
-        """Return the (q, q) curvature of the ridge of one fit."""
+        """Return the (q, q) curvature of the ridge penalty in one fit."""
         matrix = self.ridge[fit] if self.ridge.ndim == 3 else np.diag(self.ridge[fit])
         return penalty * (1.0 - self.l1_ratio) * matrix
 

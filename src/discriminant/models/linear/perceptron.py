@@ -90,7 +90,7 @@ class PerceptronFit:
     updates: int
     converged: bool
     path: tuple[int, ...]  # updates in each pass; in batch training the errors before each step
-    balanced: bool = False  # whether the updates of all errors cancel: no boundary is error-free
+    balanced: bool = False  # the updates of all errors cancel: every boundary has errors
     separable: bool | None = None  # whether the classes are separable, if this was tested
     criteria: tuple[float, ...] = ()  # J_p at the start and after each pass or step, if recorded
     history: tuple[LinearWeights, ...] = ()  # weights at the start and after each update
@@ -112,8 +112,8 @@ def train_online(
 ) -> PerceptronFit:
     """Train row by row. With `rng` the rows are in a new random order in every pass.
 
-    `start` are the first weights, zero by default. With `record`, the weights after each update and
-    the criterion after each pass are stored.
+    `start` holds the initial weights, zero by default. With `record`, the weights after each update
+    and the criterion after each pass are stored.
 
     `is_separable` returns whether the classes are separable, or None if this is not known. Without
     `max_passes` it is called once if training for the pocket makes no progress.

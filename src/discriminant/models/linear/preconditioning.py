@@ -273,7 +273,10 @@ _FLOOR = 1e-8  # smallest curvature relative to the largest; it limits steps in 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledCoordinates:
-    """Map from theta (q, m) to coefficients and intercepts, with columns of variance one."""
+    """Map from theta (q, m), for columns of variance one, to coefficients of the original columns.
+
+    The intercepts are part of theta, and of the result.
+    """
 
     scale: Floats  # (d,) 1 / sd; zero if a column does not vary
     mean: Floats  # (d,) means of the columns; zero without an intercept

@@ -21,9 +21,9 @@ coefficients, and let c_i >= 1 be caps:
     max  sum_i min(a_i'b, c_i)   over   a_i'b >= 0     =     min  c'm   over   A'(m - n) = A'1,
                                                              0 <= m <= 1,  0 <= n
 
-Every B of the cone may be multiplied by a positive number. So at the maximum every margin that can
-be positive is at its cap or above. All other margins are called tight. Tight margins are zero on
-the whole cone, and the span of the cone is the null space of the tight margins.
+Any B of the cone remains in the cone if it is multiplied by a positive number. So at the maximum
+every margin that can be positive is at its cap or above. All other margins are called tight. Tight
+margins are zero on the whole cone, and the span of the cone is the null space of the tight margins.
 
 The margin of a row of class a to class c involves only the scores of these two classes. So if two
 classes overlap and their rows span the whole space, they have the same scores on the whole cone.
@@ -60,7 +60,7 @@ SLACK = 1e-9  # smaller margins, relative to the size of their terms, count as z
 RANK = 1e-9  # smaller singular values, relative to the largest, count as zero
 _STEPS = 1000  # steps of likelihood maximisation before the linear programme is solved
 _MIN_MARGIN = 1e-4  # maximisation stops if all margins, relative to the largest score, are larger
-_GOLDEN = 0.6180339887498949  # its multiples modulo one are quasi-random
+_GOLDEN = 0.6180339887498949  # multiples of this number, modulo one, are quasi-random
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,6 +202,7 @@ def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
         b_eq=np.asarray(transposed.sum(axis=1)).ravel(),
         bounds=bounds,
         method="highs-ds",
+        options={"presolve": bool(sparse.issparse(margins))},  # slower for few dense constraints
     )
     if solution.fun is None or solution.fun < 0.5:
         return None
@@ -393,7 +394,7 @@ def _cutting_planes(query: _MarginQuery, active: _ActiveRows, labels: Labels) ->
 
 
 def _returned_all_negative(margins: Margins) -> bool:
-    """Return whether the reading returned all rows with a negative margin."""
+    """Return whether the pass returned all rows with a negative margin."""
     negative = np.bincount(margins.codes[margins.margin < 0], minlength=1)
     return bool(negative.max() < margins.keep)
 

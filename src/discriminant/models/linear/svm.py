@@ -22,10 +22,10 @@ that the objective exceeds the minimum by at most
 
     sum of `row_duality_gaps`  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
 
-The alpha of an intermediate point need not satisfy sum alpha t = 0. The condition is met by scaling
-down the alpha of the class with the larger sum (`balance_dual`). Both methods need only products of
-the rows: scores u.w, and weighted sums of u u' and of u. An engine computes these products, so the
-rows need not be in memory.
+The alpha of an intermediate point need not satisfy sum alpha t = 0, so the alpha of the class with
+the larger sum are scaled down (`balance_dual`). Both methods need only products of the rows: scores
+u.w, and weighted sums of u u' and of u. An engine computes these products, so the rows need not be
+in memory.
 
 `fit_dual` fits sparse rows by dual coordinate descent. The minimum over w and b of
 w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
@@ -51,7 +51,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from discriminant.models.linear.perceptron import unsigned_indices
 from discriminant.moments.loss import WeightedProducts
@@ -315,9 +315,11 @@ def balance_dual(alpha: Floats, sign: Floats) -> Floats:
 
     The alpha of the class with the larger sum are scaled down.
     """
-    sides = np.array([alpha[sign < 0].sum(), alpha[sign > 0].sum()])
-    factor = np.divide(sides.min(), sides, out=np.zeros(2), where=sides > 0)
-    return np.asarray(alpha * np.where(sign > 0, factor[1], factor[0]))
+    positive = sign > 0
+    low, high = float(alpha[~positive].sum()), float(alpha[positive].sum())
+    least = min(low, high)
+    factors = least / high if high > 0 else 0.0, least / low if low > 0 else 0.0
+    return np.asarray(alpha * np.where(positive, *factors))
 
 
 def stationarity_gap(residual: Floats, penalty: Floats) -> float:
@@ -348,16 +350,16 @@ def row_duality_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bo
 def _solve_regularised(lower: Floats, rhs: Floats) -> Floats:
     """Solve a linear system whose matrix has a unit diagonal.
 
-    If the matrix is singular up to rounding, a small ridge is added.
+    If the matrix is singular up to rounding, a small ridge is added. LAPACK is called directly: for
+    few unknowns the checks of `cho_factor` take longer.
     """
     if not np.isfinite(lower).all():
         return np.full_like(rhs, np.nan)
     for ridge in (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8):
-        try:
-            factor = cho_factor(lower + ridge * np.eye(len(lower)), lower=True)
-        except np.linalg.LinAlgError:
-            continue
-        return np.asarray(cho_solve(factor, rhs))
+        ridged = lower + ridge * np.eye(len(lower)) if ridge else lower
+        _, solution, info = dposv(ridged, rhs, lower=1)
+        if not info:
+            return np.asarray(solution)
     return np.full_like(rhs, np.nan)
 
 
@@ -457,7 +459,7 @@ class _DualDescent:
         if (P == 1.0).all():
             self.inverse = np.zeros(0)
         self.free = bias is None
-        # With a large B^2 the sweeps converge slowly, with a small one the intercept does.
+        # With a large B^2 the sweeps converge slowly; with a small B^2 the intercept does.
         bias2 = (float(norms.mean()) or 1.0) / np.sqrt(len(norms)) if bias is None else bias**2
         size = norms + bias2
         self.size = np.where(size > 0, size, 1.0)

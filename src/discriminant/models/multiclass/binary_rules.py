@@ -148,14 +148,14 @@ def _second_minus_first(of_class: Floats) -> Any:
 
 
 def _linear_rule(rule: Rule) -> LinearRule | None:
-    """Return the linear scores or fitted values of a rule; None if the rule has neither."""
+    """Return the linear rule of scores or fitted values; None if these are not linear."""
     if isinstance(rule, IndicatorRule):
         return rule.line if rule.basis is None else None
     return rule if isinstance(rule, LinearRule) else None
 
 
 def _clipped_log_odds(scores: Floats) -> Floats:
-    """Return the (n,) second scores minus the first. Infinite differences are clipped to +-745."""
+    """Return the second score of each row minus its first, (n,), clipped to [-745, 745]."""
     with np.errstate(invalid="ignore"):
         return np.clip(scores[:, 1] - scores[:, 0], -745.0, 745.0)
 
@@ -256,7 +256,7 @@ def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
     """
     degrees = sides.degrees(family.denominator)
     slopes = np.full((len(degrees), sides.mean.shape[2]), np.nan)
-    least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which raises then
+    least = 64 * _EPS * sides.weight.sum(axis=1)  # `pooled_degrees` raises an error in this case
     solvable = np.flatnonzero((sides.rows > 2) & (degrees > least))
     scatter = np.broadcast_to(sides.scatter, (len(degrees), *sides.scatter.shape[-2:]))
     amount = float(family.shrinkage)

@@ -11,15 +11,15 @@ counts 1, and a column that leaves one of them out counts a half (Allwein, Schap
     distance(j, k) = sum_m (1 - signs[j, m] signs[k, m]) / 2
 
 The distance of a code is the smallest distance of two of its classes. Without zeros the distance is
-the Hamming distance, and a code of distance D corrects any floor((D - 1) / 2) errors of
-classifiers. A classifier that leaves out the class of a row may predict either side, so a code with
-zeros is guaranteed to correct fewer errors (`OutputCode.corrects`).
+the Hamming distance, and with a code of distance D up to floor((D - 1) / 2) errors of classifiers
+do not change the prediction. A classifier that leaves out the class of a row may predict either
+side, so a code with zeros is guaranteed to correct fewer errors (`OutputCode.corrects`).
 
     one-vs-rest  K columns          each class against all others
     reference    K - 1              each class but the last against all others
     one-vs-one   K (K - 1) / 2      each pair of classes, the others left out
     exhaustive   2^(K - 1) - 1      every partition of the classes into two sides
-    dense        10 log2 K          random; of several codes the one with the largest distance
+    dense        10 log2 K          random; the code with the largest distance out of several
     sparse       15 log2 K          likewise, with half of the entries 0 on average
     designed     10 log2 K          from moments: sides that a linear rule can separate
     optimal      K                  the largest distance of all codes of this length, K <= 8
@@ -61,9 +61,10 @@ one-vs-rest, if none or several classifiers are positive; with one-vs-one, if no
 all others (the regions shown in lecture 4).
 
 Class probabilities p are estimated by coupling. Let r_m be the probability that classifier m gives
-to its positive side, among the classes of problem m. Let q+_m and q-_m be the sums of p over the
-two sides. Then r_m should equal q+_m / (q+_m + q-_m). There are usually more problems than classes,
-so in general no p satisfies all of these equations, and one of these criteria is optimised:
+to its positive side, given that the row is of a class of problem m. Let q+_m and q-_m be the sums
+of p over the two sides. Then r_m should equal q+_m / (q+_m + q-_m). There are usually more problems
+than classes, so in general no p satisfies all of these equations, and one of these criteria is
+optimised:
 
     pairs  Wu, Lin & Weng (2004), their second method:
            min over p of  sum over pairs of (r_kj p_j - r_jk p_k)^2,  sum of p = 1
@@ -126,7 +127,7 @@ class OutputCode:
         return code
 
     def check(self) -> None:
-        """Raise if a column has only one side, or if two classes are never on opposite sides.
+        """Reject a code with a column of one side, or two classes never on opposite sides.
 
         Warn about repeated columns.
         """
@@ -233,7 +234,7 @@ def one_vs_one_code(K: int) -> Signs:
 def exhaustive_code(K: int) -> Signs:
     """Return the (K, 2^(K-1) - 1) code of all partitions of the classes into two sides.
 
-    The last class is always on the positive side. Raise if there are too many columns.
+    The last class is always on the positive side. Raises an error if there are too many columns.
     """
     columns = 2 ** (K - 1) - 1
     if columns > MAX_COLUMNS:
@@ -242,7 +243,7 @@ def exhaustive_code(K: int) -> Signs:
     return np.vstack([2 * bits - 1, np.ones(columns)]).astype(np.int8)
 
 
-def ternary_code(K: int) -> Signs:
+def exhaustive_ternary_code(K: int) -> Signs:
     """Return the code of all partitions of any of the classes into two sides.
 
     The shape of the code is (K, (3^K - 2^(K+1) + 1) / 2); a column may leave classes out.
@@ -289,7 +290,7 @@ def _best_random_code(
     """
     M, n_distinct = code_length(kind, K, columns)
     if n_distinct <= max(2 * M, 64) and (kind == "sparse" or n_distinct <= MAX_COLUMNS):
-        pool = ternary_code(K) if kind == "sparse" else exhaustive_code(K)
+        pool = exhaustive_ternary_code(K) if kind == "sparse" else exhaustive_code(K)
     else:
         pool = random_columns(K, max(min(4 * M, n_distinct // 2), M), rng, sides)
     if pool.shape[1] == M:
@@ -355,11 +356,11 @@ def optimal_code(K: int, columns: int | None) -> Signs:
 
     To find such a code is NP-hard, so only few classes are allowed. For each distance D, from an
     upper bound downwards, branch and bound looks for M different columns that separate every pair
-    of classes at least D times. A pair that has been separated less than D times lacks the rest. A
-    partial code is given up if a pair lacks more than the number of columns to come, or if all
-    pairs together lack more than these columns can separate. The columns are in order of the number
-    of pairs that they separate. All first columns with equally many classes on one side differ only
-    in the order of the classes, so one of them is enough.
+    of classes at least D times. If a pair has been separated s < D times, it still needs D - s
+    columns. A partial code is given up if a pair needs more columns than remain, or if all pairs
+    together need more than the remaining columns can separate. The columns are in order of the
+    number of pairs that they separate. All first columns with equally many classes on one side
+    differ only in the order of the classes, so one of them is enough.
 
     >>> code_distance(optimal_code(4, 5)), code_distance(optimal_code(5, 6))
     (2.0, 3.0)
@@ -523,7 +524,7 @@ def _greedy_columns(candidates: Signs, quality: Floats, M: int) -> list[int]:
 
 _MIN_PROBABILITY = 1e-15  # two-class probabilities are clipped at this distance from 0 and 1
 _TOLERANCE = 1e-9  # largest change of a probability in the last step
-_NEGLIGIBLE = 1e-5  # no warning if a probability changes by less than this in the last step
+_NEGLIGIBLE = 1e-5  # there is no warning if no probability changes by more in the last step
 _STEPS = 150  # largest number of steps
 _NUMBERS = 1 << 21  # size of the largest array; rows are coupled in chunks of this size
 
@@ -643,7 +644,7 @@ class _Likelihood:
         return cls(positive, plus, np.einsum("jm,km->mjk", plus, plus))
 
     def derivatives(self, p: Floats) -> tuple[Floats, Floats]:
-        # A step that preserves the sum of p changes q- by the negative of its change of q+.
+        # A step that preserves the sum of p changes q- by the negative of the change of q+.
         q_plus = np.dot(p, self.plus)
         q_minus = np.dot(p, 1.0 - self.plus)
         to_plus, to_minus = self.positive / q_plus, (1.0 - self.positive) / q_minus
@@ -799,7 +800,7 @@ def hamming_scores(outputs: Floats, signs: Signs) -> Floats:
     scores /= 2
     confidence = np.dot(outputs, columns)
     largest = np.abs(confidence).max(axis=1, keepdims=True)
-    # Distances that differ do so by 1/2 or more; the added terms differ by at most 1/3.
+    # Different distances differ by 1/2 or more; the added terms differ by at most 1/3.
     scores += confidence / (6.0 * np.where(largest > 0, largest, 1.0))
     return np.asarray(scores)
 

@@ -13,7 +13,8 @@
     const scaled = 100 * value;
     if (scaled === 0 || scaled === 100) return `${scaled}%`;
     if (Number(scaled.toFixed(digits)) === 100) return `> ${(100 - 10 ** -digits).toFixed(digits)}%`;
-    while (Number(scaled.toFixed(digits)) === 0 && digits < 4) digits += 1;
+    while (Number(scaled.toFixed(digits)) === 0 && digits < 2) digits += 1;
+    if (Number(scaled.toFixed(digits)) === 0) return `< ${(10 ** -digits).toFixed(digits)}%`;
     return `${scaled.toFixed(digits)}%`;
   };
   const number = (value, digits = 3) => {
@@ -22,7 +23,7 @@
     const size = Math.floor(Math.log10(Math.abs(value)));
     if (size < -4 || size > 8) return value.toPrecision(digits);
     const places = Math.max(digits - 1 - size, 0);
-    return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+    return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
   };
   const whole = (value) =>
     value.toLocaleString("en", { maximumFractionDigits: Math.abs(value - Math.round(value)) < 1e-6 ? 0 : 1 });
@@ -116,6 +117,7 @@
   const plot = document.querySelector(".plot");
   const dots = plot ? [...plot.querySelectorAll(".points use")] : [];
   const cards = [...document.querySelectorAll("[data-card]")];
+  const strips = [...document.querySelectorAll("[data-strip]")];
   const SVG = "http://www.w3.org/2000/svg";
   const brush = by("brush");
   const select = (holds, text, origin) => {
@@ -139,6 +141,27 @@
         Object.entries({ x: x + 3, y: y + height - high, width: width - 6, height: high, class: "picked" })
           .forEach(([name, to]) => bar.setAttribute(name, to));
         svg.insertBefore(bar, covers[0]);
+      });
+    });
+    strips.forEach((figure) => {
+      const svg = figure.querySelector("svg.strip");
+      svg.querySelectorAll(".picked").forEach((one) => one.remove());
+      svg.classList.toggle("dim", rows !== null);
+      const { bins, names, codes } = facts.strips[figure.dataset.strip];
+      if (!rows || !bins) return;
+      const covers = [...svg.querySelectorAll(".cover")];
+      const sums = codes.map((code) => names.map((_, b) =>
+        rows.filter((inside, i) => inside && space.codes[i] === code && bins.charCodeAt(i) - 65 === b).length));
+      const top = Math.max(...sums.flat(), 1);
+      covers.forEach((cover, b) => {
+        const [x, width, height] = ["x", "width", "height"].map((name) => Number(cover.getAttribute(name)));
+        codes.forEach((_, side) => {
+          const bar = document.createElementNS(SVG, "rect");
+          const high = ((height / 2 - 2) * sums[side][b]) / top;
+          Object.entries({ x: x + 1, y: side ? height / 2 : height / 2 - high, width: Math.max(width - 2, 1), height: high, class: "picked" })
+            .forEach(([name, to]) => bar.setAttribute(name, to));
+          svg.insertBefore(bar, covers[0]);
+        });
       });
     });
     document.querySelectorAll("[data-row]").forEach((row) => {
@@ -167,8 +190,10 @@
       const k = Number(one.dataset.class);
       toggle(one, (i) => space.codes[i] === k, `class ${space.labels[k]}`);
     }));
-    cards.forEach((card, c) => {
-      const { name, bins, names } = facts.cards[c];
+    const pickable = cards.map((card, c) => [card, facts.cards[c]])
+      .concat(strips.map((figure) => [figure, facts.strips[figure.dataset.strip]]));
+    pickable.forEach(([card, { name, bins, names }]) => {
+      if (!bins) return;
       card.querySelectorAll("[data-bin]").forEach((one) => one.addEventListener("click", () => {
         const b = Number(one.dataset.bin);
         toggle(one, (i) => bins.charCodeAt(i) - 65 === b, `${name} ${names[b]}`);
@@ -185,8 +210,9 @@
     return [x === 0 ? 0 : (middle - reach) / (1 + z2), x === n ? 1 : (middle + reach) / (1 + z2)];
   };
   document.querySelectorAll(".matrix button").forEach((cell) => {
-    const [k, a, x, n] = ["true", "decided", "count", "of"].map((name) => Number(cell.dataset[name]));
-    const { labels, actions } = facts.decision;
+    const [k, a] = [Number(cell.dataset.true), Number(cell.dataset.decided)];
+    const { labels, actions, confusion } = facts.decision;
+    const [x, n] = [confusion[a][k], confusion.reduce((sum, row) => sum + row[k], 0)];
     const decided = a < actions.length ? actions[a] : "rejected";
     const [low, high] = wilson(x, n);
     const lines = [
@@ -355,6 +381,255 @@
       if (pair) pair.addEventListener("change", () => { view = null; draw(); });
     }
   }
+
+  // --- one row: the model runs in the page ---
+  const tryRow = () => {
+    const one = facts.one_row;
+    const form = by("row-form");
+    if (!one || !form || typeof rowModel === "undefined") return;
+    const { fields, examples, classes } = one;
+    const start = by("row-start");
+    const inputs = fields.map((_, i) => by(`field-${i}`));
+    const typical = fields.map((field) => field.typical);
+
+    const write = (cells) => inputs.forEach((input, i) => {
+      const place = fields[i].levels.length ? fields[i].levels.indexOf(cells[i]) + 1 : cells[i];
+      input.value = cells[i] === null ? "" : String(place);
+    });
+    const read = () => inputs.map((input, i) => {
+      const { kind, levels } = fields[i];
+      const text = input.value.trim();
+      if (text === "") return null;
+      if (kind === "boolean") return text === "true";
+      if (levels.length) return levels[Number(text) - 1];
+      return Number.isNaN(Number(text)) ? text : Number(text);
+    });
+    const cellText = (cell) => {
+      if (cell === null) return "missing";
+      if (typeof cell === "boolean") return cell ? "yes" : "no";
+      return typeof cell === "number" ? String(Number(cell.toPrecision(4))) : cell;
+    };
+
+    const predict = (cells) => rowModel.outputs(Object.fromEntries(fields.map((field, i) => [field.name, cells[i]])));
+    const decision = (out) => (out.action === undefined ? out.label : out.action);
+    const nameOf = (choice) => {
+      const k = rowModel.classes.indexOf(choice);
+      return k < 0 ? "rejected" : classes[k];
+    };
+    // Numbers that rank the classes: log probabilities, or scores.
+    const measures = (out) => {
+      if (out.log_p) return out.log_p.map((value) => Math.max(value, -700));
+      const scores = [out.score].flat();
+      return scores.length === 1 ? [-scores[0] / 2, scores[0] / 2] : scores;
+    };
+
+    // Shapley values of the columns: all sets of columns if they are few, else orders in pairs.
+    const contributions = (cells, value) => {
+      const d = cells.length;
+      const mixed = (inside) => value(cells.map((cell, i) => (inside(i) ? cell : typical[i])));
+      const parts = new Array(d).fill(0);
+      if (d <= 7) {
+        const values = Array.from({ length: 2 ** d }, (_, set) => mixed((i) => (set >> i) & 1));
+        const weight = [];
+        for (let size = 0, choose = 1; size < d; size += 1) {
+          weight.push(1 / (d * choose));
+          choose = (choose * (d - 1 - size)) / (size + 1);
+        }
+        values.forEach((_, set) => {
+          const size = [...Array(d).keys()].filter((i) => (set >> i) & 1).length;
+          for (let i = 0; i < d; i += 1) {
+            if (!((set >> i) & 1)) parts[i] += weight[size] * (values[set | (1 << i)] - values[set]);
+          }
+        });
+        return parts;
+      }
+      let seed = 1;
+      const random = () => { seed = (seed * 48271) % 2147483647; return seed / 2147483647; };
+      const pairs = Math.max(1, Math.min(10, Math.floor(300 / d)));
+      for (let pair = 0; pair < pairs; pair += 1) {
+        const order = [...Array(d).keys()];
+        for (let i = d - 1; i > 0; i -= 1) {
+          const j = Math.floor(random() * (i + 1));
+          [order[i], order[j]] = [order[j], order[i]];
+        }
+        [order, [...order].reverse()].forEach((columns) => {
+          const inside = new Set();
+          let before = mixed(() => false);
+          columns.forEach((i) => {
+            inside.add(i);
+            const after = mixed((k) => inside.has(k));
+            parts[i] += (after - before) / (2 * pairs);
+            before = after;
+          });
+        });
+      }
+      return parts;
+    };
+
+    // The smallest change of each column, within the range of the rows, that changes the decision.
+    const flips = (cells, before) => {
+      const after = (i, cell) => {
+        const out = decision(predict(cells.map((old, k) => (k === i ? cell : old))));
+        return out === before ? null : nameOf(out);
+      };
+      const outward = (i, from, to) => {  // a short number beyond `to`, seen from `from`
+        for (let digits = fields[i].whole ? 0 : 3; digits < 16; digits += 1) {
+          const size = fields[i].whole ? 1 : 10 ** (Math.floor(Math.log10(Math.abs(to) || 1)) + 1 - digits);
+          const value = Number(((to > from ? Math.ceil(to / size) : Math.floor(to / size)) * size).toPrecision(12));
+          if (value >= fields[i].low && value <= fields[i].high && after(i, value)) return value;
+          if (fields[i].whole) return null;
+        }
+        return to;
+      };
+      const found = [];
+      fields.forEach((field, i) => {
+        const cell = cells[i];
+        if (field.levels.length || field.kind === "boolean") {
+          (field.levels.length ? field.levels : [true, false]).filter((level) => level !== cell).forEach((level) => {
+            const to = after(i, level);
+            if (to) found.push({ i, level, to, size: 1 });
+          });
+          return;
+        }
+        if (typeof cell !== "number" || !field.sd || field.low === null) return;
+        [field.low, field.high].forEach((end) => {
+          let near = cell;
+          for (let step = 1; step <= 24; step += 1) {
+            let far = cell + ((end - cell) * step) / 24;
+            if (far === cell) return;
+            if (!after(i, far)) { near = far; continue; }
+            for (let cut = 0; cut < 30; cut += 1) {
+              const middle = (near + far) / 2;
+              if (after(i, middle)) far = middle; else near = middle;
+            }
+            const level = outward(i, cell, far);
+            if (level !== null) found.push({ i, level, to: after(i, level), size: Math.abs(level - cell) / field.sd });
+            return;
+          }
+        });
+      });
+      return found.sort((a, b) => a.size - b.size);
+    };
+    const flipText = ({ i, level, to, size }, cells) => {
+      const sd = typeof level === "number" ? ` (${number(size, 2)} standard deviations)` : "";
+      return `${fields[i].title} from ${cellText(cells[i])} to ${typeof level === "number" ? level : cellText(level)}${sd} gives ${to}`;
+    };
+
+    const cellsOf = (texts) => texts.map((text, i) => {
+      const cell = document.createElement(i ? "td" : "th");
+      if (i) cell.className = "n"; else cell.scope = "row";
+      cell.textContent = text;
+      return cell;
+    });
+    const bar = (from, to, kind) => {
+      const td = document.createElement("td");
+      const svg = document.createElementNS(SVG, "svg");
+      const rect = document.createElementNS(SVG, "rect");
+      Object.entries({ class: "share", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" })
+        .forEach(([name, text]) => svg.setAttribute(name, text));
+      Object.entries({ class: kind, x: 100 * from, width: Math.max(100 * (to - from), 0), height: 8 })
+        .forEach(([name, text]) => rect.setAttribute(name, text));
+      td.className = "drawn";
+      svg.append(rect);
+      td.append(svg);
+      return td;
+    };
+    const row = (texts, drawn) => {
+      const tr = document.createElement("tr");
+      tr.append(...cellsOf(texts), drawn);
+      return tr;
+    };
+    const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value), 2)}`;
+
+    const explain = (cells, out) => {
+      const ranked = measures(out);
+      const order = ranked.map((_, k) => k).sort((a, b) => ranked[b] - ranked[a]);
+      const [a, b] = order;
+      const lead = (values) => { const m = measures(predict(values)); return m[a] - m[b]; };
+      const parts = contributions(cells, lead);
+      const total = parts.reduce((sum, part) => sum + part, 0);
+      const kind = out.log_p ? "Log odds" : "Difference of the scores";
+      by("row-evidence").textContent = `${kind} of ${classes[a]} against ${classes[b]}: ${number(ranked[a] - ranked[b])} for this row, ${number(ranked[a] - ranked[b] - total)} for a typical row. The contributions add up to the difference.`;
+      const top = Math.max(...parts.map(Math.abs), 1e-12);
+      const listed = parts.map((_, i) => i).sort((i, j) => Math.abs(parts[j]) - Math.abs(parts[i]));
+      const most = 12;
+      const lines = listed.slice(0, most).map((i) => {
+        const middle = 0.5 + (0.5 * parts[i]) / top;
+        const drawn = bar(Math.min(middle, 0.5), Math.max(middle, 0.5), `k${(parts[i] < 0 ? b : a) % 8}`);
+        return row([fields[i].title, cellText(cells[i]), cellText(typical[i]), parts[i] ? signed(parts[i]) : "0"], drawn);
+      });
+      const rest = listed.slice(most).reduce((sum, i) => sum + parts[i], 0);
+      if (listed.length > most) lines.push(row([`${listed.length - most} other columns`, "", "", rest ? signed(rest) : "0"], bar(0, 0, "")));
+      by("row-parts").tBodies[0].replaceChildren(...lines);
+      const changes = flips(cells, decision(out));
+      by("row-flip").textContent = changes.length
+        ? `Smallest changes of a single column that change the decision: ${changes.slice(0, 3).map((one) => flipText(one, cells)).join("; ")}.`
+        : "No change of a single column within the range of the rows changes the decision.";
+    };
+
+    let waiting = 0;
+    const update = () => {
+      clearTimeout(waiting);
+      const cells = read();
+      inputs.forEach((input, i) => {
+        const field = fields[i];
+        const beyond = typeof cells[i] === "number" && field.low !== null && (cells[i] < field.low || cells[i] > field.high);
+        input.classList.toggle("beyond", beyond);
+      });
+      let out;
+      try {
+        out = predict(cells);
+      } catch (error) {
+        by("row-answer").textContent = error.message;
+        by("row-flip").textContent = by("row-evidence").textContent = "";
+        by("row-classes").tBodies[0].replaceChildren();
+        by("row-parts").tBodies[0].replaceChildren();
+        return;
+      }
+      const ranked = measures(out);
+      const order = ranked.map((_, k) => k).sort((a, b) => ranked[b] - ranked[a]);
+      const shares = out.p || null;
+      const choice = nameOf(decision(out));
+      const k = classes.indexOf(choice);
+      const outside = inputs.filter((input) => input.classList.contains("beyond")).length;
+      by("row-answer").replaceChildren(
+        `Predicted: `, line("b", choice), shares && k >= 0 ? `, with probability ${percent(shares[k])}.` : ".",
+        outside ? ` ${outside === 1 ? "One value is" : `${outside} values are`} outside the range of the rows: the prediction is an extrapolation.` : "",
+      );
+      by("row-measure").textContent = shares ? "Probability" : "Score";
+      const least = Math.min(...ranked);
+      const width = Math.max(ranked[order[0]] - least, 1e-12);
+      by("row-classes").tBodies[0].replaceChildren(...order.slice(0, 12).map((c) =>
+        row([classes[c], shares ? percent(shares[c]) : number(ranked[c])], bar(0, shares ? shares[c] : (ranked[c] - least) / width, `k${c % 8}`))));
+      waiting = setTimeout(() => explain(cells, out), 60);
+    };
+    const begin = (i) => {
+      start.value = String(i);
+      write(i < 0 ? typical : examples[i].cells);
+      update();
+    };
+    start.addEventListener("change", () => begin(Number(start.value)));
+    form.addEventListener("input", (event) => { if (event.target !== start) update(); });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    document.querySelectorAll("tr[data-row] > th").forEach((head) => {
+      const i = examples.findIndex((example) => example.row === Number(head.parentElement.dataset.row));
+      if (i < 0) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "to-form";
+      button.title = "Try this row in the form";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        begin(i);
+        by("one_row").scrollIntoView();
+        start.focus({ preventScroll: true });
+      });
+    });
+    form.hidden = false;
+    begin(examples.length ? 0 : -1);
+  };
+  tryRow();
 
   // --- the decision ---
   const decision = facts.decision;

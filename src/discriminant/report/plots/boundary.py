@@ -7,8 +7,8 @@ edge between them; bisection locates it:
     used, not scores, so this works for any classifier, and costs, thresholds and votes are
     taken into account.
 
-In each cell of the grid the crossings on its edges are joined. Two crossings are joined by a line;
-more than two, where three or more regions meet, by lines to their centre.
+In each cell of the grid the crossings on its edges are joined: two crossings by a line, and more
+than two (where three or more regions meet) by lines to their centre.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def chain_segments(segments: Floats) -> list[Floats]:
         unused[b].add(segment)
     branches = [point for point, own in enumerate(unused) if len(own) != 2]
     lines = []
-    # open lines first; what remains are closed lines
+    # open lines first; the remaining lines are closed
     for start in (*branches, *range(len(points))):
         while unused[start]:
             lines.append(points[_follow(start, ends, unused, set(branches))])

@@ -202,7 +202,7 @@ def lowest_position(loss: Floats) -> tuple[int, int]:
 
 
 def _draw_surface(canvas: Canvas, loss: Floats, name: str) -> None:
-    """Draw the losses, dark for low ones; the colour scale ends before a few huge losses."""
+    """Draw the losses, low losses dark; the colour scale ends before a few huge losses."""
     finite = loss[np.isfinite(loss)]
     low = float(finite.min())
     high = float(min(finite.max(), low + 3.0 * max(np.median(finite) - low, 0.0)))

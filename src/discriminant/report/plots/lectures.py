@@ -7,8 +7,8 @@ Masking shows the scores of each class along the line through the class means.
     position t on the line   x = m + s u t
 
 Least squares fits a straight line to the indicator of each class. If the means of three classes lie
-on one line, the fitted line of the middle class is nearly level and nowhere the highest: the class
-is masked.
+on one line, the fitted line of the middle class is nearly level and is nowhere the highest line:
+the class is masked.
 
 The path of a perceptron is shown as its boundary after some of its passes, or as the number of its
 updates in each pass. A fitted perceptron stores these numbers, but not the earlier boundaries.

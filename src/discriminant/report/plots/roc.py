@@ -107,8 +107,8 @@ def roc_band(
     up = wilson((curve.tpr * P, np.full(len(curve.tpr), P)), root)
     across = wilson((curve.fpr * N, np.full(len(curve.fpr), N)), root)
     rates = np.unique(np.concatenate([[0.0, 1.0], *across]))
-    # Thresholds fall, so all four ends rise: the highest is the last rectangle that has begun, and
-    # the lowest is the first rectangle that has not ended.
+    # Thresholds decrease, so all four ends of the rectangles increase: the highest rectangle is the
+    # last that has begun, and the lowest is the first that has not ended.
     begun = np.searchsorted(across[0], rates, side="right") - 1
     ended = np.minimum(np.searchsorted(across[1], rates, side="left"), len(curve.tpr) - 1)
     return rates, np.asarray(up[0][ended]), np.asarray(up[1][np.maximum(begun, 0)])

@@ -27,8 +27,8 @@ from discriminant.report.format import name_list, number, percent
 from discriminant.table.blocks import Floats
 
 _BINS = 10
-_LEAST_ROWS = 15  # least number of rows of a bin
-_NEAR = 0.01  # difference of mean probabilities below which two bins are one
+_LEAST_ROWS = 15  # smallest number of rows of a bin
+_NEAR = 0.01  # bins whose mean probabilities differ by less are merged
 _LEVEL = 0.01
 _GAP = 0.03
 
@@ -105,12 +105,12 @@ def _groups(p: Floats) -> list[Any]:
 
 
 def _describe(gap: float, poor: bool, confidence: float, right: float) -> str:
-    """Say whether the probabilities can be trusted, and what to do if not."""
+    """Return a sentence on whether the probabilities can be trusted, and what to do if not."""
     if not poor:
+        points = "less than 0.1" if gap < 0.001 else number(100 * gap, 2)
         return (
-            "The probabilities can be trusted: predicted and observed frequencies differ by "
-            f"{number(100 * gap, 2)} percentage points on average, no more than "
-            "chance or 3 points allow."
+            "The probabilities can be trusted: on average they differ from the observed "
+            f"frequencies by {points} percentage points, which is within chance or below 3 points."
         )
     kind = (
         f"too confident: the mean probability of its predictions is {percent(confidence)}, but "

@@ -2,7 +2,7 @@
 
 Every measure is computed on held-out rows. Errors have Wilson's and AUCs have DeLong's intervals;
 both ignore the variation between fitted models. Unless a model is named, the model with the lowest
-log loss is selected: its probabilities are the most reliable, and decisions depend on the
+log loss is selected: its probabilities are the most reliable, and decisions depend on
 probabilities.
 """
 
@@ -220,7 +220,7 @@ def describe_error_tests(tests: Sequence[tuple[str, float, float]]) -> str:
 
 
 def _paired(own: HeldOutPredictions, other: HeldOutPredictions) -> tuple[float, float]:
-    """Return by how many rows the first model is correct more often, and McNemar's p-value."""
+    """Return how many more rows the first model predicts correctly, and McNemar's p-value."""
     right = [held.decided == held.codes for held in (own, other)]
     weight = np.ones(len(own.codes)) if own.weight is None else own.weight
     b, c = float(weight[right[0] & ~right[1]].sum()), float(weight[right[1] & ~right[0]].sum())

@@ -1,4 +1,4 @@
-"""Section 1 of the report, the data; and section 6, how to use the saved model."""
+"""Section 1 of the report: the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
-from discriminant.report.fact_types import ClassFacts, ColumnFacts, ReadFacts, UseFacts
+from discriminant.report.fact_types import ClassFacts, ColumnFacts, ReadFacts
 
 
 def read_section(
@@ -93,44 +93,3 @@ def _classes(table: AnyTable) -> list[ClassFacts]:
         ClassFacts(label=str(label), rows=int(n), weight=float(w))
         for label, n, w in zip(table.schema.labels.tolist(), rows, weight, strict=True)
     ]
-
-
-def use_section(
-    *, file: str = "", python: str = "", sql: str = "", command: str = ""
-) -> UseFacts | None:
-    """Return the file of the model, and the code and the command that use it, if they are given.
-
-    By default the code is Python code that loads the file.
-    """
-    if file and not python:
-        python = python_code(file)
-    parts = {"file": file, "python": python, "sql": sql, "command": command}
-    present = {name: text for name, text in parts.items() if text}
-    return UseFacts(**present) if present else None  # type: ignore[typeddict-item]
-
-
-def python_code(file: str, *, decides: bool = False, likeliest: object = "") -> str:
-    """Return Python code that loads the model and predicts.
-
-    Parameters
-    ----------
-    decides
-        Whether the model has costs or a reject option.
-    likeliest
-        Label whose most probable rows the code lists (default: no list); None if the model gives no
-        probabilities.
-    """
-    lines = ["import discriminant as dd", "", f"model = dd.load({file!r})"]
-    if decides:
-        lines.append("model.decide(rows)           # least-cost action: a class, or reject")
-    lines.append("model.predict(rows)          # predicted class of each row")
-    if likeliest is not None:
-        lines.append("model.predict_proba(rows)    # class probabilities")
-    if likeliest not in (None, ""):
-        lines += [
-            "",
-            f"column = model.classes_.tolist().index({likeliest!r})",
-            "order = model.predict_proba(rows)[:, column].argsort()[::-1]",
-            f"order[:20]                   # the 20 rows most likely to be {likeliest!r}",
-        ]
-    return "\n".join(lines)

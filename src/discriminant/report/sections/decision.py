@@ -4,8 +4,8 @@ The action with the lowest expected cost is chosen, given the posterior p and co
 row is rejected if its lowest expected cost exceeds the cost of rejecting. Without costs and a
 reject option, the model's own prediction is used.
 
-For two classes whose actions are the classes, everything follows from the ROC curve. So the page
-holds about 512 points of the curve with exact counts, and every point that a slider can select,
+For two classes whose actions are the classes, all figures follow from the ROC curve. So the page
+has about 512 points of the curve with exact counts, including every point that a slider can select,
 
     p >= alarm / (alarm + miss)      predict the positive class
     p >= 1 - reject / alarm          certain enough not to reject it
@@ -13,7 +13,7 @@ holds about 512 points of the curve with exact counts, and every point that a sl
 
 so that the figures beside the sliders are exact too. Numbers that differ by at most a relative
 `TIE` count as equal, as in `decision.actions`. In all other cases the page holds a stratified
-sample of the held-out rows, each with its weight. Posteriors are stored as -1000 log p, rounded,
+sample of the held-out rows, with weights. Posteriors are stored as -1000 log p, rounded,
 which keeps the digits of small probabilities.
 """
 
@@ -34,7 +34,7 @@ from discriminant.report.fact_types import DecisionFacts, HeldOutFacts, RocFacts
 from discriminant.report.sections.comparison import log_odds
 from discriminant.table.blocks import Codes, Floats, Labels, Places
 
-_ROC_POINTS = 512  # number of points besides those that sliders select
+_ROC_POINTS = 512  # number of points in addition to those that sliders select
 _COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # steps of a slider
 _REJECT_COSTS = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
@@ -132,7 +132,7 @@ def held_facts(
 
 
 def _integer_logs(logs: Floats) -> list[list[int]]:
-    """Return -1000 log p, rounded, (m, K); the largest posterior stays larger than all others."""
+    """Return -1000 log p, rounded, (m, K), such that the largest posterior remains the largest."""
     rounded = np.rint(np.minimum(-1000.0 * logs, _LARGEST)).astype(int)
     top = logs.argmax(axis=1)
     rows = np.flatnonzero(rounded.argmin(axis=1) != top)
@@ -218,7 +218,7 @@ def _auc(own: Any, logs: Floats, k: int, weight: Floats | None) -> float | None:
 
 
 def _risk_coverage(logs: Floats, codes: Codes, weight: Floats | None) -> dict[str, Any]:
-    """Return points of the risk-coverage curve: error of the decided rows against their share."""
+    """Return points of the risk-coverage curve: error of the decided rows against coverage."""
     curve = risk_coverage(logs, codes, sample_weight=weight)
     points = _spaced(curve.coverage, _RISK_POINTS)
     return {

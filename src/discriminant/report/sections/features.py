@@ -64,7 +64,7 @@ def matters_section(
     stepwise: Stepwise | None = None,
     findings: Iterable[FindingFacts] = (),
 ) -> MattersFacts:
-    """Return the section with coefficients, stepwise selection and findings, as far as given."""
+    """Return the section with coefficients, stepwise selection and findings, where given."""
     section = MattersFacts(findings=list(findings))
     if coefficients is not None:
         section["coefficients"] = coefficients
@@ -87,7 +87,7 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
     return CoefficientsFacts(
         title="least squares, "
         + ("one class against the other" if len(labels) == 2 else "each class against all others"),
-        unit="change in the probability of the class per standard deviation of the feature",
+        unit="change in the indicator of the class (0 or 1) per standard deviation of the feature",
         groups=[labels[k] for k in groups],
         rows=[
             CoefficientFacts(
@@ -215,7 +215,7 @@ DescribeRows = Callable[[Sequence[int]], str]
 
 _INFLATION = 10.0  # value of 1 / (1 - R^2) from which a feature is reported as collinear
 _MASKED_RECALL = 0.02  # recall below which a class is reported as masked
-_OUTLIER_LEVEL = 1e-3  # probability that any row of Gaussian classes is reported as an outlier
+_OUTLIER_LEVEL = 1e-3  # probability that some row of Gaussian classes is reported as an outlier
 _LIKELY = 0.01  # posterior of the labelled class below which a row may be mislabelled
 _BLOCK = 1 << 16  # rows read at a time
 _DETAILS = 4  # largest number of warnings of one kind that are quoted in full
@@ -242,12 +242,13 @@ _PLAIN = {
         "rule is used."
     ),
     "separation": (
-        "Some classes are perfectly separated on the training rows. Predictions are fine, but "
-        "logistic regression then has no finite coefficients: do not interpret their size."
+        "Some classes are perfectly separated on the training rows. Logistic regression without a "
+        "penalty then has no finite coefficients, and its probabilities are near 0 or 1: use a "
+        "penalty, and do not interpret the size of coefficients."
     ),
     "collinear": (
-        "Some features are (nearly) linear combinations of others: predictions are not affected, "
-        "but their coefficients are not identified."
+        "Some features are (nearly) linear combinations of others: their coefficients are not "
+        "identified, and models without shrinkage or a penalty may predict new rows worse."
     ),
     "constant": (
         "Some columns are constant in all rows, within a class, or in the training rows of a fold, "
@@ -281,7 +282,7 @@ def findings_of(
     """Return the findings about the rows, the held-out predictions and the warnings.
 
     Without moments, checks that need them are skipped, which is reported as a finding. If row
-    numbers do not refer to all rows, `among` describes the rows that they refer to. `lines` is a
+    numbers do not refer to all rows, `among` describes the rows to which they refer. `lines` is a
     function from row numbers to the lines of the file on which the rows start.
     """
 
@@ -327,7 +328,7 @@ def _imbalance(table: Table) -> list[FindingFacts]:
         return []
     name = name_list([table.schema.labels[k]])
     whole = "rows" if table.weight is None else "weight"
-    # with more than two classes, other errors come on top
+    # with more than two classes, there are other errors too
     error = f"{'has' if K == 2 else 'can have'} an error of only {percent(share[k])}"
     text = (
         f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never predicts "
@@ -352,14 +353,14 @@ def _wide(table: Table) -> list[FindingFacts]:
 
 def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     try:
-        standard = standardise(moments, "The look for collinear features")
+        standard = standardise(moments, "The search for collinear features")
     except DiscriminantError:
         return []
     metric, _ = factorise(standard.within)
     if metric is None:
         text = (
             "Some features are exact linear combinations of others, so their coefficients are not "
-            "meaningful."
+            "meaningful. Leave such columns out, or prefer models with a penalty."
         )
         return [FindingFacts(kind="collinear", text=text)]
     inflation = np.diagonal(metric.solve(np.eye(len(standard.features))))
@@ -370,9 +371,10 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     names, worst = [standard.features[j] for j in order], int(order[0])
     verb = "is" if len(names) == 1 else "are"
     text = (
-        f"{name_list(names)} {verb} nearly collinear with the other features. Predictions are not "
-        "affected, but single coefficients are unreliable (variance inflation factor of "
-        f"{name_list([names[0]])}: {number(inflation[worst])})."
+        f"{name_list(names)} {verb} nearly collinear with the other features. Single coefficients "
+        f"are unreliable (variance inflation factor of {name_list([names[0]])}: "
+        f"{number(inflation[worst])}), and models without shrinkage or a penalty may predict new "
+        "rows worse."
     )
     return [FindingFacts(kind="collinear", text=text)]
 

@@ -27,7 +27,7 @@ from discriminant.table.memory import Table
 
 _MOST = 8  # rows of each list
 _COLUMNS = 3  # columns named with a row
-_UNUSUAL = 1.5  # standard deviations from which a column is named
+_UNUSUAL = 1.5  # number of standard deviations from which a column is named
 _UNSURE = 0.2  # difference between the two largest posteriors below which a row is unsure
 
 

@@ -9,10 +9,10 @@ directions of all rows by R (orthogonal Procrustes, from the class means of both
 Ellipses are those of the class covariances, A' S_k A, at the 95 % point of chi-squared(2).
 
 The shaded regions are the predictions of the selected model on a grid in the plane of two
-directions. A point z of the plane stands for the row x = centre + C A z, whose other directions are
-at their mean. Along a single direction (two classes) there are histograms, and the boundaries are
-where the prediction changes. Tests that cannot be computed are left out, with the reason in the
-notes.
+directions. A point z of the plane represents the row x = centre + C A z, whose projections on all
+other directions are those of the mean. Along a single direction (two classes) there are histograms,
+and the boundaries are where the prediction changes. Tests that cannot be computed are left out,
+with the reason in the notes.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def space_section(
     if held is not None:
         rows = sample.numbers
         section["decided"] = held.decided[rows].tolist()
-        section["probability"] = decided_probability(held)[rows].round(4).tolist()
+        p = decided_probability(held)[rows]
+        section["probability"] = np.where(p < 1.0, np.minimum(p.round(6), 0.999999), p).tolist()
     if predict is None:
         predict = _lda_on_directions(rule, r)
     if r > 1:
@@ -153,7 +154,7 @@ def decided_probability(held: HeldOutPredictions) -> Floats:
 
 
 def _try(compute: Callable[[ClassMoments], T], moments: ClassMoments, notes: list[str]) -> T | None:
-    """Return the result of `compute`; if it raises, return None and add the reason to the notes."""
+    """Return the result of `compute`; on an error, return None and add the reason to the notes."""
     try:
         return compute(moments)
     except DiscriminantError as reason:
@@ -203,7 +204,7 @@ def _held_out_positions(
             continue
         try:
             own = _fit_fisher(train)
-        except DiscriminantError:  # a training set without a class: no directions of its own
+        except DiscriminantError:  # a training set that lacks a class has no directions
             return None
         if len(own.projected) != len(rule.projected):
             return None

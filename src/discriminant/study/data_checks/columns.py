@@ -25,9 +25,9 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, fixed, number, percent
-from discriminant.study.data_checks.checked_table import (
-    CheckedColumn,
-    CheckedTable,
+from discriminant.study.data_checks.check_input import (
+    CheckInput,
+    InputColumn,
     class_names,
     finding,
     name,
@@ -48,26 +48,26 @@ _BLOCK_CELLS = 1 << 22  # cells that are ranked at a time
 # --- leaks ----------------------------------------------------------------------------------------
 
 
-def leaks(table: CheckedTable) -> list[CheckFacts]:
+def leaks(table: CheckInput) -> list[CheckFacts]:
     """Return the columns that alone determine the class, or one of several classes."""
     table = table.sample
     K, n = len(table.labels), len(table)
     if K < 2 or not _beyond_chance(table):
         return []
     by_auc = _numeric_leaks(table)
-    findings = _merge_separating([found for found in by_auc.values() if found is not None])
+    findings = _merge_separating([leak for leak in by_auc.values() if leak is not None])
     for column in table.features:
         if column.name in by_auc:
             continue
-        if (found := _determined(column, table)) is not None:
-            findings.append(found)
+        if (leak := _determined(column, table)) is not None:
+            findings.append(leak)
     for column in table.features:
         missing = column.missing
         if 10 <= missing.sum() <= n - 10:
-            found = _determined(
-                CheckedColumn(column.name, "", missing.astype(np.int32), ("", "")), table
+            leak = _determined(
+                InputColumn(column.name, "", missing.astype(np.int32), ("", "")), table
             )
-            if found is not None:
+            if leak is not None:
                 findings.append(_missing_leak(column))
     return findings
 
@@ -75,14 +75,14 @@ def leaks(table: CheckedTable) -> list[CheckFacts]:
 def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
     """Return the findings, with those on strong features of the same class merged."""
     merged: dict[str, CheckFacts] = {}
-    for found in findings:
-        if found["kind"] != "separates":
-            merged[f"leak {found['columns']}"] = found
+    for leak in findings:
+        if leak["kind"] != "separates":
+            merged[f"leak {leak['columns']}"] = leak
             continue
-        label = found["title"].partition(" alone separates ")[2]
-        known = merged.setdefault(label, found)
-        if known is not found:
-            columns = [*known["columns"], *found["columns"]]
+        label = leak["title"].partition(" alone separates ")[2]
+        known = merged.setdefault(label, leak)
+        if known is not leak:
+            columns = [*known["columns"], *leak["columns"]]
             merged[label] = finding(
                 "separates",
                 "note",
@@ -96,22 +96,22 @@ def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
     return list(merged.values())
 
 
-def _beyond_chance(table: CheckedTable) -> bool:
+def _beyond_chance(table: CheckInput) -> bool:
     """Whether no column of noise is likely to separate the rarest class from the others."""
     n, least = len(table), int(table.counts[table.counts > 0].min())
-    ways = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
+    log_subsets = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
     d = max(len(table.features), 1)
-    return ways > math.log(2.0 * d * len(table.labels) / _CHANCE)
+    return log_subsets > math.log(2.0 * d * len(table.labels) / _CHANCE)
 
 
-def _numeric_leaks(table: CheckedTable) -> dict[str, CheckFacts | None]:
+def _numeric_leaks(table: CheckInput) -> dict[str, CheckFacts | None]:
     """Return the finding, or None, of each numeric column that separates some classes."""
-    found: dict[str, CheckFacts | None] = {}
+    leak_of: dict[str, CheckFacts | None] = {}
     numbers = table.numbers
     for columns, values in _complete_blocks(table):
         for j, low, high in _separating(values, table.codes, len(table.labels)):
             column = numbers[columns[j]]
-            found[column.name] = _leak_of(column, values[:, j], table.codes, table, low, high)
+            leak_of[column.name] = _leak_of(column, values[:, j], table.codes, table, low, high)
     for column in numbers:
         missing = column.missing
         if missing.any() and (~missing).sum() >= 20:
@@ -120,11 +120,11 @@ def _numeric_leaks(table: CheckedTable) -> dict[str, CheckFacts | None]:
             if len(present) < 2:
                 continue
             for _, low, high in _separating(values, codes, len(table.labels)):
-                found[column.name] = _leak_of(column, values[:, 0], codes, table, low, high)
-    return found
+                leak_of[column.name] = _leak_of(column, values[:, 0], codes, table, low, high)
+    return leak_of
 
 
-def _complete_blocks(table: CheckedTable) -> Iterator[tuple[list[int], Floats]]:
+def _complete_blocks(table: CheckInput) -> Iterator[tuple[list[int], Floats]]:
     complete = [j for j, column in enumerate(table.numbers) if not column.missing.any()]
     size = max(_BLOCK_CELLS // max(len(table), 1), 1)
     for start in range(0, len(complete), size):
@@ -155,10 +155,10 @@ def _separating(
 
 
 def _leak_of(
-    column: CheckedColumn,
+    column: InputColumn,
     values: Floats,
     codes: npt.NDArray[np.integer],
-    table: CheckedTable,
+    table: CheckInput,
     low: float,
     high: float,
 ) -> CheckFacts | None:
@@ -217,7 +217,7 @@ def _auc(lower: Floats, upper: Floats) -> float:
     return float((ranks[n0:].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
 
 
-def _determined(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
+def _determined(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     """Return the finding about a column whose few values each occur in one class only."""
     counts = _class_counts(column, table)
     if counts is None:
@@ -240,7 +240,7 @@ def _determined(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None
     return finding("leak", "stop", f"Leak: {column.name}", text, [column.name], rows=int(rows))
 
 
-def _class_counts(column: CheckedColumn, table: CheckedTable) -> npt.NDArray[np.intp] | None:
+def _class_counts(column: InputColumn, table: CheckInput) -> npt.NDArray[np.intp] | None:
     """Return the (L, K) rows of each value and class; None for more than a few values."""
     K, known = len(table.labels), ~column.missing
     most = _VALUES_PER_CLASS * K
@@ -255,7 +255,7 @@ def _class_counts(column: CheckedColumn, table: CheckedTable) -> npt.NDArray[np.
     return np.bincount(index * K + codes, minlength=len(distinct) * K).reshape(-1, K)
 
 
-def _missing_leak(column: CheckedColumn) -> CheckFacts:
+def _missing_leak(column: InputColumn) -> CheckFacts:
     text = (
         f"Whether column {name(column.name)} is missing determines the class, which usually means "
         f"that it is recorded only for some outcomes. {_leave_out(column.name)}"
@@ -273,7 +273,7 @@ _NINES = frozenset(
 _DISTINCT = 10  # a column has at least this many other values, if one of its values is a sentinel
 
 
-def sentinels(table: CheckedTable) -> list[CheckFacts]:
+def sentinels(table: CheckInput) -> list[CheckFacts]:
     """Return the columns with values that probably stand for missing cells."""
     sample, findings = table.sample, []
     for column, whole in zip(sample.features, table.features, strict=True):
@@ -300,7 +300,8 @@ def sentinels(table: CheckedTable) -> list[CheckFacts]:
 def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
     """Return the values of a measurement that probably stand for missing cells.
 
-    An extreme value v with the gap g to the nearest other value, where the others span a range R:
+    An extreme value v, with g its distance to the nearest other value and R the range of the
+    others, if
 
         -9, -99, -999, ...      below others that are not negative, or g > R
         99, 888, 9999, ...      g > R / 2; or g > R / 20 in at least 5 rows and 5 times as many as
@@ -317,17 +318,17 @@ def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
     []
     """
     distinct, counts = np.unique(values.astype(np.float64), return_counts=True)
-    found: list[float] = []
+    sentinels: list[float] = []
     while len(distinct) > _DISTINCT:
         if _low_sentinel(distinct, counts):
-            found.append(float(distinct[0]))
+            sentinels.append(float(distinct[0]))
             distinct, counts = distinct[1:], counts[1:]
         elif _high_sentinel(distinct, counts):
-            found.append(float(distinct[-1]))
+            sentinels.append(float(distinct[-1]))
             distinct, counts = distinct[:-1], counts[:-1]
         else:
             break
-    return found
+    return sentinels
 
 
 def _low_sentinel(distinct: Floats, counts: npt.NDArray[np.integer]) -> bool:
@@ -355,7 +356,7 @@ def _high_sentinel(distinct: Floats, counts: npt.NDArray[np.integer]) -> bool:
     return rows >= 3 and gap > 5 * span
 
 
-def _range_without(column: CheckedColumn, value: float) -> str:
+def _range_without(column: InputColumn, value: float) -> str:
     others = column.known[column.known != value]
     return f"{number(float(others.min()))} to {number(float(others.max()))}"
 
@@ -363,7 +364,7 @@ def _range_without(column: CheckedColumn, value: float) -> str:
 # --- missing cells, spellings, constants ----------------------------------------------------------
 
 
-def missing_by_class(table: CheckedTable) -> list[CheckFacts]:
+def missing_by_class(table: CheckInput) -> list[CheckFacts]:
     """Return the columns whose share of missing cells depends on the class."""
     findings = []
     counts = table.counts.astype(np.float64)
@@ -396,7 +397,7 @@ def missing_by_class(table: CheckedTable) -> list[CheckFacts]:
     return findings
 
 
-def spellings(table: CheckedTable) -> list[CheckFacts]:
+def spellings(table: CheckInput) -> list[CheckFacts]:
     """Return the categories with levels that are probably spellings of the same level."""
     findings = []
     for column in table.columns:
@@ -420,7 +421,7 @@ def spellings(table: CheckedTable) -> list[CheckFacts]:
     return findings
 
 
-def constants(table: CheckedTable) -> list[CheckFacts]:
+def constants(table: CheckInput) -> list[CheckFacts]:
     """Return one finding on all columns that have a single value."""
     columns = [column.name for column in table.columns if column.kind == "constant"]
     if not columns:
@@ -434,7 +435,7 @@ def constants(table: CheckedTable) -> list[CheckFacts]:
 # --- duplicate columns ----------------------------------------------------------------------------
 
 
-def duplicate_columns(table: CheckedTable) -> list[CheckFacts]:
+def duplicate_columns(table: CheckInput) -> list[CheckFacts]:
     """Return groups of columns that are equal up to scale and shift, or one-to-one."""
     table = table.sample
     findings = []
@@ -445,8 +446,9 @@ def duplicate_columns(table: CheckedTable) -> list[CheckFacts]:
             "are equal up to scale and shift" if exact else f"are nearly equal (|r| > {r:.5f})"
         )
         text = (
-            f"{names(columns)} {relation}. Only their sum has an effect that can be estimated: "
-            "single coefficients are arbitrary without a penalty, and shared with one. Keep one "
+            f"{names(columns)} {relation}. Only their joint effect can be estimated: without a "
+            f"penalty the single coefficients are arbitrary, and with a penalty the effect is "
+            f"divided among them. Keep one "
             f"of them (--exclude {columns[-1]})."
         )
         title = f"{columns[-1]} duplicates {columns[0]}"
@@ -461,8 +463,8 @@ def duplicate_columns(table: CheckedTable) -> list[CheckFacts]:
     return findings
 
 
-def _correlated_groups(table: CheckedTable) -> list[tuple[list[int], float]]:
-    """Return groups of numeric columns, each with the least |r| with its first column."""
+def _correlated_groups(table: CheckInput) -> list[tuple[list[int], float]]:
+    """Return groups of numeric columns, and for each group the least |r| with its first column."""
     if len(table) < 10 or len(table.numbers) < 2:
         return []
     matrix = table.matrix - table.matrix.mean(axis=0)
@@ -498,7 +500,7 @@ def _equal_groups(standard: Floats, columns: npt.NDArray[np.intp]) -> list[tuple
     return [(group, 1.0) for group in members.values() if len(group) > 1]
 
 
-def _equivalent_categories(table: CheckedTable) -> list[tuple[str, str]]:
+def _equivalent_categories(table: CheckInput) -> list[tuple[str, str]]:
     texts = [column for column in table.features if column.is_text][:100]
     pairs = []
     sizes = [len(np.unique(column.known)) for column in texts]

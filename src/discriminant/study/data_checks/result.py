@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.summary import PrintedResult
+from discriminant.assessment.printed_results import PrintedResult
 from discriminant.assessment.resampling.folds import FoldNumbers
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.report.fact_types import CheckFacts, plain
 from discriminant.report.format import count_with_noun, percent, shown
 from discriminant.study.data_checks import classes, columns, rows
-from discriminant.study.data_checks.checked_table import SAMPLE_ROWS, CheckedTable, finding
+from discriminant.study.data_checks.check_input import SAMPLE_ROWS, CheckInput, finding
 from discriminant.study.data_source import StudySource
 from discriminant.table.cells import Frame, import_pandas
 from discriminant.table.load import EncodedTable
@@ -26,7 +26,7 @@ _HEADS = {
     "warning": "WARNING: read before using a model",
     "note": "NOTE",
 }
-_CHECKS: tuple[Callable[[CheckedTable], list[CheckFacts]], ...] = (
+_CHECKS: tuple[Callable[[CheckInput], list[CheckFacts]], ...] = (
     columns.leaks,
     columns.sentinels,
     rows.identifiers,
@@ -78,13 +78,13 @@ class DataChecks(PrintedResult):
             return f"{subject}\n\nNo findings."
         lines = [subject]
         for severity in SEVERITIES:
-            group = [found for found in self.findings if found["severity"] == severity]
+            group = [item for item in self.findings if item["severity"] == severity]
             if group:
                 lines += ["", _HEADS[severity]]
-            for found in group:
-                lines.append(f"  {found['title']}")
+            for item in group:
+                lines.append(f"  {item['title']}")
                 lines += textwrap.wrap(
-                    found["text"], 92, initial_indent="    ", subsequent_indent="    "
+                    item["text"], 92, initial_indent="    ", subsequent_indent="    "
                 )
         return "\n".join(lines)
 
@@ -119,11 +119,11 @@ def check_source(
         frame = _sample_frame(source.partitioned, target)
     elif fold is not None and len(fold) < len(frame):
         fold = _fold_of_labelled(opened, frame, fold)
-    table = CheckedTable.of(frame, opened.encoding, target=target, fold=fold, seed=seed)
+    table = CheckInput.of(frame, opened.encoding, target=target, fold=fold, seed=seed)
     total = len(table) if source.partitioned is None else len(source.partitioned)
     dropped = opened.rows_read - len(frame) if source.partitioned is None else 0
     findings = [*unlabelled_rows(dropped, opened.rows_read), *check_table(table)]
-    findings.sort(key=lambda found: SEVERITIES.index(found["severity"]))
+    findings.sort(key=lambda item: SEVERITIES.index(item["severity"]))
     return DataChecks(source.name, target, total, len(table), len(table.columns), tuple(findings))
 
 
@@ -155,6 +155,6 @@ def unlabelled_rows(dropped: int, rows: int) -> list[CheckFacts]:
     return [finding("unlabelled", "warning", title, text, rows=dropped)]
 
 
-def check_table(table: CheckedTable) -> list[CheckFacts]:
+def check_table(table: CheckInput) -> list[CheckFacts]:
     """Return the findings of all checks."""
-    return [found for check in _CHECKS for found in check(table)]
+    return [item for check in _CHECKS for item in check(table)]

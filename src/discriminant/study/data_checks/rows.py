@@ -24,9 +24,9 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, fixed, number, percent
-from discriminant.study.data_checks.checked_table import (
-    CheckedColumn,
-    CheckedTable,
+from discriminant.study.data_checks.check_input import (
+    CheckInput,
+    InputColumn,
     finding,
     name,
     names,
@@ -54,7 +54,7 @@ _MAX_FOLDS = 20
 # --- identifiers and columns with a role ----------------------------------------------------------
 
 
-def identifiers(table: CheckedTable) -> list[CheckFacts]:
+def identifiers(table: CheckInput) -> list[CheckFacts]:
     """Return the columns that name or number the rows."""
     findings = []
     for column in table.columns:
@@ -68,16 +68,16 @@ def identifiers(table: CheckedTable) -> list[CheckFacts]:
         elif (reason := _numbers_rows(column, len(table))) is not None:
             text = (
                 f"Column {name(column.name)} has a different whole number in every row, {reason}, "
-                "so it probably identifies rows. It is used as a feature, which says nothing about "
-                f"new rows. Leave it out (--exclude {column.name})."
+                f"so it probably identifies rows. It is used as a feature, but carries no "
+                f"information on new rows. Leave it out (--exclude {column.name})."
             )
             title = f"Identifier used as a feature: {column.name}"
             findings.append(finding("identifier", "warning", title, text, [column.name]))
     return findings
 
 
-def _numbers_rows(column: CheckedColumn, rows: int) -> str | None:
-    """Return why different integers probably identify the rows; None if they do not."""
+def _numbers_rows(column: InputColumn, rows: int) -> str | None:
+    """Return the reason why different integers probably identify the rows; None if they do not."""
     if rows < _MIN_ROWS or column.excluded or column.kind != "number" or not column.is_whole:
         return None
     values = column.known.astype(np.float64)
@@ -95,21 +95,21 @@ def _numbers_rows(column: CheckedColumn, rows: int) -> str | None:
     return None
 
 
-def roles(table: CheckedTable) -> list[CheckFacts]:
+def roles(table: CheckInput) -> list[CheckFacts]:
     """Return columns that define matched sets, groups, folds or time."""
     findings = []
     for column in table.columns:
         if column.kind in ("identifier", "constant"):
             continue
         for check in (_fold_column, _time_column, _matched_sets, _groups):
-            found = check(column, table)
-            if found is not None:
-                findings.append(found)
+            role = check(column, table)
+            if role is not None:
+                findings.append(role)
                 break
     return findings
 
 
-def _fold_column(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
+def _fold_column(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     named = _FOLD_NAME.search(column.name.casefold()) is not None
     if column.levels is not None:
         known = column.known
@@ -138,7 +138,7 @@ def _fold_column(column: CheckedColumn, table: CheckedTable) -> CheckFacts | Non
     return finding("fold_column", "warning", title, text, [column.name])
 
 
-def _used(column: CheckedColumn) -> str:
+def _used(column: InputColumn) -> str:
     return "It is not used as a feature. " if column.excluded else "It is used as a feature. "
 
 
@@ -147,7 +147,7 @@ def _equal_sizes(values: npt.NDArray[np.generic]) -> bool:
     return bool(counts.max() - counts.min() <= max(2, 0.1 * counts.mean()))
 
 
-def _matched_sets(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
+def _matched_sets(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     if not column.is_text and not column.is_whole:
         return None
     known = ~column.missing
@@ -183,7 +183,7 @@ def _matched_sets(column: CheckedColumn, table: CheckedTable) -> CheckFacts | No
     return finding("matched_sets", "warning", title, text, [column.name])
 
 
-def _time_column(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
+def _time_column(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     if column.is_text:
         return None
     known = column.known
@@ -224,7 +224,7 @@ _GROUP_NAME = re.compile(
 )
 
 
-def _groups(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
+def _groups(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     """Return the finding about a column whose values probably group rows that belong together."""
     if not column.is_text and not column.is_whole:
         return None
@@ -239,7 +239,7 @@ def _groups(column: CheckedColumn, table: CheckedTable) -> CheckFacts | None:
         return None
     if not column.is_text and _contains_gaps(distinct, n):
         return None
-    if column.is_text:  # the order of appearance: neighbours in the file are neighbours here
+    if column.is_text:  # in the order of appearance in the file
         first = np.full(L, n)
         np.minimum.at(first, index, np.arange(n))
         index = np.argsort(np.argsort(first))[index]
@@ -347,10 +347,10 @@ def _shared_variance(
 # --- duplicate rows -------------------------------------------------------------------------------
 
 
-_FINE = 50  # with fewer different values in every column, equal rows are common
+_FINE = 50  # with fewer different values in each column, equal rows are common
 
 
-def duplicate_rows(table: CheckedTable) -> list[CheckFacts]:
+def duplicate_rows(table: CheckInput) -> list[CheckFacts]:
     """Return a finding on rows that are equal in all features."""
     if len(table) < 2 or not table.features:
         return []
@@ -405,7 +405,7 @@ def duplicate_rows(table: CheckedTable) -> list[CheckFacts]:
     return [finding("duplicates", severity, title, " ".join(parts), rows=repeated)]
 
 
-def _row_keys(table: CheckedTable) -> npt.NDArray[np.uint64]:
+def _row_keys(table: CheckInput) -> npt.NDArray[np.uint64]:
     """Return (n,) hashes that are equal for rows with equal features."""
     key = np.zeros(len(table), dtype=np.uint64)
     for j, column in enumerate(table.features):
@@ -423,7 +423,7 @@ def _mix64(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return np.asarray(key ^ (key >> np.uint64(31)))
 
 
-def _expected_pairs(table: CheckedTable) -> float:
+def _expected_pairs(table: CheckInput) -> float:
     """Return the expected number of equal pairs of rows if columns were independent."""
     sample, n = table.sample, len(table)
     log_p = 0.0
@@ -442,11 +442,11 @@ _DRIFT_AUC = 0.65
 _MAX_SORTED_LEVELS = 20  # largest number of levels of a category by which rows are sorted
 
 
-def time_drift(table: CheckedTable) -> list[CheckFacts]:
+def time_drift(table: CheckInput) -> list[CheckFacts]:
     """Return a finding if the first and the second half of the rows differ within classes.
 
     Each class is split at the middle of its own rows, so that a file sorted by class does not count
-    as drift; likewise each level of a category by which the file is sorted. With the distance D
+    as drift. So is each level of a category by which the file is sorted. With the distance D
     between the means of the halves, in standard deviations of the best linear combination,
     corrected for chance, the AUC of that combination is Phi(D / sqrt 2). Columns that number the
     rows or the time, or by which the rows are sorted, are left out, since they differ by design.
@@ -522,7 +522,7 @@ def time_drift(table: CheckedTable) -> list[CheckFacts]:
     return [finding("time_drift", severity, title, text, shifted, n)]
 
 
-def _strata(table: CheckedTable) -> list[npt.NDArray[np.intp]]:
+def _strata(table: CheckInput) -> list[npt.NDArray[np.intp]]:
     """Return the rows of each class, and of each level of the columns by which rows are sorted."""
     stratum = table.codes.astype(np.int64)
     for column in table.columns:
@@ -539,7 +539,7 @@ def _strata(table: CheckedTable) -> list[npt.NDArray[np.intp]]:
     return np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1)
 
 
-def _follows_order(column: CheckedColumn, strata: list[npt.NDArray[np.intp]]) -> bool:
+def _follows_order(column: InputColumn, strata: list[npt.NDArray[np.intp]]) -> bool:
     """Whether a column numbers the rows or the time, or rows are sorted by it within strata."""
     if column.kind == "date" or _TIME_NAME.search(column.name.casefold()):
         return True

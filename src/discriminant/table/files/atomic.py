@@ -5,12 +5,12 @@ temporary file replaces the target by renaming, in one step, and the folder is f
 If the process stops at any moment, the target is either the complete old file or the complete new
 one. `store.container` writes models in this way, and also locks their names.
 
-A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`, and the next writer of
-the same name removes it. A writer holds a lock on its temporary file, which the system releases
-when the process ends for any reason; only unlocked files are removed. So several processes may
-write the same name at the same time, and no process removes the file of another. On some network
-file systems, locks are not visible to other hosts; therefore only temporary files of the same host
-are removed.
+A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`, which the next writer of
+the same name removes. A writer holds a lock on its temporary file, which the system releases when
+the process ends for any reason; only unlocked files are removed. So several processes may write the
+same name at the same time, and no process removes the file of another. On some network file
+systems, locks are not visible to other hosts; therefore only temporary files of the same host are
+removed.
 
 A lock is held as long as its file is open. The lock excludes other processes and other handles of
 the same process.
@@ -105,8 +105,8 @@ def acquire_lock(path: Path, owner: str) -> int:
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)  # the file system cannot reserve space
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_MAX_STEM = 100  # most characters of the target's name in the name of the temporary file
-_ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # the second form is that of 0.1
+_MAX_STEM = 100  # largest part of the target's name in the temporary name
+_ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # second form: version 0.1
 
 
 @contextmanager

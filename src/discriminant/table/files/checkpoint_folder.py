@@ -4,9 +4,10 @@ Checkpoints of sums over rows (`engines.checkpoint`) and of label trees
 (`extreme.model.training_checkpoint`) use these elements; only those of label trees are locked:
 
     header    a record that describes the run: versions, and digests of its inputs. A folder with
-              the header of another run is rejected, since the results of both cannot be combined
+              the header of another run is rejected, since the results of the two runs cannot be
+              combined
     record    a JSON object with a checksum of itself, written atomically
-    lock      a file that is locked while a process works in the folder, and that names the process
+    lock      a file that names the process working in the folder, which holds a lock on the file
 
 Disk errors are raised as `CheckpointError`, which names the folder and says what to do.
 """

@@ -1,14 +1,13 @@
 """Reading of CSV files with pyarrow, and location of errors by row, line and column.
 
 Each column is read as the kind that was detected from the first rows. Blocks of 1 MB are parsed in
-parallel while the file is read. pyarrow assumes that a block consists of complete lines. pyarrow
-stops with an error if a quoted field that contains a line end extends over the border of two
-blocks. Only then is the file parsed again in a slower mode that handles such fields. If pyarrow
-stops for any other reason, the file has an error.
+parallel while the file is read. pyarrow assumes that a block consists of complete lines, and stops
+with an error if a quoted field that contains a line end extends over two blocks. In this case the
+file is parsed again in a slower mode, which can read such fields. If pyarrow stops for any other
+reason, the file is invalid.
 
-Errors are located with Python's own CSV reader, which reads row by row. The message names the row,
-line, column and text of the first error. Python's reader is used only after an error, or if the
-line of a row is needed for a message.
+Errors are located with the CSV reader of Python, which reads row by row, so that the message can
+state the row, line, column and text of the first error. This reader is used only for messages.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
 from discriminant.table.cells import Cells, Frame, cells_from_arrow
-from discriminant.table.files.arrow import arrow_input
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,
@@ -40,6 +38,7 @@ from discriminant.table.files.csv_dialect import (
     missing_number_texts,
 )
 from discriminant.table.files.formats import FileFormat
+from discriminant.table.files.pyarrow_readers import arrow_input
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
 from discriminant.table.text_values import number_format, text_parser
 
@@ -104,7 +103,7 @@ def check_quotes(
             )
         end = run.end()
         if not quoted and not opens:
-            continue  # this is a quote within an unquoted field
+            continue  # the quote is within an unquoted field
         closes = odd if quoted else not odd
         quoted = quoted != odd
         if closes and end < len(text) and text[end] not in after:
@@ -178,7 +177,7 @@ def _csv_rows(format: FileFormat, span: tuple[int, int] | None = None) -> Iterat
             except StopIteration:
                 return
             except csv.Error:
-                # A field that is longer than the longest line can only be due to an unclosed quote.
+                # Only an unclosed quote can make a field longer than the longest allowed line.
                 raise FileError.open_quote(format.path, start) from None
             if fields:
                 yield CsvRow(start, fields, lines.ended and lines.quotes % 2 == 1)
@@ -229,7 +228,7 @@ class CsvColumns:
         *,
         max_bytes: int = MAX_BYTES,
     ) -> CsvColumns:
-        """Return the columns with missing texts and target from the options or a fitted model."""
+        """Return the columns, with missing texts and target from the options or a model."""
         texts = options.missing_texts
         missing = {} if texts is None else {"missing": missing_number_texts(texts), "empty": texts}
         target = options.target if fitted is None else fitted.target

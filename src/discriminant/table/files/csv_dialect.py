@@ -3,11 +3,10 @@
 The dialect is detected from the header and the first rows, and holds for the whole file. A later
 cell that does not fit the dialect is an error, and the message states its position.
 
-A column is numeric if its cells are numbers. A column is also numeric in two other cases: if nearly
-all cells are numbers that look like measurements (with decimals, or many different values), or if
-the remaining cells look like `?`. The remaining cells are then reported as errors. A text is a
-number if Python's float accepts it, except that digits grouped by `_` and digits of other alphabets
-are not accepted.
+A column is numeric if all its cells are numbers. A column with a few other texts is numeric too if
+its numbers look like measurements (they have decimals, or many different values), or if the other
+texts look like `?`; these texts are then reported as errors. A text is a number if Python's float
+accepts it. Digits grouped by `_` and digits of other alphabets are not accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from discriminant.table.text_values import parse_texts
 
 CsvKind = Literal["number", "grouped", "boolean", "date", "time", "text", "empty"]
 
-MAX_FIELD = 10**6  # most characters of a field
+MAX_FIELD = 10**6  # largest number of characters of a field
 MAX_LINE = 10 * 10**6
 MAX_COLUMNS = 10**5
 MISSING_TEXTS = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that mean a missing number
@@ -53,7 +52,7 @@ _NUMBER = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf(inity)?|nan)", re.I
 )
 _COMMA = re.compile(r"[+-]?([0-9]+,[0-9]+)([eE][+-]?[0-9]+)?")
-_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # 1,234: perhaps grouped digits
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # such as 1,234: perhaps grouped
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python does not parse longer integers
 _DIGITS_EXACT = 15  # integers of up to this many digits are exact in float64
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -172,7 +171,7 @@ def fits_kind(text: str, kind: CsvKind, decimal: str) -> bool:
 
 
 def _matches(text: str, kind: CsvKind) -> bool:
-    """Whether a text has the format of a date or time; the day need not exist."""
+    """Whether a text has the format of a date or time, even if there is no such day."""
     if kind == "date":
         return _DATE.fullmatch(text) is not None
     return kind != "time" or bool(_TIME.fullmatch(text) or _DATE.fullmatch(text))
@@ -241,7 +240,7 @@ def sample_rows(
     rows: list[list[str]] = []
     with large_field_limit():
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, quotechar=quote)
-        # A field that is too long is reported with its position when the whole file is read.
+        # Fields that are too long are reported, with their position, when the whole file is read.
         with suppress(csv.Error):
             for row in islice(filter(None, reader), most + 1):
                 rows.append(row)
@@ -262,7 +261,7 @@ def large_field_limit() -> Iterator[None]:
 
 
 def _meant_as_numbers(numbers: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether a column of numbers and a few texts is numeric, so that the texts are errors."""
+    """Whether a column of numbers and a few other texts is numeric; the texts are then errors."""
     distinct, others = set(numbers), {cell.casefold() for cell in set(known) - set(numbers)}
     measured = len(distinct) > 10 or any("." in cell or "," in cell for cell in distinct)
     if len(numbers) >= 0.8 * len(known) and (measured or len(distinct) > 0.5 * len(known)):

@@ -1,6 +1,6 @@
 """Datasets of several files that form one table: list of files, common schema, and parts.
 
-A source is a path, a glob, a folder or a list of these. A folder is read with all its subfolders,
+A source is a path, a glob, a folder or a list of these. A folder includes all its subfolders,
 in alphabetical order. Names that begin with `.` or `_` are skipped, because other programs write
 marker files with such names. If some files have the extension of a table (`.csv`), files with other
 extensions (`README.md`) are skipped. A file that is listed several times is read once. Folders
@@ -23,10 +23,10 @@ from urllib.parse import unquote
 from discriminant.errors import FileError, PartSchemaError, check_file_name
 from discriminant.table.column_types import ReadOptions, csv_column_kinds
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, raise_json_error
 from discriminant.table.files.csv import CsvColumns
 from discriminant.table.files.csv_dialect import CsvKind
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
+from discriminant.table.files.pyarrow_readers import raise_json_error, read_arrow_schema
 from discriminant.table.files.splits import (
     TEXTS,
     CsvPart,
@@ -35,10 +35,10 @@ from discriminant.table.files.splits import (
     JsonPart,
     SplitError,
     arrow_parts,
+    infer_json_schema,
     json_tables,
     line_ranges,
     parquet_parts,
-    schema_of_first_lines,
 )
 
 _INTEGER = re.compile("-?[0-9]{1,18}")  # fits into int64
@@ -183,8 +183,8 @@ class DatasetFile:
     identity: FileIdentity
     keys: FolderKeys
     types: Types
-    unsplittable: bool = False  # whether it must be read in one part
-    long_lines: bool = False  # whether it has lines longer than a block
+    unsplittable: bool = False  # whether the file must be read in one part
+    long_lines: bool = False  # whether the file has lines longer than a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +214,7 @@ class Dataset:
         return self.files[0].format.kind in ("parquet", "arrow")
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None) -> Dataset:
-        """Return the dataset with text files read according to the options.
+        """Return the dataset, whose text files are read according to the options.
 
         Raise an error if the type of a column differs between files.
         """
@@ -226,7 +226,7 @@ class Dataset:
         return dataset
 
     def split_again(self, error: SplitError) -> Dataset:
-        """Return the dataset in which the file with the error is split in another way."""
+        """Return the dataset with another split of the file that raised the error."""
         if error.new_fields:
             return self._with_all_fields()
         files = (
@@ -283,7 +283,7 @@ class Dataset:
         import pyarrow as pa
 
         file = self.files[0]
-        schema = self.fields or schema_of_first_lines(file.format, next(iter(_spans(file))))
+        schema = self.fields or infer_json_schema(file.format, next(iter(_spans(file))))
         return pa.schema(
             [
                 pa.field(field.name, pa.float64())
@@ -345,7 +345,7 @@ def open_dataset(listing: FileList, style: Mapping[str, str | None]) -> Dataset:
     for paths, treatment in (
         (empty, "empty file(s) are left out"),
         (listing.repeated, "file(s) are named more than once and read once"),
-        (listing.skipped, "file(s) are left out, by their names no tables"),
+        (listing.skipped, "file(s) are left out: their names are not those of tables"),
     ):
         if paths:
             notes.append(f"{len(paths)} {treatment}: {', '.join(paths[:3])}.")
@@ -353,7 +353,7 @@ def open_dataset(listing: FileList, style: Mapping[str, str | None]) -> Dataset:
 
 
 def _unify_text_types(files: Sequence[DatasetFile]) -> list[DatasetFile]:
-    """Return the files with each column of texts read as the same Arrow type in all files."""
+    """Return the files, in which each column of texts has the same Arrow type."""
     distinct: set[str] = set()
     for file in files:
         if (dialect := file.format.dialect) is not None:
@@ -383,9 +383,12 @@ def _dataset_file(format: FileFormat, keys: FolderKeys) -> DatasetFile:
         types: dict[str, str] = dict(zip(dialect.names, dialect.kinds, strict=True))
     elif format.kind == "jsonl":
         ranges = line_ranges(format, identity.size)
-        types = _field_types(schema_of_first_lines(format, ranges[0] if ranges else None))
+        types = _field_types(infer_json_schema(format, ranges[0] if ranges else None))
+    elif format.kind == "excel":
+        way_out = "Read it into memory (engine='memory'), or save the sheet as CSV or Parquet."
+        raise FileError.not_a_table(format.path, "an Excel workbook, which has no parts", way_out)
     else:
-        types = _field_types(arrow_schema(format))
+        types = _field_types(read_arrow_schema(format))
     others = tuple(key for key in keys.values if key[0] not in types)
     return DatasetFile(format, identity, replace(keys, values=others), types)
 
@@ -404,7 +407,7 @@ def _check_same_columns(file: DatasetFile, first: DatasetFile) -> None:
     if absent or extra:
         raise PartSchemaError.of_columns(path, absent, extra, first_path)
     if file.format.kind == "csv":
-        return  # kinds are inferred from some lines only, and depend on the options
+        return  # the kinds are inferred from a few lines, and depend on the options
     for name, kind in file.types.items():
         if kind != first.types[name] and not {kind, first.types[name]} <= set(TEXTS):
             raise PartSchemaError.of_type(path, name, kind, first_path, first.types[name])

@@ -1,13 +1,13 @@
 """Splits of files into parts: row groups of Parquet, record batches of Arrow, ranges of lines.
 
 A part opens its file, reads its rows in batches, and checks that the file has not changed since it
-was first opened. Only the requested columns are read. Keys of a partitioned folder (`year=2024`)
-become columns that have the same value in every row of a file.
+was first opened. Only the requested columns are read. A key in the name of a folder (`year=2024`)
+becomes a column, which has the same value in every row of a file.
 
-A text file (CSV or JSON lines) is split at line ends. A line end within a quoted field is not the
-end of a row; this is the case if an odd number of quotes precedes it. Every part counts its own
-quotes, so all splits are correct if all counts are even. If a count is odd, `SplitError` tells the
-caller to read the file in one part. Compressed files are always read in one part.
+A text file (CSV or JSON lines) is split at line ends. A line end within a quoted field, after an
+odd number of quotes, does not end a row. Every part counts its own quotes: if all counts are even,
+all splits are correct. If a count is odd, `SplitError` tells the caller to read the file in one
+part. Compressed files are always read in one part.
 """
 
 from __future__ import annotations
@@ -23,15 +23,6 @@ from typing import Any, Self
 
 from discriminant.errors import FileError
 from discriminant.table.cells import Frame, columns_from_arrow
-from discriminant.table.files.arrow import (
-    MAX_DEPTH,
-    arrow_input,
-    first_deep_line,
-    open_ipc,
-    raise_json_error,
-    raise_parquet_error,
-    translate_arrow_errors,
-)
 from discriminant.table.files.csv import (
     CsvColumns,
     cell_of_row,
@@ -43,12 +34,21 @@ from discriminant.table.files.csv import (
 )
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat, FileIdentity
+from discriminant.table.files.pyarrow_readers import (
+    MAX_DEPTH,
+    arrow_input,
+    first_deep_line,
+    open_ipc,
+    raise_json_error,
+    raise_parquet_error,
+    translate_arrow_errors,
+)
 from discriminant.table.files.text_decoding import EncodingMismatch, TextEncoding
 
 BATCH = 1 << 17  # rows converted and summed at a time: the size of a page written by pyarrow
 _CELLS = 1 << 22  # largest number of cells of a batch
 TEXTS = ("string", "large_string", "string_view")  # Arrow types of texts
-SMALL = 1 << 16  # rows; smaller row groups and record batches are read together
+SMALL = 1 << 16  # number of rows; smaller row groups and record batches are combined to this size
 RANGE = 1 << 25  # bytes of text in a part
 _BUFFER = 1 << 18  # bytes of a column read ahead; otherwise pyarrow reads a whole row group
 _BLOCK = 1 << 22  # bytes parsed at a time
@@ -116,7 +116,7 @@ class FolderKeys:
         return [name for name in columns if name not in self.names]
 
     def append_to(self, table: Any, columns: Sequence[str]) -> Any:
-        """Return an Arrow table with the keys appended that are among `columns`."""
+        """Return an Arrow table followed by the keys that are among `columns`."""
         import pyarrow as pa
 
         for name, value in self.values:
@@ -219,7 +219,7 @@ class ArrowPart(FilePart):
 
 
 def parquet_parts(identity: FileIdentity, start: int, keys: FolderKeys) -> list[ParquetPart]:
-    """Return the parts of a Parquet file: row groups, of which small ones are combined."""
+    """Return the parts of a Parquet file: row groups; small row groups are combined."""
     footer = _footer(identity)
     sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
     return [
@@ -231,7 +231,7 @@ def parquet_parts(identity: FileIdentity, start: int, keys: FolderKeys) -> list[
 def arrow_parts(
     format: FileFormat, identity: FileIdentity, start: int, keys: FolderKeys
 ) -> list[ArrowPart]:
-    """Return the parts of an Arrow file: record batches, of which small ones are combined.
+    """Return the parts of an Arrow file: record batches; small batches are combined.
 
     A stream is a single part.
     """
@@ -347,7 +347,7 @@ class CsvPart(_TextPart):
     identity: FileIdentity
     span: tuple[int, int] | None  # first byte and end; None means the whole file
     start: int = 0  # known for the first part, and after `with_start`
-    before: int = 0  # number of rows before the part, known in the same cases
+    before: int = 0  # number of rows before the part, if known
     keys: FolderKeys = FolderKeys()
     long_lines: bool = False  # whether lines are longer than a block
 
@@ -408,7 +408,7 @@ class CsvPart(_TextPart):
                     yield from reader
                 finally:
                     reader.close()
-                    del reader  # it holds the blocks that were read ahead
+                    del reader  # the reader holds the blocks that were read ahead
             if stream.quotes % 2:
                 self._raise_quote_error()
             if stream.text_after_quote:
@@ -522,7 +522,7 @@ def json_tables(
             raise_json_error(format, str(fault))
 
 
-def schema_of_first_lines(format: FileFormat, span: tuple[int, int] | None) -> Any:
+def infer_json_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
     """Return the Arrow schema that is inferred from the first lines of a JSON file."""
     import pyarrow as pa
 

@@ -11,14 +11,14 @@ A variant has two files, one with features and one with labels. Each of the two 
 
 svmlight has no header. The format counts features from 1, but some writers count from 0;
 `_first_feature` detects which, as far as the file allows. The label is any number and is the class
-of the row. With `many`, a row has a set of label numbers as above, where +1 means 1. Text after `#`
-is skipped.
+of the row. With `many`, a row has a set of label numbers, as in XMC text, and +1 means 1. Text
+after `#` is skipped.
 
 Files may be compressed with gzip or xz, which is detected from their first bytes. Small files that
 decompress to an enormous size are rejected as in `files.text_decoding`; for xz a larger ratio is
-allowed, because it compresses better. Errors state the line, counted from 1. Errors are a missing
-header, a header with wrong counts, numbers out of range or repeated in a row, and values that are
-not finite.
+allowed, because xz compresses better. A missing header, wrong counts in a header, numbers out of
+range or repeated in a row, and values that are not finite are errors. The message states the line,
+counted from 1.
 
 There are two parsers for the same lines. `scan_block` parses a whole block of bytes at once. A
 number is a sequence of the characters `0123456789.eE+-`, and the adjacent characters determine its
@@ -104,7 +104,7 @@ class SparseLines:
         )
 
     def below(self, feature: int) -> SparseLines:
-        """Return the lines without the entries of features numbered `feature` or higher."""
+        """Return the lines without the features whose number is `feature` or higher."""
         below = self.feature < feature
         ends = np.concatenate([[0], np.cumsum(below)])[self.feature_ends]
         return replace(
@@ -113,7 +113,7 @@ class SparseLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class NumberRanges:
     """Ranges of valid label and feature numbers of a file."""
 
     path: str
@@ -121,10 +121,10 @@ class Bounds:
     features: int | None = None
     first: int = 0  # number of the first feature
     whole: bool = True  # whether labels are codes from 0; if False, any numbers
-    comments: bool = False  # whether text after # and qid:1 are skipped
+    comments: bool = False  # whether comments (#) and query numbers (qid:1) are skipped
 
 
-def parse_lines(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
+def parse_lines(text: bytes, bounds: NumberRanges, *, line: int) -> SparseLines:
     """Parse a block of complete lines. `line` is the number of the first line, for messages."""
     lines = scan_block(text, whole=bounds.whole)
     if lines is not None and _is_valid(lines, bounds):
@@ -202,7 +202,7 @@ def _ends(start: Ints, stop: Ints) -> Ints:
     return np.concatenate([[0], np.searchsorted(start, stop)]).astype(np.int64)
 
 
-def _is_valid(lines: SparseLines, bounds: Bounds) -> bool:
+def _is_valid(lines: SparseLines, bounds: NumberRanges) -> bool:
     """Whether labels and features are in range and not repeated, and all values are finite."""
     last = bounds.first + (MAX_NUMBER if bounds.features is None else bounds.features) - 1
     if not np.isfinite(lines.value).all() or not np.isfinite(lines.label).all():
@@ -235,7 +235,7 @@ def _has_duplicates(number: Any, ends: Ints) -> bool:
 # --- line by line ---------------------------------------------------------------------------------
 
 
-def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
+def parse_each_line(text: bytes, bounds: NumberRanges, *, line: int) -> SparseLines:
     """Parse lines one by one. Raise the error for the first invalid line."""
     label, feature, value, label_ends, feature_ends = [], [], [], [0], [0]
     for position, row in enumerate(text.removesuffix(b"\n").split(b"\n")):
@@ -259,7 +259,7 @@ def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
 class _LineParser:
     """Parser of one line, token by token."""
 
-    bounds: Bounds
+    bounds: NumberRanges
     line: int
 
     def parse(self, row: str) -> tuple[list[float], list[tuple[int, float]]]:
@@ -339,7 +339,7 @@ def _float(text: str) -> float | None:
 Path = str | os.PathLike[str]
 
 PIECE = 1 << 22  # bytes of text parsed at once
-MAX_ROW = 1 << 28  # most bytes of a line: a row of some ten million features
+MAX_ROW = 1 << 28  # longest line in bytes: some ten million features
 _MAX_RATIO = 1000  # largest ratio of decompressed to compressed bytes for xz
 _TRUSTED = 1 << 24  # decompressed bytes up to which any ratio is accepted
 
@@ -530,14 +530,14 @@ def read_svmlight(
     y : array of shape (n,) or CSR matrix of shape (n, L)
         The class of each row, or with `many` the indicators of its labels.
     """
-    bounds = Bounds(str(path), labels, whole=many, comments=True)
+    bounds = NumberRanges(str(path), labels, whole=many, comments=True)
     x, lines, _ = _read_svmlight(path, bounds, features, first, dtype)
     return x, _indicator(lines, labels, dtype) if many else lines.label
 
 
 def read_svmlight_sets(path: Path, *, first: FirstFeature = "auto") -> LabelledRows:
     """Read all rows of an svmlight file with sets of labels."""
-    bounds = Bounds(str(path), whole=True, comments=True)
+    bounds = NumberRanges(str(path), whole=True, comments=True)
     x, lines, low = _read_svmlight(path, bounds, None, first, np.float32)
     return LabelledRows(x, _indicator(lines, None, np.float32), first=low)
 
@@ -558,7 +558,7 @@ def svmlight_blocks(
     its first feature and the number of labels are known only at its end. Features with a number
     above the last valid one are an error, or are dropped with one warning.
     """
-    loose = Bounds(str(path), labels, comments=True)
+    loose = NumberRanges(str(path), labels, comments=True)
     rows, low, high, last = 0, 1, 0, -1
     for lines in _svmlight_lines(path, loose, size):
         low = min(low, int(lines.feature.min(initial=1)))
@@ -599,7 +599,7 @@ def _blocks_with_header(
     pieces = line_blocks(path, size=size)
     top, _, first = next(pieces, b"").partition(b"\n")
     counts = _header(str(path), top, columns, expected)
-    bounds = Bounds(str(path), counts[-1] if columns == 3 else 0, counts[1])
+    bounds = NumberRanges(str(path), counts[-1] if columns == 3 else 0, counts[1])
     start = 0
     for piece in chain([first], pieces):
         text = _check_end(piece, bounds, start, counts[0])
@@ -623,8 +623,8 @@ def _header(path: str, top: bytes, columns: int, expected: str) -> tuple[int, ..
     return counts
 
 
-def _check_end(text: bytes, bounds: Bounds, start: int, stated: int) -> bytes:
-    """Return the text up to the number of rows that the header states.
+def _check_end(text: bytes, bounds: NumberRanges, start: int, stated: int) -> bytes:
+    """Return the text up to the end of the last row that the header counts.
 
     Only empty lines may follow.
     """
@@ -639,7 +639,7 @@ def _check_end(text: bytes, bounds: Bounds, start: int, stated: int) -> bytes:
     return b"".join(row + b"\n" for row in rows[:-1])
 
 
-def _svmlight_lines(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[SparseLines]:
+def _svmlight_lines(path: Path, bounds: NumberRanges, size: int = PIECE) -> Iterator[SparseLines]:
     """Yield an svmlight file in blocks of parsed lines. Empty lines are skipped."""
     line = 1
     for text in line_blocks(path, size=size):
@@ -650,7 +650,7 @@ def _svmlight_lines(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[S
         line += text.count(b"\n")
 
 
-def _check_one_label(lines: SparseLines, bounds: Bounds, line: int) -> None:
+def _check_one_label(lines: SparseLines, bounds: NumberRanges, line: int) -> None:
     labels, filled = np.diff(lines.label_ends), np.diff(lines.feature_ends) > 0
     for row in np.flatnonzero((labels > 1) | ((labels == 0) & filled))[:1].tolist():
         raise SparseFileError.one_label(bounds.path, line + row, int(labels[row]))
@@ -673,7 +673,11 @@ def _concatenate_ends(ends: list[Any]) -> Any:
 
 
 def _read_svmlight(
-    path: Path, bounds: Bounds, features: int | None, first: FirstFeature, dtype: npt.DTypeLike
+    path: Path,
+    bounds: NumberRanges,
+    features: int | None,
+    first: FirstFeature,
+    dtype: npt.DTypeLike,
 ) -> tuple[Any, SparseLines, int]:
     """Return the features as CSR (n, d), the parsed lines, and the number of the first feature."""
     lines = _concatenate_lines(_svmlight_lines(path, bounds))
@@ -702,7 +706,7 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
 
 
 def _check_features(
-    path: Path, lines: SparseLines, bounds: Bounds, first: int, features: int | None
+    path: Path, lines: SparseLines, bounds: NumberRanges, first: int, features: int | None
 ) -> None:
     """Raise the error for a feature out of range. The file is read again to find the line of the
     feature.
@@ -711,7 +715,7 @@ def _check_features(
     low, high = lines.feature.min(initial=first), lines.feature.max(initial=first)
     if low >= first and (last is None or high <= last or not len(lines.feature)):
         return
-    strict = Bounds(bounds.path, bounds.labels, features, first, bounds.whole, comments=True)
+    strict = NumberRanges(bounds.path, bounds.labels, features, first, bounds.whole, comments=True)
     for _ in _svmlight_lines(path, strict):
         pass
 
@@ -803,7 +807,7 @@ def write_svmlight(path: Path, features: Any, labels: Any, *, first: Literal[0, 
 def _check_rows(path: Path, features: Any, labels: Any) -> tuple[Any, Any]:
     """Return features and labels as CSR matrices.
 
-    Raise an error if the written rows could not be read again.
+    Raises an error if the rows could not be read back from the written file.
     """
     if not sparse.issparse(labels) and np.asarray(labels).dtype.kind not in "biuf":
         raise LabelSetError.of_names()

@@ -25,7 +25,7 @@ MAX_BYTES = 1 << 36  # largest size of decompressed text: 64 GB
 _MAX_RATIO = 100  # largest ratio of decompressed to compressed bytes
 _TRUSTED = 1 << 22  # decompressed bytes up to which any ratio is accepted
 _PIECE = 1 << 20
-_TAIL = 64  # bytes at the end of a piece that are searched again with the next one
+_TAIL = 64  # bytes at the end of a piece that are searched again with the next piece
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -40,7 +40,7 @@ class TextEncoding:
 
     name: str = "utf-8"
     bom_length: int = 0  # number of bytes of all byte order marks
-    bad_byte: tuple[int, int] | None = None  # first byte that is not UTF-8, and its line
+    bad_byte: tuple[int, int] | None = None  # position and line of the first byte that is not UTF-8
     by_user: bool = False  # stated by the user, so that no other encoding is tried
 
     @property
@@ -109,7 +109,7 @@ class TextStream(io.RawIOBase):
         self._after_quote = None if delimiter is None else _after_quote(quote, delimiter)
         self._tail = b"\n"  # last bytes of the previous piece
         self._ended = False
-        self._rest = b""  # decoded but not returned yet, as UTF-8 may need more bytes
+        self._rest = b""  # decoded text that is not returned yet, because UTF-8 may need more bytes
         if encoding is not None and encoding.bom_length and not self._position:
             self._read_raw(encoding.bom_length)
 

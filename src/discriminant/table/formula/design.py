@@ -9,11 +9,11 @@ A category of k levels enters a feature by an indicator of one level (k columns)
     helmert     j for level j + 1, -1 for the levels before it, 0 for those after it
     poly        orthonormal polynomials of 1, ..., k, for levels in order
 
-A term is a product of factors. Which of its categories need all indicators, so that the features
-span the space of the term and no feature is redundant, follows from the terms before it: a term
-such as a:b spans the subterms 1, a-, b- and a-:b-, where a- has the contrasts of a. Subterms that
-an earlier term spans are left out, and the remaining ones are joined: 1 and a- to all indicators of
-a (the algorithm of patsy and of formulaic).
+A term is a product of factors. Its features must span the space of the term, and none may be
+redundant; the earlier terms determine which categories need all indicators. A term such as a:b
+spans the subterms 1, a-, b- and a-:b-, where a- stands for the contrasts of a. Subterms that an
+earlier term spans are left out. The remaining subterms are joined: for instance, 1 and a- are
+joined to all indicators of a. This is the algorithm of patsy and of formulaic.
 
 Features are named as in R: the level is appended to the factor, and factors are joined by a colon.
 A `Design` is plain data: texts and numbers. It is stored with the model and computes the features
@@ -50,14 +50,14 @@ from discriminant.table.formula.transforms import (
 
 _MAX_FEATURES = 100_000
 _MAX_LEVELS = 10_000
-_MAX_CODED = 1_000  # levels of a category whose contrasts need a matrix
+_MAX_CODED = 1_000  # largest number of levels of a category whose contrasts need a matrix
 _NAMES_OF_DEGREES = (".L", ".Q", ".C")
 
 FactorKind = Literal["number", "category"]
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class TermFactor:
     """One factor of a formula."""
 
     expression: str
@@ -105,7 +105,7 @@ class _FactorColumns:
     matrix: Floats | None  # (levels + 1, columns) other contrasts; zeros for unknown levels
 
     @classmethod
-    def of(cls, factor: Factor, value: npt.NDArray[Any]) -> _FactorColumns:
+    def of(cls, factor: TermFactor, value: npt.NDArray[Any]) -> _FactorColumns:
         if factor.kind == "number":
             return cls(value, None, (), None)
         if factor.coding == "treatment":
@@ -135,7 +135,7 @@ class Design:
     formula: str  # text of the formula
     response: str | None  # expression of the response
     intercept: bool
-    factors: tuple[Factor, ...]
+    factors: tuple[TermFactor, ...]
     products: tuple[tuple[Part, ...], ...]  # d features, each a product
     features: tuple[str, ...]  # d names
     states: tuple[tuple[str, State], ...] = ()  # by the text of the call
@@ -200,7 +200,7 @@ class Design:
     def encode(
         self, columns: Columns, rows: int
     ) -> tuple[list[Floats], dict[str, npt.NDArray[np.bool_]]]:
-        """Return the features of rows, and for each factor with unseen levels the rows of these.
+        """Return the features of rows, and for each factor the rows with an unseen level.
 
         A row with an unseen level has zeros in the indicators and contrasts of the factor.
         """
@@ -257,7 +257,8 @@ class Design:
     def from_dict(cls, state: Mapping[str, Any]) -> Design:
         """Return the design from the plain data that `to_dict` returned."""
         factors = tuple(
-            Factor(**{**factor, "levels": tuple(factor["levels"])}) for factor in state["factors"]
+            TermFactor(**{**factor, "levels": tuple(factor["levels"])})
+            for factor in state["factors"]
         )
         products = tuple(
             tuple((int(j), int(c), bool(contrast)) for j, c, contrast in parts)
@@ -275,7 +276,7 @@ class Design:
         )
 
     def unusable_reason(self, columns: Sequence[str]) -> str | None:
-        """Return why the design cannot be applied to these columns, or None if it can.
+        """Return the reason why the design cannot be applied to these columns, or None if it can.
 
         A design from a file is checked before it is used: only the allowed parts of expressions
         are accepted.
@@ -306,9 +307,9 @@ class Design:
 
 
 def _invalid_factor(
-    factor: Factor, states: Mapping[str, State], columns: Sequence[str]
+    factor: TermFactor, states: Mapping[str, State], columns: Sequence[str]
 ) -> str | None:
-    """Return why a factor of a file is invalid, or None if it is valid."""
+    """Return the reason why a factor of a file is invalid, or None if it is valid."""
     import ast
 
     shown = str(factor.expression)[:100]
@@ -344,12 +345,12 @@ def _invalid_factor(
     return None
 
 
-def _learn_factor(text: str, evaluation: Evaluation) -> Factor:
-    """Return a factor as the rows of a fit determine it."""
+def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
+    """Return the factor that the rows of a fit determine."""
     tree = parse_expression(text)
     value = evaluation.factor(tree)
     if not isinstance(value, Categories):
-        return Factor(text, "number", value.shape[1])
+        return TermFactor(text, "number", value.shape[1])
     counts = np.bincount(value.codes, minlength=len(value.levels))
     levels = tuple(level for level, n in zip(value.levels, counts, strict=True) if n)
     empty = [level for level in value.levels if level not in levels]
@@ -362,11 +363,11 @@ def _learn_factor(text: str, evaluation: Evaluation) -> Factor:
         raise FormulaError.many_levels(to_text(tree), len(levels), most)
     if value.reference is not None and value.reference not in levels:
         raise FormulaError.no_level(to_text(tree), value.reference, levels)
-    return Factor(text, "category", 1, levels, value.coding, value.reference)
+    return TermFactor(text, "category", 1, levels, value.coding, value.reference)
 
 
 def _features(
-    factors: Sequence[Factor], terms: Sequence[Sequence[int]], intercept: bool
+    factors: Sequence[TermFactor], terms: Sequence[Sequence[int]], intercept: bool
 ) -> Iterator[tuple[tuple[Part, ...], str]]:
     """Yield the parts and the name of each feature; the first factor of a term varies fastest."""
     spanned: dict[frozenset[int], set[frozenset[int]]] = {}
@@ -397,7 +398,7 @@ def _features(
 
 
 def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[dict[int, bool]]:
-    """Return the subterms to add for a term: {factor: whether it enters by contrasts}.
+    """Return the subterms to add for a term, each a dict {factor: whether it enters by contrasts}.
 
     `spanned` holds the subterms of earlier terms with the same numbers, and is extended.
     """
@@ -412,7 +413,7 @@ def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[d
 
 
 def _join_one(subterms: list[dict[int, bool]]) -> bool:
-    """Join a subterm with one that has one contrast more; return False if there are none."""
+    """Join a subterm with a subterm that has one contrast more; return False if there is none."""
     for i, short in enumerate(subterms):
         for long in subterms[i + 1 :]:
             more = [j for j in long if j not in short]

@@ -29,7 +29,7 @@ from discriminant.errors import FormulaError
 from discriminant.table.blocks import Floats
 from discriminant.table.formula.transforms import TRANSFORMS
 
-_MAX_LENGTH = 2_000  # characters of an expression
+_MAX_LENGTH = 2_000  # largest number of characters of an expression
 _MAX_NODES = 2_000
 _MAX_DEPTH = 100
 
@@ -137,7 +137,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _checked(node: ast.expr, names: Sequence[str], places: Sequence[int]) -> ast.expr:
-    """Return the tree with dotted names as names; raise for a part that is not allowed."""
+    """Return the tree with dotted names as single names; reject parts that are not allowed."""
 
     def check(part: ast.expr) -> ast.expr:
         return _checked(part, names, places)
@@ -197,7 +197,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _dotted(node: ast.expr) -> str | None:
-    """Return a name, or names joined by dots, which are one name in R; None for other nodes."""
+    """Return a name, which may contain dots as in R; None for a node that is not a name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -36,7 +36,7 @@ _POLICIES = ("error", "drop")
 
 
 def formula_for_columns(text: str, columns: Sequence[str], options: ReadOptions) -> ParsedFormula:
-    """Return the terms of a formula for the columns of a table; raise for options it excludes."""
+    """Return the terms of a formula for the columns of a table; reject options that it excludes."""
     if options.missing not in _POLICIES:
         allowed = "'error' or 'drop' with a formula"
         raise OptionError.of("missing", options.missing, allowed)
@@ -61,7 +61,7 @@ def formula_for_columns(text: str, columns: Sequence[str], options: ReadOptions)
 def formula_frame(source: Any, text: str, options: ReadOptions) -> tuple[Frame, ParsedFormula]:
     """Return the columns of a table that a formula uses, and its terms.
 
-    The other columns may be of any type. Columns without names are all returned.
+    The other columns may have any type. If the columns have no names, all are returned.
     """
     parsed: list[ParsedFormula] = []
 

@@ -3,7 +3,7 @@
 The library formulaic parses the operators of Wilkinson and Rogers: + - : * / ** ^ %in% and the dot,
 which stands for all other columns. The expressions between them are parsed by
 `table.formula.expressions`, which allows a list of functions and computes them itself: formulaic
-evaluates nothing. A model file contains the parsed terms, so formulaic is needed by a fit only.
+evaluates nothing. A model file contains the parsed terms, so only a fit needs formulaic.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def parse_formula(text: Any, names: Sequence[str]) -> ParsedFormula:
         response_columns = column_names(parse_expression(response))
     if response_columns and "." in re.sub(r"`[^`]*`", "", code):
         others = [name for name in names if name not in response_columns]
-        parsed = _parse(code, positions, text, others)  # the dot leaves out the response
+        parsed = _parse(code, positions, text, others)  # the dot does not include the response
     right = list(parsed.rhs if hasattr(parsed, "rhs") else parsed.root)
     if len(right) > _MAX_TERMS:
         raise FormulaError.too_wide(_MAX_TERMS)
@@ -123,7 +123,7 @@ def response_column(text: str) -> str | None:
 def _prepare(text: str) -> tuple[str, list[int]]:
     """Return the text as formulaic reads it, and the original position of each character.
 
-    In Python `^` has a lower precedence than `+`, so that x^2 + 1 would be x^3: it becomes `**`. A
+    `^` becomes `**`, because in Python `^` has a lower precedence than `+`: x^2 + 1 would be x^3. A
     column named `1` gets a prefix, because formulaic does not distinguish it from the intercept.
     """
     code, positions, end = "", [], 0
@@ -175,7 +175,7 @@ def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> 
 
 
 def _check_powers(code: str, positions: list[int]) -> None:
-    """Raise an error for a power of a sum with very many terms, which would not end."""
+    """Raise an error for a power of a sum with too many terms to be expanded."""
     for match in re.finditer(r"\)\s*\*\*\s*(\d+)", code):
         if int(match[1]) > _MAX_POWER:
             column = positions[match.start(1)] + 1

@@ -38,7 +38,7 @@ class Transform:
     options: tuple[str, ...]
     learn: Callable[..., tuple[float, ...]]
     apply: Callable[[Floats, Sequence[float], str], Floats]
-    # why a state is invalid, or None
+    # function: reason why a state is invalid, or None
     invalid_reason: Callable[[Sequence[float]], str | None]
 
 
@@ -53,7 +53,7 @@ def _learn_scale(x: Floats, text: str, center: Any = True, scale: Any = True) ->
     middle = float(x.mean()) if center else 0.0
     if not scale:
         return (middle, 1.0)
-    # without centring R divides by the root mean square, also with denominator n - 1
+    # without centring, R divides by the root of the sum of squares over n - 1
     deviation = float(np.sqrt(np.square(x - middle).sum() / max(len(x) - 1, 1)))
     if not deviation > 0:
         raise FormulaError.constant_column(text)

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.optimize import brentq, minimize
 
 from discriminant import GLM, Logistic, LogLinear
-from discriminant.assessment.inference.summary import stars
+from discriminant.assessment.printed_results import stars
 from discriminant.errors import InferenceError, NotConvergedWarning, OptionError
 from discriminant.moments.glm_families import LINKS
 from tests.unit.estimators.linear.test_glm import every_link, problem_of

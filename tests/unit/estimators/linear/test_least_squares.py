@@ -26,7 +26,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
 )
-from discriminant.moments.loss import add_pairs, exact_product, sum_pairs
+from discriminant.moments.loss import add_double_double, exact_product, sum_pairs
 from discriminant.table.basis import PolynomialBasis
 from discriminant.table.blocks import Block
 from tests.shared.blocks import random_rows
@@ -306,7 +306,7 @@ def test_pairs_carry_products_and_sums_as_fractions_do(numbers):
 
 
 def test_a_pair_keeps_what_a_sum_would_drop():
-    high, low = add_pairs((np.array(1e16), np.array(0.0)), (np.array(1.0), np.array(0.0)))
+    high, low = add_double_double((np.array(1e16), np.array(0.0)), (np.array(1.0), np.array(0.0)))
     assert float(high - 1e16) + float(low) == 1.0
 
 

@@ -134,6 +134,9 @@ CLOSED_FORMS = [
     LDA(shrinkage=0.4, target="identity"),
     LDA(shrinkage=0.3, target="scaled_identity"),
     NearestMean(),
+    QDA(),
+    QDA(denominator="ml", prior=[0.2, 0.3, 0.5]),
+    QDA(denominator="reliability"),
 ]
 
 
@@ -148,7 +151,16 @@ def test_jackknife_in_closed_form_equals_refits(estimator, weighted):
     np.testing.assert_allclose(model.p_values(new), wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("estimator", [QDA(), LDA(shrinkage="auto"), Logistic(ridge=0.1)], ids=repr)
+NO_CLOSED_FORM = [
+    QDA(shrinkage=0.2),
+    QDA(covariance="diagonal"),
+    QDA(predictive="student"),
+    LDA(shrinkage="auto"),
+    Logistic(ridge=0.1),
+]
+
+
+@pytest.mark.parametrize("estimator", NO_CLOSED_FORM, ids=repr)
 def test_jackknife_without_closed_form_equals_refits(estimator):
     (X, y), (new, _) = sample(60, 2), sample(25, 3)
     model = PredictionSets(estimator, method="jackknife+", by_class=True, coverage=0.7).fit(X, y)
@@ -418,10 +430,15 @@ def test_export_refers_to_the_classifier_inside():
     assert "def predict" in dd.export(model.estimator_, "python")
 
 
-@pytest.mark.parametrize("options", [*METHODS, {"method": "jackknife+"}], ids=repr)
-def test_a_loaded_model_gives_the_same_sets(options, tmp_path):
+SAVED = [(LDA(), options) for options in [*METHODS, {"method": "jackknife+"}]]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"), [*SAVED, (QDA(), {"method": "jackknife+"})], ids=repr
+)
+def test_a_loaded_model_gives_the_same_sets(estimator, options, tmp_path):
     (X, y), (new, _) = sample(90, 0), sample(30, 1)
-    model = PredictionSets(LDA(), 0.7, **options).fit(X, y)
+    model = PredictionSets(estimator, 0.7, **options).fit(X, y)
     model.save(tmp_path / "sets.dd")
     loaded = dd.load(tmp_path / "sets.dd")
     assert np.array_equal(loaded.p_values(new), model.p_values(new))

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-xmc contest peers soak coverage fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-xmc contest peers soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -68,6 +68,10 @@ bench-full: .venv/.installed-bench .venv-xmc/.installed
 # This tree against another commit on common tasks, in 3 minutes: make bench-base BASE=main
 bench-base: .venv/.installed-test
 	$(BIN)/python benchmarks/compare.py $(BASE)
+
+# Mixtures, penalties, robust covariances and prediction sets against other libraries, in 10 minutes.
+bench-models: .venv/.installed-bench
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/model_fits.py
 
 # What report selects, against scikit-learn and glmnet on public tables; writes docs/contest.md. Some 40
 # minutes on two cores. cv.glmnet takes part where R has it (Debian: r-base-core r-cran-glmnet).

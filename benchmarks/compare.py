@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from rows import gaussian_rows, scored_rows, sparse_rows
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 _SECONDS = 8.0  # of one task, both trees together
+_LIMIT = 16.0  # of one task, if its calls take longer than the first one did
 _MIN_ROUNDS, _MAX_ROUNDS = 3, 30
 _TURN = 0.05  # seconds of calls in one turn
 
@@ -36,6 +38,7 @@ def main() -> None:
     if options.worker:
         work()
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that worktrees are removed
     with ExitStack() as stack:
         trees = [checkout(commit, stack) for commit in (options.base, options.head)]
         workers = [Worker(tree) for tree in trees]
@@ -61,8 +64,10 @@ def compare(workers: list[Worker], task: str) -> list[float]:
     first = [worker.prepare(task) for worker in workers]
     calls = max(int(_TURN / min(first)), 1)
     rounds = int(np.clip(_SECONDS / (calls * sum(first)), _MIN_ROUNDS, _MAX_ROUNDS))
-    best = list(first)
+    best, end = list(first), perf_counter() + _LIMIT
     for r in range(rounds):
+        if perf_counter() > end:
+            break
         for k in (0, 1) if r % 2 else (1, 0):
             best[k] = min(best[k], workers[k].best(calls))
     return best

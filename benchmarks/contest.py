@@ -81,7 +81,7 @@ class Case:
     memory: bool = True
     peers: tuple[str, ...] = field(default=("scikit-learn",))  # whose peak memory is measured
     long: bool = False  # only in `make bench-full`
-    limit: float = 60.0  # seconds for all contenders together, and for each measurement of memory
+    limit: float = 90.0  # seconds for all contenders together, and for each measurement of memory
 
 
 def race(contest: Contest, seconds: float = _SECONDS) -> tuple[dict[str, float], float | None]:

@@ -17,7 +17,7 @@ import discriminant
 _SOLVERS = ("lbfgs", "newton-cholesky", "newton-cg")
 
 
-def logistic_fit(N, d, K, *, goals, ridge=0.0, scaled=False, long=False):
+def logistic_fit(N, d, K, *, goals, ridge=0.0, scaled=False, long=False, limit=90.0):
     """`goals` by peer: 'lbfgs', 'newton-cholesky', 'liblinear', 'glum' ..., or 'scikit-learn'."""
 
     def prepare(share):
@@ -58,6 +58,7 @@ def logistic_fit(N, d, K, *, goals, ridge=0.0, scaled=False, long=False):
         memory=N * d >= 10_000_000,
         peers=(),
         long=long,
+        limit=limit,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -131,6 +132,10 @@ README_TASKS = (
     ("AUC", ""),
 )
 README_HEADS = HEADS[:6]
+README_RATIOS = {  # task -> pattern of the sentence, without the number
+    "RDA, 11 × 11 grid, 10 folds": r"(an\s+RDA\s+grid\s+search\s+is\s+)[\d,]+(\s+times)",
+    "LDA, leave-one-out": r"(and\s+leave-one-out\s+)[\d,]+(\s+times\s+as\s+fast)",
+}
 BEGIN, END = "<!-- benchmarks: written by make bench -->", "<!-- end of benchmarks -->"
 
 
@@ -145,10 +150,15 @@ def readme_table(rows):
 
 
 def update_readme(path, lines):
-    """Write the selection between its marks."""
+    """Write the selection between its marks, and the two ratios of the introduction."""
     text = path.read_text()
+    rows = [line.cells for line in lines]
     before, rest = text.split(BEGIN)
-    table = readme_table([line.cells for line in lines])
+    for task, pattern in README_RATIOS.items():
+        ratio = next((row[5].rstrip("×") for row in rows if row[0] == task and row[5]), None)
+        if ratio is not None:
+            before = re.sub(pattern, rf"\g<1>{float(f'{float(ratio):.2g}'):,.0f}\g<2>", before)
+    table = readme_table(rows)
     path.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}")
 
 

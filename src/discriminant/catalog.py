@@ -93,6 +93,26 @@ ESTIMATORS = (
                 {"shrinkage": "cv"},
                 tuning="grid",
             ),
+            Candidate(
+                "lda_quadratic",
+                "LDA, quadratic",
+                "quadratic boundaries; LDA on the features, their squares and products, with "
+                "shrinkage that is chosen on held-out rows",
+                {"shrinkage": "cv"},
+                simplicity=5,
+                tuning="grid",
+                basis=MappingProxyType({"degree": 2}),
+            ),
+            Candidate(
+                "lda_random",
+                "LDA, random features",
+                "curved boundaries; LDA on the features and 100 random functions of them, with "
+                "shrinkage that is chosen on held-out rows",
+                {"shrinkage": "cv"},
+                simplicity=6,
+                tuning="grid",
+                basis=MappingProxyType({"degree": 1, "random_features": 100}),
+            ),
         ),
     ),
     Estimator(
@@ -330,6 +350,14 @@ ESTIMATORS = (
                 "logistic regression with a penalty that drops features and is chosen on held-out "
                 "rows",
                 {"ridge": "cv", "l1_ratio": 1.0},
+                tuning="path",
+            ),
+            Candidate(
+                "logistic_net_cv",
+                "Logistic, elastic net chosen",
+                "logistic regression with half ridge and half lasso penalty; its size is chosen on "
+                "held-out rows",
+                {"ridge": "cv", "l1_ratio": 0.5},
                 tuning="path",
             ),
             Candidate(

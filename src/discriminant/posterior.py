@@ -283,14 +283,15 @@ def pool_weights(
     log_posteriors: Floats,
     weight: Floats | None = None,
     *,
+    prior: float = 1.0,
     tolerance: float = 1e-8,
     max_iter: int = 2000,
 ) -> Floats:
     """Estimate the weights (M,) of a mean of the posteriors of M classifiers, by EM.
 
-        maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  sum_m log w_m
+        maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  prior sum_m log w_m
 
-    The objective is concave. Its second term counts as one row for each classifier, so that no
+    The objective is concave. Its second term counts as `prior` rows for each classifier, so that no
     weight is 0 because of a few rows. Rows to which every classifier gives probability 0 are
     ignored.
 
@@ -300,6 +301,8 @@ def pool_weights(
         (N, M) log posterior that each classifier gives to the true class of each held-out row.
     weight
         (N,) weights of the rows.
+    prior
+        Number of rows that each classifier counts in advance.
     tolerance
         The iteration stops when no weight changes by more than this value.
     max_iter
@@ -321,12 +324,12 @@ def pool_weights(
     likelihood = np.exp(log_posteriors[usable] - largest[usable, None])
     rows = np.ones(len(likelihood)) if weight is None else weight[usable]
     M = likelihood.shape[1]
-    total = rows.sum() + M
+    total = rows.sum() + prior * M
     weights = np.full(M, 1.0 / M)
     for _ in range(max_iter):
         before = weights
         mixture = likelihood @ weights
-        weights = (weights * ((rows / mixture) @ likelihood) + 1.0) / total
+        weights = (weights * ((rows / mixture) @ likelihood) + prior) / total
         if np.abs(weights - before).max() <= tolerance:
             break
     return np.asarray(weights)

@@ -58,7 +58,10 @@ click.rich_click.COMMAND_GROUPS = {
             "name": "From a table to a decision",
             "commands": ["check", "report", "compare", "explain"],
         },
-        {"name": "Models", "commands": ["fit", "predict", "assess", "export"]},
+        {
+            "name": "Models",
+            "commands": ["fit", "predict", "explain-row", "assess", "export", "serve"],
+        },
         {"name": "Moment files", "commands": ["moments", "merge", "forget", "drift"]},
         {"name": "Getting started", "commands": ["examples"]},
     ]
@@ -117,6 +120,11 @@ def _session(options: dict[str, Any]) -> Session:
 @click.option("--facts", type=click.Path(), help="Also write the facts of the report as JSON.")
 @click.option("--markdown", type=click.Path(), help="Also write the report as Markdown.")
 @click.option("--title", help="Title of the report.")
+@click.option(
+    "--no-yardstick",
+    is_flag=True,
+    help="Do not fit scikit-learn's boosted trees, which are never selected, for comparison.",
+)
 @click.option("--model", help="Model to report on (default: selected by the comparison).")
 @click.option(
     "--test",
@@ -191,6 +199,8 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 @shared.source_options
 @shared.column_options
 @shared.folds_option
+@shared.groups_option
+@shared.time_option
 @shared.seed_option
 @shared.output_options
 def check(source: tuple[str, ...], **options: Any) -> int:
@@ -313,6 +323,29 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     return run_command(_session(options), model, source, options)
 
 
+@cli.command("explain-row")
+@click.argument("model", type=click.Path())
+@_SOURCE
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="Number of rows to explain, from the first.",
+)
+@shared.decision_options
+@shared.output_options
+def explain_row(model: str, source: tuple[str, ...], **options: Any) -> int:
+    """Explain predictions row by row: what each column contributes, and what would change them.
+
+    discriminant explain-row loans.model applicant.csv
+    """
+    _check_present(model, *source)
+    from discriminant.cli.predict import explain_row as run_command
+
+    return run_command(_session(options), model, source, options)
+
+
 @cli.command()
 @click.argument("model", type=click.Path())
 @click.option(
@@ -349,6 +382,89 @@ def export(model: str, **options: Any) -> int:
     from discriminant.cli.model_commands import export as run_command
 
     return run_command(_session(options), model, options)
+
+
+@cli.command()
+@click.argument("models", type=click.Path(), nargs=-1, required=True, metavar="MODEL...")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port; 0 chooses a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. An address that other machines can reach needs a token.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(),
+    help="File with the bearer token that requests must send (default: the environment variable "
+    "DISCRIMINANT_TOKEN; without it, no token is needed on this machine).",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Name of this server that requests may have in their Host header. May be repeated.",
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=32 << 20,
+    show_default=True,
+    help="Largest body of a request.",
+)
+@click.option(
+    "--max-rows",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    help="Largest number of rows of a request.",
+)
+@click.option(
+    "--max-requests",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Requests in progress at a time; further ones get status 503.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=30.0,
+    show_default=True,
+    help="Time limit for the body of a request, and for its prediction.",
+)
+@click.option(
+    "--reload-seconds",
+    type=click.FloatRange(0.1),
+    default=1.0,
+    show_default=True,
+    help="Time between two looks at the model files; a file that changed is loaded again.",
+)
+@click.option(
+    "--stop-seconds",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Time that requests in progress have to complete after SIGTERM.",
+)
+def serve(models: tuple[str, ...], **options: Any) -> int:
+    """Serve models over HTTP: JSON, CSV, Arrow, Open Inference Protocol and MLflow's format.
+
+    discriminant serve loans.model
+
+    discriminant serve loans.model iris.model --host 0.0.0.0 --token-file token.txt
+    """
+    _check_present(*models)
+    from discriminant.cli.serve import serve as run_command
+
+    return run_command(models, options)
 
 
 @cli.command()

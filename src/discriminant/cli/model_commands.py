@@ -36,6 +36,7 @@ from discriminant.report.format import count_with_noun
 from discriminant.study.data_source import is_partitioned, open_partitions, resolve_database
 from discriminant.study.predict import PredictedRows, check_suffix, predict_file
 from discriminant.study.progress import ProgressRate
+from discriminant.study.row_explanation import explain_rows
 from discriminant.table.cells import encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
@@ -191,6 +192,19 @@ def _assess_partitions(
     more = {} if area is None else {"auc": area.to_dict()}
     text = str(assessment) if area is None else f"{assessment}\nAUC: {area.value:.4f}"
     session.result({"rows": int(assessment.rows.sum()), **assessment.to_dict(), **more}, text)
+    return DONE
+
+
+def explain_row(
+    session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]
+) -> int:
+    """Explain the predictions for the first rows of a file."""
+    model, encoding = load_model(path, options)
+    if encoding is None:
+        raise CommandError.needs_columns(path, type(model).__name__)
+    frame, _ = read_frame(one_or_all(source), encoding=encoding)
+    explanation = explain_rows(model, frame, encoding, most=options["rows"])
+    session.result(explanation.to_dict(), str(explanation))
     return DONE
 
 

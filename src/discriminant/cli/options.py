@@ -174,6 +174,18 @@ folds_option = click.option(
         "with the same value are held out together. The column is then not used as a feature."
     ),
 )
+groups_option = click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Column of groups, such as patients: rows with the same value are held out together, in "
+    "as many folds as --folds says. The column is not used as a feature.",
+)
+time_option = click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column of dates or numbers: every fold is predicted from earlier rows only (forward "
+    "chaining). The column is not used as a feature.",
+)
 seed_option = click.option(
     "--seed",
     type=int,
@@ -189,6 +201,8 @@ comparing_options = _all(
         "scores.",
     ),
     folds_option,
+    groups_option,
+    time_option,
     seed_option,
     click.option(
         "--most",
@@ -221,8 +235,8 @@ selecting_options = _all(
         default="auto",
         show_default=True,
         help="Select the best of the models and their pool, a weighted mean of their "
-        "probabilities (auto: a single model that is at most 1% worse replaces the pool); only a "
-        "single model; or the pool.",
+        "probabilities (auto: a single model that is at most 1% worse, and has half of the weight "
+        "in the pool, replaces it); only a single model; or the pool.",
     ),
 )
 decision_options = _all(
@@ -308,7 +322,7 @@ _TABLES = frozenset(
     }
 )
 _SELECTING = frozenset({"by", "rule"})
-_COMPARING = frozenset({"models", "folds", "most"}) | _SELECTING
+_COMPARING = frozenset({"models", "folds", "groups", "time", "most"}) | _SELECTING
 _DECIDING = frozenset({"cost", "reject"})
 _SPARSE = "applies only to label trees of sparse rows (--model label-tree without --target)"
 _NOT_SPARSE = "applies only to tables (--target), not to label trees of sparse rows"
@@ -321,7 +335,10 @@ INAPPLICABLE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
         "applies only to selecting a model, and --model names one",
     ),
     ("report", "no model file"): (frozenset({"save"}), "contradicts --no-model"),
-    ("report", "sparse rows"): (_TABLES | _COMPARING | _DECIDING, _NOT_SPARSE),
+    ("report", "sparse rows"): (
+        _TABLES | _COMPARING | _DECIDING | {"no_yardstick"},
+        _NOT_SPARSE,
+    ),
     ("report", "no test file"): (
         frozenset({"top", "unknown"}),
         "applies only to the rows of --test",

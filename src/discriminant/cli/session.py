@@ -165,7 +165,8 @@ class Session:
         files = {name: str(path) for name, path in (written or {}).items() if path is not None}
         if self.as_json:
             provenance = {"version": versions(), "seed": self.seed, "command": self.command}
-            output = {**facts, "written": files, "made": provenance}
+            made = {**facts.get("made", {}), **provenance}
+            output = {**facts, "written": files, "made": made}
             print(json.dumps(plain(output), indent=1, allow_nan=False))
             return
         lines = [

@@ -53,6 +53,8 @@ def open_study(
             one_or_all(source),
             seed=options["seed"],
             folds=options["folds"],
+            groups=options["groups"],
+            time=options["time"],
             unlabelled=unlabelled,
             progress=shown,
             **arguments,
@@ -86,6 +88,8 @@ def check(session: Session, source: tuple[str, ...], options: dict[str, Any]) ->
             one_or_all(source),
             seed=options["seed"],
             folds=options["folds"],
+            groups=options["groups"],
+            time=options["time"],
             progress=shown,
             **arguments,
         )
@@ -115,12 +119,18 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         if cost is not None or reject is not None:
             analysis.decide(cost=cost, reject=reject)
         session.log("writing ...")
-        facts = analysis.report(page, save=model, title=options["title"], command=session.command)
+        facts = analysis.report(
+            page,
+            save=model,
+            title=options["title"],
+            command=session.command,
+            yardstick=not options["no_yardstick"],
+        )
     for name, path in extra.items():
         write_text(Path(path), to_json(facts) if name == "facts" else to_markdown(facts))
     written = {"page": page, "model": model, **extra}
     session.result(
-        {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
+        {"chosen": choice.name, "why": choice.why, **facts},
         "\n".join([f"{compared}\n\n{choice.why}", *_verdict(facts, choice.why), ""]),
         written=written,
     )
@@ -193,7 +203,7 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         choice = analysis.choose(
             options["model"], by=options["by"], rule=options["rule"], select=options["select"]
         )
-        facts = analysis.facts(command=session.command)
+        facts = analysis.facts(command=session.command, yardstick=False)
         text = analysis.explain()
     sections: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
     named = f"Model: {choice.title}\n{choice.why}"
@@ -212,7 +222,8 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     _check_request(source, options)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     if options["model"] is not None:
-        options = {**options, "folds": 2}  # unused, since nothing is compared
+        # unused, since nothing is compared
+        options = {**options, "folds": 2, "groups": None, "time": None}
     with open_study(session, source, options, unlabelled="error") as analysis:
         name, why = options["model"], "The model was not compared with other models."
         if name is None:

@@ -28,11 +28,11 @@ from discriminant.table.blocks import Features
 from discriminant.table.memory import Table
 
 _BLOCK_BYTES = 1 << 25
-_WIDE = 512  # least number of columns for which BLAS is faster with threads
-_PIECE_BYTES = 1 << 20  # of the rows that are scored at a time
-_FEW_NUMBERS = 1 << 20  # with fewer numbers, threads are slower
-_NARROW = 64  # with fewer columns, BLAS factorises a matrix in one thread anyway
-_SMALL = 1 << 13  # up to this many numbers BLAS uses one thread anyway
+_WIDE = 512  # columns from which BLAS gains from threads
+_PIECE_BYTES = 1 << 20  # of rows scored at a time
+_FEW_NUMBERS = 1 << 20  # for fewer, summing or scoring with threads takes longer than without
+_NARROW = 64  # columns below which BLAS factorises a matrix in one thread anyway
+_SMALL = 1 << 13  # numbers for which BLAS uses one thread anyway
 _BLOCKS = 16  # approximate number of blocks of a table, unless they would be too small
 
 S = TypeVar("S", bound=Summary)
@@ -55,7 +55,7 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
     with one_blas_thread():
         if len(table) <= size:
             return reading.read(next(blocks))
-        threads = threads or available_threads()
+        threads = threads or threads_for(len(table) * table.numbers_per_row)
         if threads == 1:
             return tree_sum(reading.read(block) for block in blocks)
         return tree_sum(ordered_map(thread_pool(threads), reading.read, blocks, 2 * threads))

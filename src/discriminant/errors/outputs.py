@@ -676,6 +676,17 @@ class StudyError(InputError):
         hint = f": did you mean '{near[0]}'?" if near else "."
         return cls(f"There is no model '{name}'{hint} Choose among {quote(known, most=20)}.")
 
+    incomplete_row = template("row")(
+        "Row {row} has missing cells, which this model integrates out, so the contributions of its "
+        "columns are not defined. Fill in the cells, or explain another row."
+    )
+
+    time_needs_memory = template("column")(
+        "Rows cannot be held out in order of the time '{column}', because they are read in "
+        "partitions, which have no order. Read them into memory (engine='memory'), or split them "
+        "by time into folds and name these (folds=)."
+    )
+
     no_models = template()(
         "No model is named to compare. Name one or more, or 'all'; without this option, the "
         "default models are compared."

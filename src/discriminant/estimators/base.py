@@ -1176,7 +1176,9 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
     ) -> None:
         self._asked = type(self).__new__(type(self))
         self._asked.__dict__.update(self.__dict__)
-        for name in ("moments_", "_asked", "_fitted", "_derived", "_copied"):
+        # scikit-learn's pipelines set the last while they fit
+        fitted = ("moments_", "_asked", "_fitted", "_derived", "_copied", "_parent_callback_ctx")
+        for name in fitted:
             self._asked.__dict__.pop(name, None)
         self._asked.__dict__.update(self.options_in_effect())
         self.moments_ = moments

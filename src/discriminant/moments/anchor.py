@@ -130,7 +130,9 @@ class Anchor:
 
     def same_as(self, other: Anchor) -> bool:
         """Whether both anchors have bitwise equal origins and units."""
-        return np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+        return self is other or (
+            np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+        )
 
 
 class Anchored(Protocol):

@@ -102,6 +102,13 @@ class Deviance(ResponseLoss):
     def _sums(
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
+        sums = None
+        if self.link == "log" and weight is None and self.family == "poisson":
+            sums = _poisson_sums(score, response, want)
+        elif self.link == "log" and weight is None and self.family == "gamma":
+            sums = _gamma_sums(score, response, want, observed=False)
+        if sums is not None:
+            return sums
         return weighted_sums(self.rows(score, response), weight, want)
 
     def rows(self, scores: Floats, response: Floats) -> RowDerivatives:
@@ -138,6 +145,9 @@ class ObservedDeviance(ResponseLoss):
     def _sums(
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
+        sums = None if weight is not None else _gamma_sums(score, response, want, observed=True)
+        if sums is not None:
+            return sums
         derivatives = self.deviance.rows(score, response)
         observed = derivatives._replace(curvature=1.0 - derivatives.slope)
         return weighted_sums(observed, weight, want)
@@ -192,9 +202,15 @@ class Pearson(ResponseLoss):
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
         """Return the loss. The derivatives are set to zero, since they are not needed."""
-        _, slope, curvature = self.deviance.rows(score, response)
         with np.errstate(all="ignore"):
-            squares = np.where(curvature > 0, slope**2 / curvature, 0.0)
+            if self.deviance.family == "binomial":  # accurate in both tails
+                _, slope, curvature = self.deviance.rows(score, response)
+                squares = slope**2 / curvature
+            else:
+                mean = self.deviance.mean(score)
+                residual = response - mean
+                squares = residual * residual / _variance(mean, self.deviance.family)
+        squares = np.where(np.isfinite(squares), squares, 0.0)
         zero = np.zeros_like(squares)
         return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), weight, want)
 
@@ -269,6 +285,54 @@ def _row_derivatives(scores: Floats, response: Floats, family: str, link: str) -
         return RowDerivatives(loss, mean - response, mean)
     rate_over_variance = rate / _variance(mean, family)
     return RowDerivatives(loss, (mean - response) * rate_over_variance, rate * rate_over_variance)
+
+
+_SAFE_SCORE = 600.0  # exp of smaller scores is neither zero nor infinite
+_CANCELLED = 1e-3  # loss, relative to the size of its terms, below which rows are summed accurately
+
+
+def _poisson_sums(scores: Floats, response: Floats, want: Want) -> ScoreDerivatives | None:
+    """Return the sums for a Poisson response with log link, in few passes over the rows.
+
+    The loss is `y (log y - s) + mu - y`. Return None if most of it cancels, or if a mean is invalid.
+    """
+    with np.errstate(all="ignore"):
+        mean = np.exp(scores)
+        slope = mean - response
+        terms = np.log(np.where(response > 0, response, 1.0))
+        terms -= scores
+        loss = float(np.dot(terms, response)) + float(slope.sum())
+        furthest = max(abs(float(scores.max(initial=0.0))), abs(float(scores.min(initial=0.0))))
+        size = furthest * float(response.sum()) + float(mean.sum())
+    least = float(mean.min(initial=np.inf))
+    if not (least > 0 and _CANCELLED * size < loss < np.inf):
+        return None
+    curvature = None if want == "gradient" else mean[None]
+    return ScoreDerivatives(loss, slope[None], curvature, None, least)
+
+
+def _gamma_sums(
+    scores: Floats, response: Floats, want: Want, *, observed: bool
+) -> ScoreDerivatives | None:
+    """Return the sums for a gamma response with log link, in few passes over the rows.
+
+    The loss is `t - 1 - (log y - s)` with `t = y / mu`; the observed curvature is `t`, the expected
+    one is 1. Return None if most of the loss cancels, or if a mean is invalid.
+    """
+    with np.errstate(all="ignore"):
+        furthest = max(abs(float(scores.max(initial=0.0))), abs(float(scores.min(initial=0.0))))
+        ratio = np.exp(-scores)
+        ratio *= response
+        slope = 1.0 - ratio
+        log = np.log(response)
+        loss = float(scores.sum()) - float(log.sum()) - float(slope.sum())
+        size = float(ratio.sum()) + len(log) * (1.0 + furthest) + float(np.abs(log).sum())
+    if not (furthest < _SAFE_SCORE and _CANCELLED * size < loss < np.inf):
+        return None
+    curvature = ratio if observed else np.ones_like(ratio)
+    least = float(curvature.min(initial=np.inf))
+    wanted_curvature = None if want == "gradient" else curvature[None]
+    return ScoreDerivatives(loss, slope[None], wanted_curvature, None, least)
 
 
 def _variance(mean: Floats, family: str) -> Floats:
@@ -468,12 +532,32 @@ def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
     if family == "gamma":
         return -weight * np.log(response)
     if family == "poisson":
-        return weight * (xlogy(response, response) - response - gammaln(response + 1.0))
+        return weight * _log_saturated_counts(response)
     successes, failures = weight * response, weight * (1.0 - response)
     log_binomial = gammaln(weight + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
     return np.asarray(
         log_binomial + weight * (xlogy(response, response) + xlogy(1 - response, 1 - response))
     )
+
+
+_MAX_TABLE = 1 << 12  # largest count whose terms are looked up
+
+
+def _log_saturated_counts(response: Floats) -> Floats:
+    """Return `y log y - y - log y!` of each response, (n,).
+
+    If all responses are small counts, the terms are computed once for each count.
+    """
+    largest = float(response.max(initial=0.0))
+    if largest < min(_MAX_TABLE, len(response)):
+        counts = response.astype(np.intp)
+        if (counts == response).all():
+            return np.asarray(_log_poisson_at_mode(np.arange(largest + 1.0))[counts])
+    return _log_poisson_at_mode(response)
+
+
+def _log_poisson_at_mode(y: Floats) -> Floats:
+    return np.asarray(xlogy(y, y) - y - gammaln(y + 1.0))
 
 
 def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:

@@ -367,11 +367,30 @@ class MarginReading:
                 candidates = candidates[margins <= self._margin_limit(margins)]
                 if len(candidates) > 4 * self.keep:  # probably because of ties
                     hashes = _hash_rows(dense(tile.features[candidates]).astype(np.float64))
-                    order = np.lexsort((hashes, margin[candidates]))
-                    new = np.append(True, hashes[order][1:] != hashes[order][:-1])
-                    candidates = candidates[order[new][: self.keep]]
+                    candidates = candidates[self._first(margin[candidates], hashes)]
             indices.append(candidates)
         return np.concatenate(indices)
+
+    def _first(self, margin: Floats, hashes: Hashes) -> Places:
+        """Return the indices of the first `keep` distinct rows, in order of margin, then of hash.
+
+        Many rows usually share the largest margin. Only those with the smallest hashes are sorted,
+        unless too many of them are repeated.
+        """
+        ties = np.flatnonzero(margin == margin.max())
+        few = 4 * self.keep
+        if len(ties) > 2 * few:
+            limit = np.partition(hashes[ties], few)[few]
+            chosen = np.flatnonzero((margin < margin[ties[0]]) | (hashes <= limit))
+            first = self._sorted_distinct(margin[chosen], hashes[chosen])
+            if len(first) == self.keep:
+                return np.asarray(chosen[first])
+        return self._sorted_distinct(margin, hashes)
+
+    def _sorted_distinct(self, margin: Floats, hashes: Hashes) -> Places:
+        order = np.lexsort((hashes, margin))
+        new = np.append(True, hashes[order][1:] != hashes[order][:-1])
+        return np.asarray(order[new][: self.keep])
 
     def _margin_limit(self, margin: Floats) -> float:
         """Return the largest margin to be stored.

@@ -37,6 +37,7 @@ from discriminant.table.blocks import Block, Floats
 LinkName = Literal["logit", "probit", "cloglog", "cauchit"]
 
 _SAFE = 500.0  # exp of scores up to this size cannot overflow, so they need no shift
+_CANCELLED = 1e-3  # loss per row, relative to the largest score, below which terms cancel too much
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -178,21 +179,47 @@ def _logit_rows(scores: Floats, tile: Block, want: Want) -> ScoreDerivatives:
     """Return the logistic loss and its derivatives, in few passes over the rows for speed.
 
     `side` is -1 for the second class and 1 for the first, so `t = side s` is positive if the row is
-    on the wrong side of the boundary. With `small = exp(-|t|)` the loss of the row is `log(1 +
-    small) + (t + |t|) / 2`.
+    on the wrong side of the boundary. With `odds = exp(-t)` and `wrong = 1 / (1 + odds)`, the
+    probability of the other class,
+
+        l = log(1 + odds) + t      l' = side wrong      l'' = odds wrong^2
+
+    If nearly all of the loss cancels in this sum, or `odds` overflows, the loss is computed row by
+    row as `log(1 + exp(-|t|)) + (t + |t|) / 2`.
     """
     side = np.where(tile.codes, -1.0, 1.0)
-    wrong_side = side * scores
-    distance = np.abs(wrong_side)
+    t = np.multiply(scores, side, out=scores)
+    odds = np.negative(t)
+    size = max(float(odds.max(initial=0.0)), 0.0)
+    if not size < _SAFE:
+        return _distant_logit_rows(t, side, tile, want)
+    np.exp(odds, out=odds)
+    wrong = odds + 1.0
+    loss = _weighted_total(np.log(wrong), tile.weight) + _weighted_total(t, tile.weight)
+    if loss < _CANCELLED * size * len(t):
+        return _distant_logit_rows(t, side, tile, want)
+    np.divide(1.0, wrong, out=wrong)
+    odds *= wrong
+    odds *= wrong
+    wrong *= side
+    return _binary(loss, wrong, odds, _smallest(odds, tile.weight), tile.weight, want)
+
+
+def _distant_logit_rows(t: Floats, side: Floats, tile: Block, want: Want) -> ScoreDerivatives:
+    """Return the logistic loss and its derivatives, exact for rows far from the boundary too.
+
+    `small = exp(-|t|)` is the odds of the less probable class.
+    """
+    distance = np.abs(t)
     small = np.negative(distance)
     np.exp(small, out=small)
     near = small + 1.0
     loss = _weighted_total(np.log(near), tile.weight)
     np.divide(1.0, near, out=near)  # the larger of the two probabilities
-    small *= near  # the smaller of the two probabilities
-    distance += wrong_side
+    small *= near  # the smaller one
+    distance += t
     loss += 0.5 * _weighted_total(distance, tile.weight)
-    slope = np.where(wrong_side > 0, near, small)
+    slope = np.where(t > 0, near, small)
     slope *= side
     near *= small
     return _binary(loss, slope, near, _smallest(near, tile.weight), tile.weight, want)

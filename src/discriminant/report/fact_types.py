@@ -260,8 +260,10 @@ class StripFacts(TypedDict):
     feature: str
     d: float  # |difference of the means| / pooled standard deviation
     edges: list[float]  # (B + 1,) edges of the bins
+    values: list[float]  # (B,) value of each bin, if the feature has few values; else empty
     counts: list[list[float]]  # (2, B) weight of each class in each bin
     means: list[float]  # (2,) class means
+    bins: str  # one character for each point of the discriminant space: "A" is bin 0, ...
 
 
 class PairFacts(TypedDict):
@@ -352,6 +354,7 @@ class CardFacts(TypedDict):
     missing: int
     note: str
     edges: list[float]  # (B + 1,) edges of the bins of a numeric column; empty for a category
+    values: list[float]  # (B,) value of each bin, if a column has few values; else empty
     levels: list[str]  # (B,) levels of a category; empty for a numeric column
     counts: list[list[float]]  # (K, B) weight of each class in each bin or level
     alone: float | None  # share of its variation that is between the classes, 0 to 1

@@ -54,8 +54,8 @@ def _unseen(char: str) -> bool:
 def percent(value: float | None, digits: int = 1) -> str:
     """Return a share as a percentage.
 
-    >>> percent(0.0266), percent(0.00042), percent(0.99996), percent(None), percent(1.0)
-    ('2.7%', '0.04%', '> 99.9%', '–', '100%')
+    >>> percent(0.0266), percent(0.00042), percent(1e-9), percent(0.99996), percent(None)
+    ('2.7%', '0.04%', '< 0.01%', '> 99.9%', '–')
     """
     if value is None or not math.isfinite(value):
         return "–"
@@ -64,8 +64,10 @@ def percent(value: float | None, digits: int = 1) -> str:
         return f"{scaled:.0f}%"
     if round(scaled, digits) == 100.0:
         return f"> {100 - 10**-digits:.{digits}f}%"
-    while round(scaled, digits) == 0.0 and digits < 4:
+    while round(scaled, digits) == 0.0 and digits < 2:
         digits += 1
+    if round(scaled, digits) == 0.0:
+        return f"< {10**-digits:.{digits}f}%"
     return f"{scaled:.{digits}f}%"
 
 
@@ -119,6 +121,26 @@ def fixed(value: float | None, places: int = 2) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
+
+
+def loss(value: float | None) -> str:
+    """Return a log loss or a Brier score with three significant digits.
+
+    >>> loss(0.01323), loss(1.0486), loss(2e-16), loss(0.0), loss(None)
+    ('0.0132', '1.05', '< 0.001', '0', '–')
+    """
+    return "< 0.001" if value is not None and 0 < value < 0.001 else number(value)
+
+
+def area(value: float | None) -> str:
+    """Return an area under the ROC curve.
+
+    >>> area(0.9487), area(0.99996), area(1.0), area(None)
+    ('0.949', '> 0.999', '1', '–')
+    """
+    if value is not None and 0.9995 <= value < 1.0:
+        return "> 0.999"
+    return "1" if value == 1.0 else fixed(value, 3)
 
 
 def p_value(p: float | None) -> str:

@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -32,7 +32,14 @@ from discriminant import catalog
 from discriminant.assessment.intervals import wilson
 from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
-from discriminant.report.fact_types import DecisionFacts, Facts, SpaceFacts, plain
+from discriminant.report.fact_types import (
+    DecisionFacts,
+    Facts,
+    FindingFacts,
+    ModelFacts,
+    SpaceFacts,
+    plain,
+)
 from discriminant.report.format import model_notes
 from discriminant.report.overview import result, tiles
 from discriminant.report.svg import (
@@ -50,7 +57,9 @@ from discriminant.report.svg import (
     shows_baseline,
 )
 from discriminant.report.verdict import (
+    SHORT_RULES,
     baseline_log_loss,
+    other_reasons,
     selected,
     verdict_of,
     warning_checks,
@@ -90,9 +99,11 @@ def render(facts: Facts) -> str:
         codes=codes,
         verdict=facts.get("verdict") or verdict_of(facts),
         warnings=warning_checks(facts),
-        findings=len(facts["matters"]["findings"]) if "matters" in facts else 0,
+        other_reasons=other_reasons(facts),
+        findings=_first_findings(facts),
         in_short=result(facts),
         tiles=tiles(facts),
+        short_rules=SHORT_RULES,
         guess_loss=baseline_log_loss(facts),
         notes=model_notes(facts["comparison"]["models"]),
         tests=_TESTS,
@@ -103,6 +114,13 @@ def render(facts: Facts) -> str:
     )
 
 
+def _first_findings(facts: Facts) -> list[FindingFacts]:
+    """Return the findings for the first screen: those that no data check reports as well."""
+    kinds = {check["kind"] for check in warning_checks(facts)}
+    findings = facts["matters"]["findings"] if "matters" in facts else []
+    return [finding for finding in findings if finding["kind"] not in kinds]
+
+
 def framed(template: str, facts: Any, *, embedded: str, model_script: str = "", **more: Any) -> str:
     """Render a template with the style sheet, the scripts and the content security policy."""
     style, script = asset("style.css"), asset("script.js")
@@ -110,7 +128,7 @@ def framed(template: str, facts: Any, *, embedded: str, model_script: str = "", 
         facts=facts,
         style=svg.Svg(style),
         script=svg.Svg(script),
-        policy=policy(style, script, *filter(None, [model_script])),
+        policy=policy(style, *filter(None, [model_script, script])),
         embedded=svg.Svg(embedded),
         model_script=svg.Svg(model_script),
         symbols=svg.symbols(),
@@ -161,6 +179,16 @@ def embedded(facts: Facts) -> str:
             | {"names": [svg.bin_name(card, b) for b in range(len(card["counts"][0]))]}
             for card in facts.get("columns", [])
         ],
+        "strips": {
+            f"{i}-{j}": {
+                "name": format.shown(strip["feature"], 40),
+                "bins": strip["bins"],
+                "names": [svg.bin_name(strip, b) for b in range(len(strip["counts"][0]))],
+                "codes": pair["codes"],
+            }
+            for i, pair in enumerate(facts["pairs"]["pairs"] if "pairs" in facts else [])
+            for j, strip in enumerate(pair["strips"])
+        },
         "decision": None if decision is None else _decision(dict(decision)),
         "one_row": None if one_row is None else _one_row(dict(one_row)),
         "use": facts.get("use"),
@@ -288,6 +316,10 @@ def _template(name: str) -> Any:
         "number": format.number,
         "axis_number": format.axis_number,
         "fixed": format.fixed,
+        "loss": format.loss,
+        "area": format.area,
+        "first_sentence": first_sentence,
+        "best_first": best_first,
         "chance": format.p_value,
         "whole": format.whole,
         "duration": format.duration,
@@ -348,6 +380,30 @@ def _private_folder() -> Path | None:
         return None
     private = status.st_uid == os.getuid() and not status.st_mode & 0o022
     return folder if private else None
+
+
+def best_first(models: Sequence[ModelFacts]) -> list[ModelFacts]:
+    """Return the models by log loss, and those without a log loss by error, at the end.
+
+    >>> rows = [{"log_loss": None, "error": 0.1}, {"log_loss": 0.3, "error": 0.2}]
+    >>> [one["log_loss"] for one in best_first(rows)]
+    [0.3, None]
+    """
+
+    def key(model: ModelFacts) -> tuple[bool, float, float]:
+        log_loss = model["log_loss"]
+        return log_loss is None, log_loss or 0.0, model["error"] or 0.0
+
+    return sorted(models, key=key)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text.
+
+    >>> first_sentence("Class b is rare: 0.1% of all rows. Look at recall.")
+    'Class b is rare: 0.1% of all rows.'
+    """
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z“])", text, maxsplit=1)[0]
 
 
 def column_type(kind: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts
-from discriminant.report.format import fixed, number, percent, quoted, share, shown
+from discriminant.report.format import loss, number, percent, quoted, share, shown
 from discriminant.report.verdict import (
     baseline_log_loss,
     headline,
@@ -33,10 +33,10 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
     if one.log_loss is not None:
         figures.append(
             {
-                "value": fixed(one.log_loss, 3),
+                "value": loss(one.log_loss),
                 "name": f"log loss of its probabilities{corrected}",
-                "note": _interval(one.log_loss_low, one.log_loss_high, _three),
-                "guess": f"guessing: {fixed(baseline_log_loss(facts), 3)}",
+                "note": _interval(one.log_loss_low, one.log_loss_high, loss),
+                "guess": f"guessing: {loss(baseline_log_loss(facts))}",
             }
         )
     worst = lowest_recall(facts)
@@ -52,10 +52,6 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
             }
         )
     return figures
-
-
-def _three(value: float | None) -> str:
-    return fixed(value, 3)
 
 
 def _interval(low: float | None, high: float | None, form: Any) -> str:

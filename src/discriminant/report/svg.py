@@ -32,7 +32,7 @@ from discriminant.report.fact_types import (
     StripFacts,
     SurfaceFacts,
 )
-from discriminant.report.format import fixed, number, percent, share, shown, whole
+from discriminant.report.format import axis_number, fixed, number, percent, share, shown, whole
 from discriminant.table.blocks import Floats
 
 TickFormat = Callable[[float], str]
@@ -367,7 +367,7 @@ def draw_recalls(decision: DecisionFacts) -> Svg:
     return figure("recalls", foot + 48, *parts, title=title)
 
 
-_ROW = 40.0
+_ROW = 36.0
 
 
 def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Svg:
@@ -585,19 +585,29 @@ def draw_strip(strip: StripFacts, codes: Sequence[int]) -> Svg:
         parts.append(line((x, middle), (x, middle + sign * _STRIP), f"at-mean {colour(code)}"))
     parts.append(line((10.0, middle), (width - 10.0, middle), "zero"))
     foot = middle + _STRIP + 4.0
-    parts += _number_ends(edges, across, foot + 14.0)
+    parts += _number_ends(edges, across, foot + 14.0, strip["values"])
+    for b in range(len(edges) - 1):
+        left, right = across(edges[b]), across(edges[b + 1])
+        cover = {"x": left, "y": 0.0, "width": right - left, "height": foot}
+        name = element("title", bin_name(strip, b))
+        parts.append(element("rect", name, **cover, class_="cover", data_bin=b))
     title = f"Distribution of {shown(strip['feature'], 40)} in two classes"
     return figure("strip", foot + 20.0, *parts, title=title)
 
 
-def _number_ends(edges: Sequence[float], across: Scale, y: float) -> list[Svg]:
-    """Return the numbers at both ends of an axis and in its middle."""
+def _number_ends(
+    edges: Sequence[float], across: Scale, y: float, values: Sequence[float] = ()
+) -> list[Svg]:
+    """Return the numbers at both ends of an axis and in its middle, or a few of the values."""
+    if values:
+        every = -(-len(values) // 6)
+        return [text((across(v), y), axis_number(v), "middle") for v in values[::every]]
     ends = [
         (edges[0], "start"),
         ((edges[0] + edges[-1]) / 2, "middle"),
         (edges[-1], "end"),
     ]
-    return [text((across(value), y), number(value), anchor) for value, anchor in ends]
+    return [text((across(value), y), axis_number(value), anchor) for value, anchor in ends]
 
 
 def draw_card(card: CardFacts) -> Svg:
@@ -624,7 +634,7 @@ def draw_card(card: CardFacts) -> Svg:
     parts.append(line((left, foot), (right, foot), "zero"))
     if card["edges"]:
         scale = Scale(card["edges"][0], card["edges"][-1], left, right)
-        parts += _number_ends(card["edges"], scale, foot + 17)
+        parts += _number_ends(card["edges"], scale, foot + 17, card["values"])
     else:
         longest = max(int(width / 9), 3)
         parts += [
@@ -637,19 +647,24 @@ def draw_card(card: CardFacts) -> Svg:
     return Svg(drawing.replace("<svg ", f'<svg data-tallest="{tallest}" ', 1))
 
 
-def bin_name(card: CardFacts, place: int) -> str:
-    """Return the range of a bin, or the name of a level."""
-    if card["levels"]:
-        return shown(card["levels"][place], 24)
+def bin_name(card: CardFacts | StripFacts, place: int) -> str:
+    """Return the range or the value of a bin, or the name of a level."""
+    levels: Any = card.get("levels")
+    if levels:
+        return shown(levels[place], 24)
+    if card["values"]:
+        return axis_number(card["values"][place])
     low, high = card["edges"][place : place + 2]
-    return f"{number(low)} to {number(high)}"
+    return f"{axis_number(low)} to {axis_number(high)}"
 
 
 def draw_calibration(calibration: CalibrationFacts) -> Svg:
     """Draw observed shares with their intervals against predicted probabilities."""
-    across = Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT)
-    up = Scale(0.0, 1.0, 330.0, _CURVE_TOP)
-    parts = [line((across(0), up(0)), (across(1), up(1)), "chance")]
+    largest = max(max(one["predicted"], one["high"]) for one in calibration["bins"])
+    end = next(end for end in (0.1, 0.2, 0.4, 1.0) if largest <= end or end == 1.0)
+    across = Scale(0.0, end, _CURVE_LEFT, _CURVE_RIGHT)
+    up = Scale(0.0, end, 330.0, _CURVE_TOP)
+    parts = [line((across(0), up(0)), (across(end), up(end)), "chance")]
     points = [(across(one["predicted"]), up(one["observed"])) for one in calibration["bins"]]
     parts.append(path(points, "curve thin"))
     for one, (x, y) in zip(calibration["bins"], points, strict=True):

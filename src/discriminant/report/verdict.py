@@ -20,7 +20,15 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import CheckFacts, Facts, ModelFacts, VerdictFacts
-from discriminant.report.format import count_with_noun, fixed, name_list, number, percent, share
+from discriminant.report.format import (
+    count_with_noun,
+    loss,
+    name_list,
+    number,
+    percent,
+    share,
+    shown,
+)
 
 FEW_ROWS = 10  # with fewer rows, a class cannot be assessed
 _LEAST_RECALL = 0.5
@@ -35,6 +43,20 @@ _FINDINGS = {  # kinds of findings that call for care
     "not converged": "a fit did not converge",
     "masked": "a class is never predicted correctly",
     "worse than chance": "the ranking of held-out rows is worse than chance",
+}
+
+
+SHORT_RULES = {
+    "use": "“Use it” means: better than guessing by more than the 95% interval, and none of the "
+    "problems listed in the rule.",
+    "care": (
+        "“Use it with care” means: better than guessing by more than the 95% interval, but with at "
+        "least one of the problems listed in the rule."
+    ),
+    "no": (
+        "“Do not use it” means: neither the error nor the log loss on held-out rows is better than "
+        "guessing by more than the 95% interval."
+    ),
 }
 
 
@@ -115,20 +137,25 @@ def _against_guessing(facts: Facts) -> str:
     """Compare the error and the log loss with those of guessing, in one sentence."""
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     parts = []
+    rows = "the weight of held-out rows" if facts["read"]["weighted"] else "held-out rows"
     if one.error is not None and baseline is not None:
-        parts.append(f"it misclassifies {percent(one.error)}, guessing {percent(baseline)}")
+        wrong = "none" if one.error == 0 else percent(one.error)
+        parts.append(f"it misclassifies {wrong} of the {rows}, guessing {percent(baseline)}")
     if one.log_loss is not None and math.isfinite(one.log_loss):
-        guess = fixed(baseline_log_loss(facts), 2)
-        parts.append(f"its log loss is {fixed(one.log_loss, 2)}, guessing {guess}")
-    text = "; ".join(parts)
-    return f"On held-out rows {text}." if text else ""
+        guess = loss(baseline_log_loss(facts))
+        parts.append(f"its log loss is {loss(one.log_loss)}, that of guessing {guess}")
+    text = "; ".join(parts).replace("of the the", "of the")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def care_reasons(facts: Facts) -> list[str]:
     """Return the reasons for care, the most serious first."""
-    checks = warning_checks(facts)
-    reasons = [_lower_first(check["title"]) for check in checks]
-    reasons += _class_reasons(facts, {kind for check in checks for kind in [check["kind"]]})
+    return [_check_reason(check) for check in warning_checks(facts)] + other_reasons(facts)
+
+
+def other_reasons(facts: Facts) -> list[str]:
+    """Return the reasons for care that are not data checks."""
+    reasons = _class_reasons(facts, {check["kind"] for check in warning_checks(facts)})
     calibration = facts.get("calibration")
     if calibration is not None and calibration["poor"]:
         gap = number(100 * calibration["gap"], 2)
@@ -141,6 +168,34 @@ def care_reasons(facts: Facts) -> list[str]:
         if kind in _FINDINGS:
             reasons.append(_FINDINGS[kind])
     return reasons
+
+
+_CHECKS = {  # what a check found, as the end of a sentence; {} is the first column
+    "leak": "column {} may contain the outcome (leak)",
+    "imbalance": "the classes are imbalanced",
+    "labels": "the classes are spelled in several ways",
+    "spelling": "column {} contains mixed spellings",
+    "identifier": "the identifier {} is used as a feature",
+    "fold_column": "column {} looks like numbers of folds",
+    "matched_sets": "the rows form matched sets ({})",
+    "groups": "rows belong to groups ({})",
+}
+
+
+def _check_reason(check: CheckFacts) -> str:
+    """Return what a data check found as the end of a sentence.
+
+    >>> check = {"kind": "duplicates", "title": "3 duplicate rows", "columns": []}
+    >>> _check_reason(check), _check_reason({"kind": "groups", "title": "", "columns": ["site"]})
+    ('the data checks found 3 duplicate rows', 'rows belong to groups (site)')
+    """
+    title, column = _lower_first(check["title"]), (check["columns"] or [""])[0]
+    if check["kind"] in _CHECKS:
+        return _CHECKS[check["kind"]].format(shown(column, 40))
+    verbs = ("duplicates ", "probably means", "depend on", "drift")
+    if any(verb in title for verb in verbs):
+        return title
+    return f"the data checks found {title}"
 
 
 def warning_checks(facts: Facts) -> list[CheckFacts]:

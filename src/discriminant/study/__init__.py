@@ -23,6 +23,8 @@ def study(
     ordered: Mapping[str, Sequence[str]] | None = None,
     seed: int = 0,
     folds: int | str = 10,
+    groups: str | None = None,
+    time: str | None = None,
     engine: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], object] | None = None,
@@ -52,6 +54,12 @@ def study(
     folds : int or str
         Number of cross-validation folds, the same for all models; or the name of a column: rows
         with the same value are held out together.
+    groups : str, optional
+        Column of groups, such as patients: rows with the same value are held out together, in
+        `folds` folds. The column is not used as a feature.
+    time : str, optional
+        Column of dates or numbers. Each fold is predicted by models that were fitted to earlier
+        rows only (forward chaining). The column is not used as a feature.
     engine : {'memory', 'files', 'dask', 'spark', 'sql'}, optional
         Engine that reads the data. By default a file of up to 256 MB, or an eighth of the free
         memory, is read into memory, and anything else in partitions (see `study.opened.notes`).
@@ -96,5 +104,12 @@ def study(
         **reading,
     }
     return Study.of(
-        source, target=target, seed=seed, folds=folds, progress=progress, reading=reading
+        source,
+        target=target,
+        seed=seed,
+        folds=folds,
+        groups=groups,
+        time=time,
+        progress=progress,
+        reading=reading,
     )

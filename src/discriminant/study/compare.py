@@ -16,7 +16,7 @@ Both cases use `held_out.score_folds`. The measures of one model are in `study.c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,12 +28,14 @@ from sklearn.base import clone
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.classifier_outputs import BasisScorer, Predictions
 from discriminant.assessment.resampling.fold_penalties import FoldPenalties, logistic_by_fold
+from discriminant.assessment.resampling.fold_shrinkages import FoldShrinkages, lda_by_fold
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
     PartitionedFolds,
     class_counts,
     sample_rows,
+    stratified_folds,
     warn_classes_in_one_fold,
 )
 from discriminant.assessment.resampling.held_out import (
@@ -44,7 +46,11 @@ from discriminant.assessment.resampling.held_out import (
     score_folds,
     score_model,
 )
-from discriminant.assessment.resampling.held_out_pool import HeldOutPool, true_class_logs
+from discriminant.assessment.resampling.held_out_pool import (
+    LEAST_WEIGHT,
+    HeldOutPool,
+    true_class_logs,
+)
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grids_by_fold
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable
@@ -63,6 +69,7 @@ from discriminant.study.comparison import (
     describe_weights,
     held_out_auc,
     is_separated,
+    join_repetitions,
     measure_model,
 )
 from discriminant.study.models import POOL, StudyModel
@@ -77,19 +84,40 @@ _PATH_COEFFICIENTS = 250  # largest number of coefficients of a model on expande
 _GRID_ROWS = 20_000  # held-out rows on which the hyperparameters of RDA are chosen
 _MOMENTS_BYTES = 1 << 30  # largest size of the moments of all folds together
 _PREDICTIONS_BYTES = 1 << 29  # largest size of the held-out posteriors of all models together
-_TYPICAL_FOLDS = 10  # assumed number of folds, until the column that defines them is read
+_REPEATS = 3  # divisions into folds of a table with few rows
+_FEW_ROWS = 250
+_CONTENTION = 1.1  # ratio to the least log loss up to which a model is compared again
+_TYPICAL_FOLDS = 10  # number of folds assumed before the column that defines them is read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _PenalisedFits:
-    """Fits of a model with a path of penalties, and the basis of its features."""
+class _Run:
+    """Results of the models on one division of the rows into folds."""
 
-    penalties: FoldPenalties
+    results: tuple[ModelResult, ...]
+    both_correct: Floats  # (M, M) weight of the rows that two models both classify correctly
+    # weight of each model in the pool; if not empty, the pool is the last result
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def without(self, names: set[str]) -> _Run:
+        """Return the run without some of its models; none of them may be in the pool."""
+        if not names:
+            return self
+        keep = [i for i, result in enumerate(self.results) if result.name not in names]
+        results = tuple(self.results[i] for i in keep)
+        return _Run(results, self.both_correct[np.ix_(keep, keep)], self.weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TunedFits:
+    """Fits of a model whose penalty or shrinkage was chosen for each fold, and its basis."""
+
+    chosen: FoldPenalties | FoldShrinkages
     basis: JoinedBasis | None
 
     def fold_model(self, estimator: Any) -> FoldModel:
         """Return the model for `score_folds`."""
-        scorers: list[Any] = [*self.penalties.scorers]
+        scorers: list[Any] = [*self.chosen.scorers]
         if self.basis is not None:
             scorers = [BasisScorer(self.basis, scorer) for scorer in scorers]
         return FoldModel(estimator, from_moments=False, scorers=scorers)
@@ -110,8 +138,13 @@ class ComparisonRun:
     fold_column: str | None = None  # column that defines the folds
     grid: Grid | None = None  # losses of the RDA candidates, once computed
     _grid_by_fold: list[Grid] = field(default_factory=list, init=False)
-    _paths: dict[str, _PenalisedFits] = field(default_factory=dict, init=False)
+    # column that defines groups of rows, which are held out together
+    group_column: str | None = None
+    time_column: str | None = None  # column by which later rows are held out from earlier ones
+    repeats: int | None = None  # how often rows are divided into folds; None: by their number
+    _paths: dict[str, _TunedFits] = field(default_factory=dict, init=False)
     _folded: MemoryFolds | PartitionedFolds | None = field(default=None, init=False)
+    _later: Table | None = field(default=None, init=False)
     # warnings about classes that occur in one fold only
     _missing: tuple[Warning, ...] = field(default=(), init=False)
 
@@ -133,12 +166,20 @@ class ComparisonRun:
         rows = self.rows
         if not isinstance(rows, Table):
             detail = self.detail or "pooled"
-            return PartitionedFolds.of(rows, self.folds, seed=self.seed, detail=detail)
+            return PartitionedFolds.of(
+                rows, self.folds, groups=self.group_column, seed=self.seed, detail=detail
+            )
         fold: FoldNumbers = self.folds
-        folded = MemoryFolds.shared(rows, fold, detail=self.detail)
-        labels = rows.schema.labels
-        warn_classes_in_one_fold(class_counts(rows.codes, rows.weight, labels, fold), labels)
+        folded = MemoryFolds.shared(rows, fold, detail=self.detail, forward=self.forward)
+        if not self.forward:
+            labels = rows.schema.labels
+            warn_classes_in_one_fold(class_counts(rows.codes, rows.weight, labels, fold), labels)
         return folded
+
+    @property
+    def forward(self) -> bool:
+        """Whether every fold is predicted by models that were fitted to earlier rows only."""
+        return self.time_column is not None
 
     @property
     def in_memory(self) -> MemoryFolds:
@@ -148,10 +189,14 @@ class ComparisonRun:
 
     @property
     def table(self) -> Table:
-        """The rows in memory: all of them or a sample."""
+        """The rows in memory that are held out: all of them, the later ones, or a sample."""
         table = self.in_memory.table
         assert table is not None
-        return table
+        if not self.forward:
+            return table
+        if self._later is None:
+            self._later = table.take(np.flatnonzero(self.in_memory.fold >= 0))
+        return self._later
 
     @property
     def n_folds(self) -> int:
@@ -188,21 +233,29 @@ class ComparisonRun:
 
     # --- comparing --------------------------------------------------------------------------------
 
-    def compare(self, models: list[StudyModel]) -> Comparison:
-        """Score every model on the same folds and compute its measures."""
+    def compare(self, models: list[StudyModel], *, distinct: bool = False) -> Comparison:
+        """Score every model on the same folds and compute its measures.
+
+        With `distinct`, a model whose predictions equal those of an earlier one is left out.
+        """
         left_out: list[tuple[str, str]] = []
-        results, both_correct = self._results(models, left_out)
-        results, both_correct, members = self._with_pool(results, both_correct)
+        first = self._compare_once(models, left_out, distinct=distinct)
+        runs = [first]
+        if first.results and self.n_repeats > 1:
+            again = _in_contention(models, first)
+            for other in self._other_divisions():
+                runs.append(other._compare_once(again, []))
+        results, members = _join_runs(runs)
         self.progress("done", len(models), len(models))
         if not results:
             raise StudyError.none_left(left_out)
-        weight = self.class_weight
+        weight = self._held_out_class_weight()
         return Comparison(
             results,
-            both_correct,
+            first.both_correct[: len(results), : len(results)],
             tuple(left_out),
             self.n_folds,
-            len(self.rows),
+            len(self.table) if self.forward else len(self.rows),
             float(1.0 - weight.max() / weight.sum()),
             dict(self.seconds),
             self.grid,
@@ -211,15 +264,67 @@ class ComparisonRun:
             self.fold_column,
             members,
             baseline_log_loss=_entropy(weight),
+            repeats=len(runs),
+            held_out_by=self._held_out_by(),
         )
 
-    def _with_pool(
-        self, results: tuple[ModelResult, ...], both_correct: Floats
-    ) -> tuple[tuple[ModelResult, ...], Floats, tuple[PoolMember, ...]]:
-        """Add the pool of the models to their results, and return its members.
+    @property
+    def n_repeats(self) -> int:
+        """Number of divisions of the rows into folds: several if there are few rows."""
+        able = isinstance(self.rows, Table) and not self.forward
+        if not able or self.fold_column is not None or self.group_column is not None:
+            return 1
+        if self.repeats is not None:
+            return self.repeats
+        return _REPEATS if len(self.rows) < _FEW_ROWS else 1
+
+    def _other_divisions(self) -> Iterator[ComparisonRun]:
+        """Yield the same rows divided into folds with other seeds."""
+        assert isinstance(self.rows, Table)
+        for repeat in range(1, self.n_repeats):
+            seed = self.seed + 7919 * repeat  # not the next seed, which a user may pass
+            fold = stratified_folds(self.rows.codes, self.n_folds, seed)
+            yield replace(self, folds=fold, seed=seed, grid=None, seconds={}, progress=_silent)
+
+    def on(self, rows: Table, folds: FoldNumbers) -> ComparisonRun:
+        """Return the same comparison on other rows in memory, divided into these folds."""
+        return replace(
+            self, rows=rows, folds=folds, grid=None, seconds={}, progress=_silent, repeats=1
+        )
+
+    def _held_out_by(self) -> str:
+        if self.group_column is not None:
+            return f", with the rows of each value of '{self.group_column}' held out together"
+        if self.time_column is not None:
+            return f", each predicted from the rows that are earlier by '{self.time_column}'"
+        return ""
+
+    def _held_out_class_weight(self) -> Floats:
+        if not self.forward:
+            return self.class_weight
+        K = len(self.table.schema.labels)
+        return np.bincount(self.table.codes, self.table.weight, minlength=K).astype(np.float64)
+
+    def _compare_once(
+        self, models: list[StudyModel], left_out: list[tuple[str, str]], *, distinct: bool = False
+    ) -> _Run:
+        """Score the models, and their pool, on one division of the rows into folds."""
+        run = _Run(*self._results(models, left_out))
+        if distinct:
+            copies = _copies(run.results)
+            left_out += [
+                (copy.title, f"its predictions equal those of {first.title}")
+                for copy, first in copies
+            ]
+            run = run.without({copy.name for copy, _ in copies})
+        return self._with_pool(run)
+
+    def _with_pool(self, run: _Run) -> _Run:
+        """Add the pool of the models, and its weights.
 
         There is no pool without at least two models with finite log loss that converged.
         """
+        results = run.results
         pooled = [
             result
             for result in results
@@ -228,29 +333,28 @@ class ComparisonRun:
             and result.value("log_loss") is not None
         ]
         if len(pooled) < 2:
-            return results, both_correct, ()
+            return run
         started = time.perf_counter()
         held = [result.predictions for result in pooled if result.predictions is not None]
         logs, codes, fold = [each.log_posterior for each in held], held[0].codes, held[0].fold
         weight = held[0].weight
         pool = HeldOutPool.of(true_class_logs(logs, codes), fold, weight, seed=self.seed)
-        chosen = np.flatnonzero(pool.weights)
-        if len(chosen) < 2:
-            return results, both_correct, ()
-        members = tuple(
-            PoolMember(pooled[m].name, pooled[m].title, float(pool.weights[m]))
-            for m in chosen[np.argsort(-pool.weights[chosen], kind="stable")]
-        )
+        weights = {
+            result.name: float(pool.weights[m])
+            for m, result in enumerate(pooled)
+            if pool.weights[m] > 0
+        }
         log_posterior = pool.log_posterior(logs, fold)
         predictions = Predictions(log_posterior, log_posterior.argmax(axis=1))
-        warnings = tuple(warning for m in chosen for warning in pooled[m].warnings)
-        note = f"Weights: {describe_weights(members)}."
+        if self.forward:
+            predictions = _among_all_rows(predictions, self.in_memory.fold >= 0)
+        warnings = tuple(w for result in pooled if result.name in weights for w in result.warnings)
         seconds = time.perf_counter() - started
         scores = HeldOutScores(POOL, predictions, seconds=seconds, warnings=warnings)
-        result, correct = self._measure(StudyModel.of_pool(), scores, True, note)
+        result, correct = self._measure(StudyModel.of_pool(), scores, True, "")
         masks = [each.decided == each.codes for each in self._predictions(results)]
         both = both_correct_weight(np.array([*masks, correct]), self.table.weight)
-        return (*results, result), both, members
+        return _Run((*results, result), both, weights)
 
     def _predictions(self, results: tuple[ModelResult, ...]) -> list[HeldOutPredictions]:
         return [self.predictions_of(result) for result in results]
@@ -376,15 +480,19 @@ class ComparisonRun:
 
     def _join(self, model: StudyModel, predictions: Predictions) -> HeldOutPredictions:
         probabilistic = gives_posterior(model.make())
-        return HeldOutPredictions.of(self.in_memory, predictions, probabilistic=probabilistic)
+        folded = self.in_memory
+        held = HeldOutPredictions.of(folded, predictions, probabilistic=probabilistic)
+        return held.take(np.flatnonzero(folded.fold >= 0)) if self.forward else held
 
     # --- models -----------------------------------------------------------------------------------
 
     def unfitted(self, model: StudyModel) -> Any:
         """Return the unfitted classifier with its selected hyperparameters."""
         estimator = model.make()
-        if model.tuning == "path":
-            return self._with_penalty(estimator, model)
+        if self.forward:
+            return estimator
+        if model.tuning == "path" or model.basis is not None:
+            return self._with_tuning(estimator, model)
         if model.tuning == "grid" and self.detail is not None:
             return _with_grid(estimator, self._rda_grid())
         return estimator
@@ -400,14 +508,16 @@ class ComparisonRun:
         def make() -> FoldModel:
             estimator, moments = model.make(), self.in_memory.whole
             self.check(estimator)
-            if model.tuning == "path":
-                return self._penalised_fits(model, estimator).fold_model(estimator)
+            if self.forward and (model.tuning or model.basis is not None):
+                moments = None  # the estimator chooses by cross-validation of its training rows
+            elif model.tuning == "path" or model.basis is not None:
+                return self._tuned_fits(model, estimator).fold_model(estimator)
             grid = model.tuning == "grid" and moments is not None and moments.has("class")
             if grid:
                 self._rda_grid()
                 by_fold = [_with_grid(estimator, grid) for grid in self._grid_by_fold]
                 return FoldModel(by_fold[0], from_moments=True, by_fold=by_fold)
-            if model.name == "rda":
+            if model.name == "rda" and not self.forward:
                 raise StudyError.no_grid(len(self.rows), self.rows.width)
             if not model.moment_based or moments is None:
                 return FoldModel(
@@ -424,8 +534,8 @@ class ComparisonRun:
 
         return make
 
-    def _penalised_fits(self, model: StudyModel, estimator: Any) -> _PenalisedFits:
-        """Return the fits of a model along a path of penalties; they are computed only once."""
+    def _tuned_fits(self, model: StudyModel, estimator: Any) -> _TunedFits:
+        """Return the fits of a model with the penalty or shrinkage of each fold, computed once."""
         if model.name not in self._paths:
             folded = self.in_memory
             table, fold = self.table, folded.fold
@@ -441,9 +551,16 @@ class ComparisonRun:
                 expanded = basis.expand(np.asarray(dense(table.features[:]), dtype=np.float64))
                 table = replace(table, schema=schema, features=expanded)
                 estimator = estimator.steps[-1][1]
+            chosen: FoldPenalties | FoldShrinkages
             with capture_warnings(), one_blas_thread():
-                penalties = logistic_by_fold(table, fold, l1_ratio=estimator.l1_ratio)
-            self._paths[model.name] = _PenalisedFits(penalties, basis)
+                if model.tuning == "path":
+                    chosen = logistic_by_fold(table, fold, l1_ratio=estimator.l1_ratio)
+                else:
+                    expanded_folds = MemoryFolds.shared(table, fold, detail="pooled")
+                    chosen = lda_by_fold(
+                        expanded_folds, lambda s: clone(estimator).set_params(shrinkage=s)
+                    )
+            self._paths[model.name] = _TunedFits(chosen, basis)
         return self._paths[model.name]
 
     @property
@@ -460,16 +577,19 @@ class ComparisonRun:
         fitted: JoinedBasis = basis.fit(self.table.features[:]).basis_
         return fitted
 
-    def _with_penalty(self, estimator: Any, model: StudyModel) -> Any:
-        """Return the estimator with its chosen penalty, for a fit to all rows.
+    def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
+        """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.
 
         A penalty per row that was chosen on a sample is divided by the ratio of the numbers of
         rows.
         """
-        penalties = self._penalised_fits(model, estimator).penalties
-        ridge = penalties.ridge * penalties.rows / len(self.table)
-        name = "ridge" if model.basis is None else f"{estimator.steps[-1][0]}__ridge"
-        return estimator.set_params(**{name: ridge})
+        chosen = self._tuned_fits(model, estimator).chosen
+        if isinstance(chosen, FoldShrinkages):
+            name, value = "shrinkage", chosen.shrinkage
+        else:
+            name, value = "ridge", chosen.ridge * chosen.rows / len(self.table)
+        prefix = "" if model.basis is None else f"{estimator.steps[-1][0]}__"
+        return estimator.set_params(**{f"{prefix}{name}": value})
 
     def _fold_progress(self, model: StudyModel) -> Callable[[int], object]:
         folds = self.n_folds
@@ -480,7 +600,7 @@ class ComparisonRun:
         notes = []
         refit = not model.moment_based or self.in_memory.whole is None
         if model.name in self._paths:
-            notes.append(self._describe_penalty(self._paths[model.name].penalties))
+            notes.append(self._describe_penalty(self._paths[model.name].chosen))
         elif model.tuning == "grid" and self.grid is not None:
             notes.append(self._describe_tuning(model))
         elif refit:
@@ -498,13 +618,18 @@ class ComparisonRun:
             return int(folded.trains[0].rows.sum())
         return len(folded.codes) - len(folded.rows[0])
 
-    def _describe_penalty(self, penalties: FoldPenalties) -> str:
+    def _describe_penalty(self, chosen: FoldPenalties | FoldShrinkages) -> str:
         sample = ""
-        if penalties.rows < len(self.rows):
-            sample = f" Fitted to a sample of {penalties.rows:,} rows."
+        if chosen.rows < len(self.rows):
+            sample = f" Fitted to a sample of {chosen.rows:,} rows."
+        if isinstance(chosen, FoldShrinkages):
+            what = (
+                f"Shrinkage {chosen.shrinkage:g} was selected from {len(chosen.shrinkages)} amounts"
+            )
+        else:
+            what = f"Ridge {number(chosen.ridge)} was selected from {len(chosen.ridges)} penalties"
         return (
-            f"Ridge {number(penalties.ridge)} was selected from {len(penalties.ridges)} penalties; "
-            f"the selection was repeated for each held-out fold on the other folds.{sample}"
+            f"{what}; the selection was repeated for each held-out fold on the other folds.{sample}"
         )
 
     def _describe_tuning(self, model: StudyModel) -> str:
@@ -533,6 +658,80 @@ class ComparisonRun:
                 self.in_memory, candidates, max_rows=_GRID_ROWS, seed=self.seed
             )
         return self.grid
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """Progress of a comparison whose steps are not shown."""
+
+
+def _among_all_rows(predictions: Predictions, held: npt.NDArray[np.bool_]) -> Predictions:
+    """Return predictions of all rows from those of the rows that are held out."""
+    every = Predictions.empty(len(held), predictions.log_posterior.shape[1])
+    every.log_posterior[held] = predictions.log_posterior
+    every.decided[held] = predictions.decided
+    return replace(every, others=predictions.others)
+
+
+def _copies(results: Sequence[ModelResult]) -> list[tuple[ModelResult, ModelResult]]:
+    """Return each result whose held-out posteriors equal those of an earlier result, and that."""
+    copies: list[tuple[ModelResult, ModelResult]] = []
+    for i, result in enumerate(results):
+        taken = {copy.name for copy, _ in copies}
+        for earlier in results[:i]:
+            if earlier.name not in taken and _same_predictions(earlier, result):
+                copies.append((result, earlier))
+                break
+    return copies
+
+
+def _same_predictions(first: ModelResult, second: ModelResult) -> bool:
+    a, b = first.value("log_loss"), second.value("log_loss")
+    if a is None or b is None or abs(a - b) > 1e-9 * (1.0 + abs(a)):
+        return False
+    if first.predictions is None or second.predictions is None:
+        return False
+    logs = first.predictions.log_posterior, second.predictions.log_posterior
+    return bool(np.allclose(np.exp(logs[0]), np.exp(logs[1]), rtol=0.0, atol=1e-9))
+
+
+def _in_contention(models: Sequence[StudyModel], run: _Run) -> list[StudyModel]:
+    """Return the models in the pool, and those whose log loss is at most 10% above the least.
+
+    Other models cannot be selected, so further divisions into folds are not worth their time.
+    """
+    losses = {result.name: result.value("log_loss") for result in run.results}
+    known = [loss for loss in losses.values() if loss is not None]
+    limit = _CONTENTION * min(known, default=np.inf)
+    near = {name for name, loss in losses.items() if loss is not None and loss <= limit}
+    return [model for model in models if model.name in near or model.name in run.weights]
+
+
+def _join_runs(runs: Sequence[_Run]) -> tuple[tuple[ModelResult, ...], tuple[PoolMember, ...]]:
+    """Return the mean results over several divisions into folds, and the members of the pool."""
+    by_name = [{result.name: result for result in run.results} for run in runs]
+    names = [result.name for result in runs[0].results]
+    joined = {
+        name: join_repetitions([results[name] for results in by_name if name in results])
+        for name in names
+    }
+    total: dict[str, float] = dict.fromkeys(names, 0.0)
+    for run in runs:
+        for name, weight in run.weights.items():
+            total[name] += weight / len(runs)
+    used = {name: weight for name, weight in total.items() if weight >= LEAST_WEIGHT}
+    if POOL not in joined or len(used) < 2:
+        joined.pop(POOL, None)
+        return tuple(joined.values()), ()
+    members = tuple(
+        PoolMember(name, joined[name].title, weight / sum(used.values()))
+        for name, weight in sorted(used.items(), key=lambda item: -item[1])
+    )
+    pool = joined[POOL]
+    note = f"Weights: {describe_weights(members)}."
+    pool = replace(
+        pool, facts={**pool.facts, "note": " ".join(filter(None, [note, pool.facts["note"]]))}
+    )
+    return (*(r for n, r in joined.items() if n != POOL), pool), members
 
 
 def _entropy(weight: Floats) -> float:

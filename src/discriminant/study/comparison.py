@@ -22,17 +22,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.measures import MEASURES
 from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
-from discriminant.assessment.resampling.compare import mcnemar
+from discriminant.assessment.resampling.compare import corrected_t, mcnemar
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.assessment.selection.refit_criterion import CriterionValues
 from discriminant.catalog import SIMPLICITY
-from discriminant.errors import DiscriminantError, OptionError, SeparationWarning, StudyError
+from discriminant.errors import (
+    DiscriminantError,
+    OptionError,
+    SeparationWarning,
+    StudyError,
+    capture_warnings,
+)
 from discriminant.report.fact_types import (
     BestSingleFacts,
     ComparisonFacts,
@@ -60,14 +67,17 @@ from discriminant.report.sections.comparison import (
     log_odds,
     surface_facts,
 )
+from discriminant.study.headline import headline_of, selection_optimism
 from discriminant.study.models import POOL, StudyModel
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 
 LEVEL = 0.95
+_TEST_LEVEL = 0.05  # significance level of tests between models
 RULES = ("least", "one_se")
 SELECTIONS = ("auto", "single", "pool")
-POOL_GAIN = 1.01  # largest ratio of log losses at which a single model replaces the pool
+POOL_GAIN = 1.01  # a single model replaces the pool up to this ratio of their log losses
+POOL_SHARE = 0.5  # least weight in the pool of a single model that replaces it
 # Measures that models can be selected by, the default first.
 CRITERIA = (
     "log_loss",
@@ -89,6 +99,10 @@ class ModelResult:
     warnings: tuple[Warning, ...]
     converged: bool
     unlearned_classes: tuple[str, ...] = ()  # classes that log loss and AUC leave out
+    # (J,) mean log loss of each fold of each repetition, and the weight of its rows
+    fold_losses: Floats | None = None
+    fold_weights: Floats | None = None
+    repetitions: tuple[HeldOutPredictions, ...] = ()  # predictions with other folds
 
     @property
     def name(self) -> str:
@@ -183,8 +197,63 @@ def measure_model(
     if probabilistic:
         standard_error["log_loss"] = _standard_error(loss, weight)
     unlearned = tuple(str(label) for label in total.labels[~known & (total.rows.sum(axis=0) > 0)])
+    with np.errstate(invalid="ignore"):
+        fold_losses = loss / np.where(weight > 0, weight, np.nan) if probabilistic else None
     return ModelResult(
-        model, facts, criteria, standard_error, predictions, warnings, converged, unlearned
+        model,
+        facts,
+        criteria,
+        standard_error,
+        predictions,
+        warnings,
+        converged,
+        unlearned,
+        fold_losses,
+        weight,
+    )
+
+
+_MEANS = (
+    *("error", "error_low", "error_high", "log_loss"),
+    *("auc", "auc_low", "auc_high", "brier", "calibration"),
+)
+
+
+def join_repetitions(results: Sequence[ModelResult]) -> ModelResult:
+    """Return the result of a model over several repetitions of the folds: the mean measures.
+
+    Intervals of the error are those of the mean error and the number of rows; counts of rows, such
+    as confusion tables, are those of the first repetition.
+    """
+    first = results[0]
+    if len(results) == 1:
+        return first
+
+    def mean(values: Iterable[float | None]) -> float | None:
+        present = [value for value in values if value is not None]
+        return float(np.mean(present)) if len(present) == len(results) else None
+
+    facts: Any = dict(first.facts)
+    for name in _MEANS:
+        measures: list[Any] = [dict(result.facts)[name] for result in results]
+        facts[name] = mean(measures)
+    facts["seconds"] = sum(result.facts["seconds"] or 0.0 for result in results)
+    losses = [result.fold_losses for result in results if result.fold_losses is not None]
+    weights = [result.fold_weights for result in results if result.fold_weights is not None]
+    return replace(
+        first,
+        facts=facts,
+        criteria={by: mean(result.criteria[by] for result in results) for by in first.criteria},
+        standard_error={
+            by: float(np.mean([result.standard_error.get(by, error) for result in results]))
+            for by, error in first.standard_error.items()
+        },
+        converged=all(result.converged for result in results),
+        fold_losses=np.concatenate(losses) if len(losses) == len(results) else None,
+        fold_weights=np.concatenate(weights) if len(weights) == len(results) else None,
+        repetitions=tuple(
+            result.predictions for result in results[1:] if result.predictions is not None
+        ),
     )
 
 
@@ -263,6 +332,7 @@ class Choice:
     by: str
     rule: str
     why: str
+    select: str = "auto"
 
     def __str__(self) -> str:
         return self.why
@@ -304,6 +374,8 @@ class Comparison(PrintedResult):
     fold_column: str | None = None  # the column whose values are the folds
     members: tuple[PoolMember, ...] = ()  # the models of the pool, the largest weight first
     baseline_log_loss: float = math.nan  # log loss of predicting the class shares
+    repeats: int = 1  # how often the rows were divided into folds
+    held_out_by: str = ""  # "groups of 'patient'", if rows are not held out one by one
 
     def __getitem__(self, name: str) -> ModelResult:
         """Return the result of the model with this name."""
@@ -386,12 +458,41 @@ class Comparison(PrintedResult):
             candidates = singles
         best = min(candidates, key=lambda result: (_loss(result, by), result.model.simplicity))
         selected = best if rule == "least" else _simplest(candidates, best, by)
-        if selected.name == POOL:
+        pool = next((result for result in candidates if result.name == POOL), None)
+        if pool is not None and (rule == "least" or selected is pool):
             single = min(singles, key=lambda result: (_loss(result, by), result.model.simplicity))
-            if _loss(single, by) <= POOL_GAIN * _loss(selected, by):
-                selected = single
-        why = self._why(selected, best, by, candidates)
-        return Choice(selected.name, selected.title, by, rule, why)
+            selected = single if self.replaces_pool(single, pool, by) else pool
+        why = self._why(selected, best, by, rule, candidates)
+        return Choice(selected.name, selected.title, by, rule, why, select)
+
+    def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
+        """Return whether a single model is as good as the pool, and does most of its work.
+
+        Its criterion, corrected for the selection among the single models, is at most 1% worse
+        than that of the pool, and it has at least half of the weight in the pool.
+        """
+        corrected = _loss(single, by) + self.optimism(by)
+        limit = POOL_GAIN * _loss(pool, by)
+        return corrected <= limit and single.name in self.heavy_members
+
+    @property
+    def heavy_members(self) -> frozenset[str]:
+        """Names of the models with at least half of the weight in the pool."""
+        return frozenset(member.name for member in self.members if member.weight >= POOL_SHARE)
+
+    def optimism(self, by: str) -> float:
+        """Return by how much the criterion of the best single model is too low on average."""
+        singles = [result for result in self._candidates(by) if result.name != POOL]
+        if len(singles) < 2:
+            return 0.0
+        return selection_optimism(sorted(singles, key=lambda result: _loss(result, by)), by)
+
+    def selectable(self, by: str, select: str) -> list[ModelResult]:
+        """Return the results among which a model is selected."""
+        candidates = self._candidates(by)
+        if select == "single":
+            return [result for result in candidates if result.name != POOL]
+        return candidates
 
     def _candidates(self, by: str) -> list[ModelResult]:
         """Return the results with a finite criterion, without models that did not converge."""
@@ -424,6 +525,8 @@ class Comparison(PrintedResult):
             baseline=self.baseline,
             baseline_log_loss=self.baseline_log_loss,
         )
+        if (headline := headline_of(self, choice)) is not None:
+            section["headline"] = headline
         if self.members:
             section["pool"] = [
                 PoolMemberFacts(name=member.name, label=member.title, weight=member.weight)
@@ -443,7 +546,7 @@ class Comparison(PrintedResult):
         if single is None:
             return None
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
-        ratio = own / pool if own is not None and pool else None
+        ratio = (own + self.optimism("log_loss")) / pool if own is not None and pool else None
         return BestSingleFacts(
             name=single.name,
             label=single.title,
@@ -458,16 +561,23 @@ class Comparison(PrintedResult):
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
         if own is None or not pool:
             return f"The best single model is {quoted(single.title)}."
-        more = percent(own / pool - 1)
+        corrected = own + self.optimism("log_loss")
+        figures = f"its log loss is {number(own)}"
+        if number(corrected) != number(own):
+            figures += f" ({number(corrected)} when corrected for the selection)"
+        more = corrected / pool - 1
+        if more <= 0:
+            return f"The best single model is {quoted(single.title)}: {figures}."
         return (
-            f"The best single model is {quoted(single.title)}: its log loss is {number(own)}, "
-            f"{more} more than that of the pool."
+            f"The best single model is {quoted(single.title)}: {figures}, {percent(more)} more "
+            "than that of the pool."
         )
 
     @property
     def _folds(self) -> str:
         by = "" if self.fold_column is None else f" (one for each value of '{self.fold_column}')"
-        return f"{self.folds} folds{by}"
+        repeated = f", repeated {self.repeats} times" if self.repeats > 1 else ""
+        return f"{self.folds} folds{by}{self.held_out_by}{repeated}"
 
     def _unlearned(self) -> str:
         """Return a note on the classes that log loss and AUC leave out."""
@@ -496,7 +606,12 @@ class Comparison(PrintedResult):
         ]
 
     def _why(
-        self, selected: ModelResult, best: ModelResult, by: str, candidates: list[ModelResult]
+        self,
+        selected: ModelResult,
+        best: ModelResult,
+        by: str,
+        rule: str,
+        candidates: list[ModelResult],
     ) -> str:
         """Return the reason for the selection: the error, and how it compares with others."""
         shown = percent if by == "error" else number
@@ -515,6 +630,15 @@ class Comparison(PrintedResult):
             reason = (
                 f"{name} has the {extreme} {criterion} on held-out rows, {own}, "
                 f"among {among}{equal}."
+            )
+        elif selected.name == POOL and rule == "least":
+            corrected = _loss(best, by) + self.optimism(by)
+            reason = (
+                f"{name} was selected: its {criterion} on held-out rows is {own}. "
+                f"{quoted(best.title)} has {shown(best.value(by))}, which corrected for the "
+                f"selection among {len(candidates) - 1} models is "
+                f"{shown(corrected if MEASURES[by].best == 'lowest' else -corrected)}. A single "
+                "model is preferred only if it also has half of the weight in the pool."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (
@@ -549,6 +673,7 @@ class Comparison(PrintedResult):
         sentences = [
             reason,
             unconverged,
+            self._log_loss_tests(selected),
             self._error_sentence(selected),
             self._error_tests(selected),
         ]
@@ -562,6 +687,19 @@ class Comparison(PrintedResult):
             return sentence
         return f"{sentence} {compare_with_baseline(self.baseline, high)}"
 
+    def _log_loss_tests(self, selected: ModelResult) -> str:
+        """Return a sentence on the corrected resampled t tests of the log loss, Holm-adjusted."""
+        tests = []
+        for other in self.results:
+            if other is selected or other.value("log_loss") is None:
+                continue
+            p = _log_loss_p(selected, other, self.folds)
+            if p is not None:
+                tests.append((other.title, p))
+        if not tests or selected.value("log_loss") is None:
+            return ""
+        return describe_log_loss_tests(tests)
+
     def _error_tests(self, selected: ModelResult) -> str:
         others = [result for result in self.results if result is not selected]
         return describe_error_tests(
@@ -574,6 +712,47 @@ class Comparison(PrintedResult):
         b, c = (float(self.both_correct[m, m] - self.both_correct[i, j]) for m in (i, j))
         exact = b + c < 10_000 and b.is_integer() and c.is_integer()
         return b - c, mcnemar(b, c, exact=exact)[2]
+
+
+def describe_log_loss_tests(tests: Sequence[tuple[str, float]]) -> str:
+    """Return a sentence on which models the selected model differs from by log loss.
+
+    `tests` holds the title of each other model and its p-value, which is adjusted here (Holm).
+
+    >>> describe_log_loss_tests([("LDA", 0.001), ("QDA", 0.4)]).partition(" (")[0]
+    'Its log loss differs significantly from that of LDA, not from that of QDA'
+    """
+    different: list[str] = []
+    for rank, (title, p) in enumerate(sorted(tests, key=lambda test: test[1])):
+        if p * (len(tests) - rank) >= _TEST_LEVEL:
+            break
+        different.append(title)
+    alike = [title for title, _ in tests if title not in different]
+    adjusted = f", Holm-adjusted for {len(tests)} comparisons" if len(tests) > 1 else ""
+    test = f"(corrected resampled t test at level {_TEST_LEVEL}{adjusted})"
+    if not alike:
+        return f"Its log loss differs significantly from that of every other model {test}."
+    many = name_list(alike) if len(alike) <= 3 else count_with_noun(len(alike), "other model")
+    if not different:
+        return f"Its log loss does not differ significantly from that of {many} {test}."
+    few = name_list(different)
+    if len(different) > 3:
+        few = count_with_noun(len(different), "other model")
+    return f"Its log loss differs significantly from that of {few}, not from that of {many} {test}."
+
+
+def _log_loss_p(first: ModelResult, second: ModelResult, folds: int) -> float | None:
+    """Return the p-value of the corrected resampled t test of the log loss of two models."""
+    if first.fold_losses is None or second.fold_losses is None:
+        return None
+    common = min(len(first.fold_losses), len(second.fold_losses))  # repetitions of both models
+    difference = first.fold_losses[:common] - second.fold_losses[:common]
+    difference = difference[np.isfinite(difference)]
+    if len(difference) < 2 or not difference.any():
+        return None
+    with capture_warnings():  # of differences that are all equal
+        _, t = corrected_t(difference, 1.0 / max(folds - 1, 1))
+    return float(2.0 * stdtr(len(difference) - 1, -abs(t)))
 
 
 def _simplest(candidates: list[ModelResult], best: ModelResult, by: str) -> ModelResult:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers
+from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, time_folds
 from discriminant.engines.dispatch import (
     ENGINES,
     MEMORY,
@@ -40,6 +40,7 @@ from discriminant.engines.sql import Query, sql
 from discriminant.errors import CommandError, FormulaError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
+from discriminant.table.cells import Cells
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
@@ -181,14 +182,48 @@ def source_name(source: Any) -> str:
     return type(source).__name__
 
 
-def study_folds(opened: EncodedTable, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
+def check_design(
+    folds: Any, groups: str | None, time: str | None, *, target: str
+) -> tuple[str, ...]:
+    """Return the columns that define folds, groups and time; raise an error if they conflict."""
+    given = {"folds": folds if isinstance(folds, str) else None, "groups": groups, "time": time}
+    columns = {option: name for option, name in given.items() if name is not None}
+    for option, name in columns.items():
+        if name == target:
+            raise OptionError.of(option, name, "a column other than the target")
+    if len(columns) > 1:
+        first, second = list(columns)[:2]
+        allowed = f"left out where {first}= names a column: it already says what is held out"
+        raise OptionError.of(second, columns[second], allowed)
+    return tuple(columns.values())
+
+
+def study_folds(
+    opened: EncodedTable,
+    source: Any,
+    folds: Any,
+    *,
+    groups: str | None = None,
+    time: str | None = None,
+    seed: int,
+) -> FoldNumbers:
     """Return the fold of each row in memory.
 
-    `folds` is the number of folds, or the name of the column that defines them.
+    `folds` is the number of folds, or the name of the column that defines them. With `time`, rows
+    of fold -1 are the earliest and are never held out.
     """
+    codes = opened.table.codes
+    if time is not None:
+        return time_folds(_times_of_column(opened, source, time), folds)
+    if groups is not None:
+        values = _values_of_column(opened, source, groups, "groups")
+        most = len(np.unique(values))
+        if isinstance(folds, int | np.integer) and folds > most >= 2:
+            folds = most
+        return fold_numbers(folds, codes, groups=values, seed=seed)
     if isinstance(folds, str):
-        folds = _folds_of_column(opened, source, folds)
-    return fold_numbers(folds, opened.table.codes, seed=seed)
+        folds = _values_of_column(opened, source, folds, "folds")
+    return fold_numbers(folds, codes, seed=seed)
 
 
 def resolve_database(source: Any, table: Any, query: str | None) -> Any:
@@ -229,18 +264,43 @@ def _sampled_table(table: PartitionedTable, engine: str) -> EncodedTable:
     return EncodedTable(table.sample, table.plan.encoding, notes, None, table.rows_read)
 
 
-def _folds_of_column(opened: EncodedTable, source: Any, name: str) -> Any:
-    """Return the fold of each row from a column that is not used as a feature."""
+def _cells_of_column(opened: EncodedTable, source: Any, name: str, option: str) -> Cells:
+    """Return the cells of a column that is not used as a feature, for the rows in use."""
     frame, _ = read_frame(source, format=opened.format)
     if name not in frame.names:
-        raise OptionError.of("folds", name, "the number of folds, or the name of a column")
-    cells = frame[name].as_text()
+        allowed = (
+            "the number of folds, or the name of a column"
+            if option == "folds"
+            else (f"one of the columns of {source_name(source)}")
+        )
+        raise OptionError.of(option, name, allowed)
+    cells = frame[name] if opened.kept_rows is None else frame[name].take(opened.kept_rows)
     if cells.n_missing:
         allowed = f"a column without missing cells (it has {cells.n_missing})"
-        raise OptionError.of("folds", name, allowed)
+        raise OptionError.of(option, name, allowed)
+    return cells
+
+
+def _values_of_column(opened: EncodedTable, source: Any, name: str, option: str) -> Any:
+    """Return a number for each row: rows with equal cells have the same number."""
+    cells = _cells_of_column(opened, source, name, option).as_text()
     numbers = {level: f for f, level in enumerate(sorted(cells.levels))}
-    folds = np.array([numbers[level] for level in cells.levels], dtype=np.intp)[cells.values]
-    return folds if opened.kept_rows is None else folds[opened.kept_rows]
+    return np.array([numbers[level] for level in cells.levels], dtype=np.intp)[cells.values]
+
+
+def _times_of_column(opened: EncodedTable, source: Any, name: str) -> Any:
+    """Return a number for each row that increases with its time."""
+    cells = _cells_of_column(opened, source, name, "time")
+    if cells.kind != "text":
+        return np.asarray(cells.values)
+    import pyarrow as pa
+
+    try:  # ISO 8601, as pandas and databases write dates
+        times = pa.array(list(cells.levels)).cast(pa.timestamp("us")).cast(pa.int64())
+    except pa.ArrowInvalid as fault:
+        allowed = f"a column of numbers or of dates such as 2024-05-31 ({str(fault)[:80]})"
+        raise OptionError.of("time", name, allowed) from None
+    return np.asarray(times)[cells.values]
 
 
 _LABELS = re.compile(rb"[-+]?[0-9.]+(,[-+]?[0-9.]+)*")

@@ -112,6 +112,8 @@ class ReportedStudy(Protocol):
 
     def _get_choice(self) -> Choice: ...
 
+    def _comparison_section(self) -> ComparisonFacts: ...
+
     def _get_run(self) -> ComparisonRun: ...
 
 
@@ -120,7 +122,7 @@ def report_facts(
 ) -> Facts:
     """Return the facts of all sections."""
     comparison, opened = study._get_comparison(), study.opened
-    section = comparison.section(study._get_choice())
+    section = study._comparison_section()
     read = read_section(
         study.rows,
         source=os.path.basename(study.source),
@@ -159,7 +161,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     decision, matters = _decision(study, held), _matters(study)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        sections["pairs"] = pairs_section(sample, moments, decision)
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -467,7 +469,7 @@ def _row_numbering(study: ReportedStudy, table: Table) -> str:
     """
     if study.opened.rows_read == len(table):
         return ""
-    return "kept" if len(table) == len(study.rows) else "drawn"
+    return "that are used" if len(table) == len(study.rows) else "of the sample"
 
 
 def _line_finder(study: ReportedStudy, table: Table) -> Lines | None:

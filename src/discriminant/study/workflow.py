@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.resampling.folds import FoldNumbers, check_folds
+from discriminant.assessment.resampling.folds import (
+    FoldNumbers,
+    check_column,
+    check_folds,
+)
 from discriminant.assessment.resampling.held_out import supports_partitions
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
@@ -29,15 +33,29 @@ from discriminant.estimators.meta.encoded import Encoded
 from discriminant.estimators.meta.pool import Pool
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
-from discriminant.report.fact_types import Facts
+from discriminant.report.fact_types import (
+    ComparisonFacts,
+    Facts,
+    LearningCurveFacts,
+    WithoutColumnsFacts,
+    YardstickFacts,
+)
 from discriminant.report.format import count_with_noun
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks, check_source
-from discriminant.study.data_source import StudySource, open_study_source, study_folds
+from discriminant.study.data_source import (
+    StudySource,
+    check_design,
+    open_study_source,
+    study_folds,
+)
+from discriminant.study.learning_curve import learning_curve
 from discriminant.study.models import POOL, StudyModel, candidate_models, resolve_models
 from discriminant.study.progress import ProgressRate, StudyProgress
 from discriminant.study.report import explanation, report_facts, write_report
+from discriminant.study.without_leaks import compare_without, leaking_columns
+from discriminant.study.yardstick import boosted_trees
 from discriminant.table.load import EncodedTable
 
 # largest number of rows of each training set, for models that are fitted to rows
@@ -58,9 +76,12 @@ class Study:
         seed: int,
         folds: Any,
         progress: StudyProgress,
+        groups: str | None = None,
+        time_column: str | None = None,
     ) -> None:
         self.study_source, self.source, self.target = study_source, study_source.name, target
         self.seed, self.folds = seed, folds
+        self.groups, self.time_column = groups, time_column
         self.warnings: list[Warning] = []
         self.comparison: Comparison | None = None
         self.choice: Choice | None = None
@@ -72,6 +93,11 @@ class Study:
         self._fold: FoldNumbers | None = None
         self._run: ComparisonRun | None = None
         self._checks: DataChecks | None = None
+        self._with_yardstick = True
+        self._yardstick: dict[str, YardstickFacts | None] = {}  # by name of the selected model
+        self._curve: LearningCurveFacts | None = None
+        self._without: WithoutColumnsFacts | None = None
+        self._described: Comparison | None = None  # the comparison that these describe
 
     @classmethod
     def of(
@@ -83,28 +109,43 @@ class Study:
         folds: Any,
         progress: StudyProgress | None,
         reading: Mapping[str, Any],
+        groups: str | None = None,
+        time: str | None = None,
     ) -> Study:
         """Read a source; `reading` holds the options of `open_study_source`."""
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
-        started, rate = time.perf_counter(), ProgressRate(progress)
+        started, rate = perf_counter(), ProgressRate(progress)
         rate("reading", 0, 1)
-        if folds == target and isinstance(folds, str):
-            raise OptionError.of("folds", folds, "a column other than the target")
-        if isinstance(folds, str):  # the column that defines the folds is not used as a feature
-            reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
+        design = check_design(folds, groups, time, target=target)
+        # columns that define the folds are not used as features
+        reading = {**reading, "exclude": (*(reading.get("exclude") or ()), *design)}
         with capture_warnings() as warnings:
             study_source = open_study_source(
                 source, target=target, progress=rate.rows, **{"unlabelled": "drop", **reading}
             ).with_model_notes()
-        study = cls(study_source, target=target, seed=int(seed), folds=folds, progress=rate)
+        study = cls(
+            study_source,
+            target=target,
+            seed=int(seed),
+            folds=folds,
+            progress=rate,
+            groups=groups,
+            time_column=time,
+        )
         study.warnings += warnings
-        study.seconds["reading"] = time.perf_counter() - started
+        study.seconds["reading"] = perf_counter() - started
         # checked now, so that invalid folds raise an error before any work
         if study_source.partitioned is None:
-            study._fold = study_folds(study.opened, source, folds, seed=study.seed)
+            study._fold = study_folds(
+                study.opened, source, folds, groups=groups, time=time, seed=study.seed
+            )
         else:
+            if time is not None:
+                raise StudyError.time_needs_memory(time)
             check_folds(folds, study_source.partitioned)
+            if groups is not None:
+                check_column(groups, study_source.partitioned, "groups")
         return study
 
     def __repr__(self) -> str:
@@ -183,7 +224,7 @@ class Study:
             Measures of every model on held-out rows.
         """
         study_models = resolve_models(models)
-        self.comparison = self._get_run(most).compare(study_models)
+        self.comparison = self._get_run(most).compare(study_models, distinct=models is None)
         self.choice = None
         self._fitted_models = {}  # the same name may now stand for another model
         self._models = {model.name: model for model in study_models}
@@ -220,9 +261,10 @@ class Study:
         rule : {'least', 'one_se'}
             'least': the best; 'one_se': the simplest model within one standard error of the best.
         select : {'auto', 'single', 'pool'}
-            'auto': the best of the single models and their pool, a weighted mean of their
-            probabilities; but a single model whose criterion is at most 1% worse than that of the
-            pool is preferred. 'single': never the pool. 'pool': the pool.
+            'auto': the pool, a weighted mean of the probabilities of the models; but a single model
+            replaces it if its criterion, corrected for the selection among the models, is at most
+            1% worse, and if it has at least half of the weight in the pool. 'single': never the
+            pool. 'pool': the pool.
 
         Returns
         -------
@@ -292,10 +334,16 @@ class Study:
 
     def explain(self) -> str:
         """Return, as Markdown, which features separate the classes, and findings of data checks."""
-        return explanation(self.facts())
+        return explanation(self.facts(yardstick=False))
 
-    def facts(self, *, title: str | None = None, command: str | None = None) -> Facts:
-        """Return the content of the report as a plain dictionary."""
+    def facts(
+        self, *, title: str | None = None, command: str | None = None, yardstick: bool = True
+    ) -> Facts:
+        """Return the content of the report as a plain dictionary.
+
+        With `yardstick`, scikit-learn's boosted trees are fitted for comparison.
+        """
+        self._with_yardstick = yardstick
         return report_facts(self, title=title, command=command)
 
     def report(
@@ -305,11 +353,14 @@ class Study:
         save: str | os.PathLike[str] | None = None,
         title: str | None = None,
         command: str | None = None,
+        yardstick: bool = True,
     ) -> Facts:
         """Write the report as one HTML page; write the selected model too if `save` names a file.
 
-        Returns the facts of the report. The output paths are checked before any work.
+        With `yardstick`, scikit-learn's boosted trees are fitted for comparison. Returns the facts
+        of the report. The output paths are checked before any work.
         """
+        self._with_yardstick = yardstick
         return write_report(self, Path(path), save=save, title=title, command=command)
 
     # --- inside -----------------------------------------------------------------------------------
@@ -326,12 +377,37 @@ class Study:
                 self.seconds,
                 self.opened.encoding.missing == "marginal",
                 self.folds if isinstance(self.folds, str) else None,
+                group_column=self.groups,
+                time_column=self.time_column,
             )
         self._run.max_rows = max_rows
         return self._run
 
     def _get_comparison(self) -> Comparison:
         return self.compare() if self.comparison is None else self.comparison
+
+    def _comparison_section(self) -> ComparisonFacts:
+        """Return the section on the comparison, with yardstick and learning curve."""
+        comparison, choice = self._get_comparison(), self._get_choice()
+        section, run = comparison.section(choice), self._get_run()
+        if self._described is not comparison:
+            self._described, self._yardstick = comparison, {}
+            self._curve = learning_curve(run, comparison)
+            leaks = leaking_columns(self.check().findings)
+            columns = self.opened.encoding.columns
+            models = list(self._models.values())
+            self._without = compare_without(run, models, columns, leaks) if leaks else None
+        if self._with_yardstick and choice.name not in self._yardstick:
+            self._progress("boosted trees, for comparison", 0, 1)
+            self._yardstick[choice.name] = boosted_trees(run, comparison[choice.name])
+        trees = self._yardstick.get(choice.name) if self._with_yardstick else None
+        if trees is not None:
+            section["yardstick"] = trees
+        if self._curve is not None:
+            section["learning_curve"] = self._curve
+        if self._without is not None:
+            section["without"] = [self._without]
+        return section
 
     def _get_choice(self) -> Choice:
         return self.choose() if self.choice is None else self.choice

@@ -403,6 +403,10 @@ def _infer_column(profile: ColumnProfile, options: ReadOptions) -> Column:
     else:
         column = _number(profile, requested)
     column = replace(column, missing=missing)
+    if column.kind == "constant" and missing:
+        known = f"in all {profile.rows - missing:,} cells that are not missing"
+        share = f"({missing:,} of {profile.rows:,} are)"
+        column = replace(column, note=column.note.replace("in every row", f"{known} {share}"))
     return _with_fill(column, profile, options) if column.features else column
 
 

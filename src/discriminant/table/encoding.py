@@ -152,6 +152,11 @@ class EncodedRows:
     rejected: npt.NDArray[np.bool_]  # (n,) whether a row is rejected for an unseen level
     incomplete: npt.NDArray[np.bool_]  # (n,) whether a row has a missing cell
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return self.features.shape
+
     def matrix(self) -> Floats:
         """Return the (n, d) features as float64."""
         return np.asarray(self.features[:], dtype=np.float64)

@@ -206,6 +206,8 @@ def _kind(labels: Labels) -> str:
 
 def same_labels(ours: Labels, theirs: Labels) -> bool:
     """Whether both arrays have the same labels. True and 1 are different labels."""
+    if ours is theirs:
+        return True
     same_kind = (ours.dtype.kind == "b") == (theirs.dtype.kind == "b")
     return same_kind and np.array_equal(ours, theirs)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import (
+    FileError,
     LabelError,
     LookalikeWarning,
     MissingCellError,
@@ -37,6 +38,7 @@ from discriminant.table.column_types import (
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
+from discriminant.table.files.excel import read_workbook
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.pyarrow_readers import (
     json_frame,
@@ -252,6 +254,10 @@ def _read_cells(
         return frame_with_options(source, options), None
     format = detect_format(source, **style) if format is None else format
     identity = FileIdentity.current(format.path)
+    if format.kind == "excel":
+        if identity.size > max_bytes:
+            raise FileError.too_large(format.path, max_bytes)
+        return frame_with_options(read_workbook(format.path), options), format
     frame, format = _read_file(format, options, fitted, max_bytes)
     identity.check()
     return frame, format
@@ -351,8 +357,19 @@ def _filled_cells_note(encoding: Encoding) -> list[str]:
     counts = [column.missing for column in encoding.used if column.missing]
     if encoding.missing not in ("mean", "indicator") or not counts:
         return []
+    kinds = {column.kind in ("category", "boolean") for column in encoding.used if column.missing}
+    means = "the mean of the column"
+    shares = "the shares of the levels (the mean of each indicator)"
+    filled = {
+        frozenset({False}): means,
+        frozenset({True}): shares,
+        frozenset({False, True}): f"{means}, or, in a category, by {shares}",
+    }[frozenset(kinds)]
     also = ", and marked by a feature of their own" if encoding.missing == "indicator" else ""
-    return [f"{sum(counts)} missing cells in {len(counts)} column(s) are filled with means{also}."]
+    cells = "1 missing cell" if sum(counts) == 1 else f"{sum(counts):,} missing cells"
+    columns = "1 column" if len(counts) == 1 else f"{len(counts)} columns"
+    verb = "is" if sum(counts) == 1 else "are"
+    return [f"{cells} in {columns} {verb} replaced by {filled}{also}."]
 
 
 def _weight(frame: Frame, options: ReadOptions) -> Floats | None:

@@ -151,7 +151,8 @@ class Table:
     def sample(self) -> npt.NDArray[Any]:
         """Return a few evenly spaced rows, to estimate the location and scale of columns."""
         rows = _spread_rows(len(self))
-        features = dense(self.features[rows])
+        few = len(rows) == len(self)  # all rows, in order: no copy is needed
+        features = dense(self.features[:] if few else self.features[rows])
         return features if self.responses is None else np.hstack([features, self.responses[rows]])
 
 

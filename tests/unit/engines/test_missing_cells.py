@@ -239,8 +239,15 @@ def test_partitioned_rows_refuse_what_em_does_not_complete(tmp_path):
     for model in (dd.Logistic(), dd.MDA()):
         with pytest.raises(MissingValueError, match="missing"):
             model.fit(rows)
-    with pytest.raises(MissingValueError, match="missing"):
-        dd.cross_validate(dd.LDA(), rows)
+    for held_out in (
+        lambda: dd.cross_validate(dd.LDA(), rows),
+        lambda: dd.PredictionSets(dd.LDA()).fit(rows),
+        lambda: dd.Calibrated(dd.LDA()).fit(rows),
+    ):
+        with pytest.raises(OptionError, match=r"hold out.*in memory, Encoded\(LDA\(\), missing="):
+            held_out()
+    way_out = dd.cross_validate(dd.Encoded(dd.LDA(), missing="em"), frame, y, folds=5)
+    assert np.isfinite(way_out.log_posterior).all()
     for refused in (lambda: dd.LDA(shrinkage="auto").fit(rows), lambda: dd.study(rows, target="y")):
         with pytest.raises(OptionError, match="missing='em'"):
             refused()

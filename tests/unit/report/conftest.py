@@ -3,6 +3,7 @@
 import pytest
 
 from discriminant.report.html import render
+from tests.shared.javascript import Chromium
 
 
 @pytest.fixture
@@ -34,3 +35,10 @@ def opened(browser, tmp_path):
     yield open_page
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def chromium(browser):
+    """A browser page under a strict content security policy that evaluates modules."""
+    with Chromium(browser) as engine:
+        yield engine

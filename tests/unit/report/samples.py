@@ -15,6 +15,7 @@ from discriminant.report.sections.data import read_section
 from discriminant.report.sections.decision import decision_section
 from discriminant.report.sections.feature_importance import ranking_section
 from discriminant.report.sections.features import coefficients_from, findings_of, matters_section
+from discriminant.report.sections.one_row import one_row_section
 from discriminant.report.sections.pairs import pairs_section
 from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
@@ -44,6 +45,7 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
         chosen = next(m["name"] for m in comparison["models"] if m["chosen"])
         taken = held[chosen]
         fitted = {"lda": dd.LDA, "qda": dd.QDA}[chosen]().fit(np.asarray(X), codes)
+        named = {"lda": dd.LDA, "qda": dd.QDA}[chosen]().fit(frame, y)
         trains = [dd.moments(frame[grid.fold != f], y[grid.fold != f]) for f in range(10)]
         space = space_section(
             table, moments, comparison=comparison, held=taken, trains=trains, predict=fitted.predict
@@ -68,7 +70,7 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
             },
             read=read,
             comparison=comparison,
-            pairs=pairs_section(sample, moments, decision),
+            pairs=pairs_section(sample, moments, decision, points=RowSample.of(table, most=2000)),
             space=space,
             calibration=calibration_section(taken, positive=decision["positive"]),
             decision=decision,
@@ -79,6 +81,14 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
             rows=rows_section(table, taken, moments),
             columns=columns_section(
                 sample, moments, read["columns"], points=RowSample.of(table, most=2000)
+            ),
+            one_row=one_row_section(
+                named,
+                table,
+                sample,
+                moments,
+                rows=rows_section(table, taken, moments),
+                title=chosen,
             ),
             use=use_section(file="rows.model", sql="SELECT 1", command="discriminant predict"),
         )

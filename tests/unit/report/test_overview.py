@@ -62,7 +62,7 @@ def test_reason_for_selection_says_if_the_error_does_not_beat_the_baseline():
 def test_better_than_the_baseline_gives_the_interval_as_the_reason():
     study = dd.study(churn(signal=4.0), target="y")
     study.compare(["lda"])
-    assert in_short(study.facts())[0].startswith("Use it. On held-out rows it misclassifies ")
+    assert in_short(study.facts())[0].startswith("Use it. It misclassifies ")
 
 
 @pytest.mark.parametrize("classes", [2, 3])

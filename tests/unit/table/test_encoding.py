@@ -536,3 +536,25 @@ def test_missing_texts_add_to_the_usual_ones(tmp_path):
     assert np.asarray(opened.table.features[:])[:, 0].tolist() == [1.5, 2.5, 4.0, 3.0]
     levels = {column.name: column.levels for column in opened.encoding.columns}
     assert set(levels["region"]) == {"EU", "NA"}  # a category called NA is no missing cell
+
+
+def test_note_on_filled_cells_names_means_for_numbers_and_shares_for_categories():
+    size, colour = [1.0, None, 2.0, 4.0, 5.0, 3.0], ["red", "blue", None, "red", "blue", "red"]
+    frame = pd.DataFrame({"size": size, "colour": colour, "kind": list("aabbab")})
+    notes = {
+        column: dd.study(frame[[column, "kind"]], target="kind", missing="mean", folds=2).opened.notes[-1]
+        for column in ("size", "colour")
+    }
+    assert notes == {
+        "size": "1 missing cell in 1 column is replaced by the mean of the column.",
+        "colour": "1 missing cell in 1 column is replaced by the shares of the levels (the mean "
+        "of each indicator).",
+    }
+
+
+def test_column_with_one_value_and_missing_cells_is_not_said_to_have_it_in_every_row():
+    mark, x = ["call me", None, None, None, "call me", None], [1.0, 3.0, 2.0, 5.0, 4.0, 6.0]
+    frame = pd.DataFrame({"x": x, "mark": mark, "kind": list("aabbab")})
+    columns = dd.study(frame, target="kind", missing="mean", folds=2).opened.encoding.columns
+    note = {column.name: column.note for column in columns}["mark"]
+    assert note == "'call me' in all 2 cells that are not missing (4 of 6 are)"

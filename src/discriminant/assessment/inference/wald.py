@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 from scipy.stats import norm, t as student
 
 from discriminant.errors import InferenceError
@@ -402,14 +402,23 @@ class SecondClass:
         The first is returned as the loss, the second as the slope.
         """
         if self.link == "logit":
-            probability = expit(scores[0])
+            probability = _logistic(scores[0])
         else:
             probability = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
         if tile.weight is not None:
             probability = probability * tile.weight
-        own = tile.codes.astype(bool)
-        others = np.where(own, 0.0, probability)[None]
-        return ScoreDerivatives(float(probability[own].sum()), others, None, None, np.inf)
+        own = tile.codes.astype(np.float64)
+        total = float(np.dot(probability, own))
+        probability *= np.subtract(1.0, own, out=own)
+        return ScoreDerivatives(total, probability[None], None, None, np.inf)
+
+
+def _logistic(scores: Floats) -> Floats:
+    """Return 1 / (1 + exp(-scores)). The array `scores` is overwritten."""
+    with np.errstate(over="ignore"):  # the probability is then zero
+        np.exp(np.negative(scores, out=scores), out=scores)
+    scores += 1.0
+    return np.divide(1.0, scores, out=scores)
 
 
 def tjur(
@@ -428,8 +437,8 @@ def tjur(
     return float(sums.loss / weight[1] - sums.gradient[-1, 0] / weight[0])
 
 
-_MAX_STEP = 2e-9  # a longer last step would change digits of the standard errors
-_MAX_PRODUCTS = 5e9  # a curvature that takes more products is not computed only for inference
+_MAX_STEP = 2e-8  # a longer last step would change the eighth digit of the standard errors
+_MAX_PRODUCTS = 5e9  # a curvature that takes more products is not computed for inference only
 _MAX_NUMBERS = 5e6  # larger tables are not read again for inference
 
 

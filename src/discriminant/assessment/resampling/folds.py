@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
+from operator import add
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -176,8 +178,33 @@ def content_order(
     return place[group]
 
 
+def time_folds(times: npt.NDArray[Any], folds: int) -> FoldNumbers:
+    """Return folds in order of time, for forward chaining: rows of one time are in one fold.
+
+    The earliest rows, about 1 / (folds + 1) of all, have fold -1: they are never held out.
+
+    >>> time_folds(np.array([3, 1, 2, 2, 4, 5]), 2).tolist()
+    [0, -1, -1, -1, 1, 1]
+    """
+    distinct, index, counts = np.unique(times, return_inverse=True, return_counts=True)
+    if not isinstance(folds, int | np.integer) or not 2 <= folds < len(distinct):
+        allowed = (
+            f"a number from 2 to one less than the number of different times ({len(distinct)})"
+        )
+        raise OptionError.of("folds", folds, allowed)
+    middle = np.cumsum(counts) - 0.5 * counts
+    block = np.minimum((middle * (folds + 1) / len(times)).astype(np.intp), folds)
+    _, block = np.unique(block, return_inverse=True)
+    if block.max() < 2:
+        allowed = "a column whose times are not nearly all equal"
+        raise OptionError.of("time", f"{len(distinct)} times", allowed)
+    return np.asarray(block[index] - 1, dtype=np.intp)
+
+
 def rows_by_fold(fold: FoldNumbers) -> list[RowNumbers]:
-    """Return the row numbers of each fold, in order."""
+    """Return the row numbers of each fold, in order; rows of fold -1 are in none."""
+    if fold.min(initial=0) < 0:
+        return rows_by_fold(fold + 1)[1:]
     small = fold.max(initial=0) < 1 << 16  # NumPy then sorts by radix, ten times as fast
     order = np.argsort(fold.astype(np.uint16) if small else fold, kind="stable")
     return np.split(order, np.cumsum(np.bincount(fold))[:-1])
@@ -288,6 +315,10 @@ class MemoryFolds:
     whole: Any = None  # moments of all rows, if they were computed
     # contiguous copies of the rows of each fold, if several models use them
     parts: tuple[Table, ...] = ()
+    # whether the training rows of a fold are those of the folds before it, and of fold -1
+    forward: bool = False
+    # moments of each fold, if they were computed
+    sums: tuple[Any, ...] = ()
 
     @classmethod
     def of_rows(
@@ -311,13 +342,21 @@ class MemoryFolds:
 
     @classmethod
     def shared(
-        cls, table: Table, fold: FoldNumbers, *, detail: Detail | None = None
+        cls,
+        table: Table,
+        fold: FoldNumbers,
+        *,
+        detail: Detail | None = None,
+        forward: bool = False,
     ) -> MemoryFolds:
         """Divide a table once for many models.
 
-        The rows of a fold are contiguous; the moments are computed in parallel.
+        The rows of a fold are contiguous; the moments are computed in parallel. With `forward`,
+        models are fitted to the rows of the folds before the one that is held out, and of fold -1.
         """
         rows = tuple(rows_by_fold(fold))
+        if forward:
+            rows = (np.flatnonzero(fold < 0), *rows)
         anchor = None if detail is None else anchor_of(table)
 
         def read(numbers: RowNumbers) -> tuple[Table, ClassMoments | None]:
@@ -327,10 +366,17 @@ class MemoryFolds:
 
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             parts, sums = zip(*pool.map(in_thread(read), rows), strict=True)
+        whole = None
+        if forward:
+            rows, parts = rows[1:], parts[1:]
+            trains, whole = ((), None) if detail is None else _sums_before_each(sums)
+            folded = cls._over(table, fold, rows, trains, whole, parts)
+            return replace(folded, forward=True, sums=sums[1:] if trains else ())
         if detail is None:
             return cls._over(table, fold, rows, (), None, parts)
         trains = tuple(sums_without_each(sums))
-        return cls._over(table, fold, rows, trains, trains[0] + sums[0], parts)
+        folded = cls._over(table, fold, rows, trains, trains[0] + sums[0], parts)
+        return replace(folded, sums=sums)
 
     @classmethod
     def sample(
@@ -374,8 +420,8 @@ class MemoryFolds:
         return self.trains[fold]
 
     def training_rows(self, fold: int) -> RowNumbers:
-        """Return the numbers of the rows outside the fold."""
-        return np.flatnonzero(self.fold != fold)
+        """Return the numbers of the rows to which models are fitted without the fold."""
+        return np.flatnonzero(self.fold < fold if self.forward else self.fold != fold)
 
     def training(self, fold: int) -> Table:
         """Return the table of all rows outside the fold."""
@@ -403,6 +449,12 @@ class MemoryFolds:
     def largest_training_sample(self, max_rows: int) -> int:
         """Return the largest number of rows that a model is fitted to in any fold."""
         return min(max_rows, len(self.codes) - min(map(len, self.rows)))
+
+
+def _sums_before_each(sums: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    """Return the sum of the parts before each part but the first, and the sum of all parts."""
+    before = list(accumulate(sums, add))
+    return tuple(before[:-1]), before[-1]
 
 
 def sample_rows(rows: RowNumbers, max_rows: int, generator: np.random.Generator) -> RowNumbers:
@@ -460,6 +512,12 @@ class PartitionedFolds:
         """
         if not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
+        if rows.plan.encoding.missing == "em":
+            allowed = (
+                "'drop', 'mean' or 'indicator' to hold out folds of a partitioned table. For rows "
+                "in memory, Encoded(LDA(), missing='em') can be cross-validated"
+            )
+            raise OptionError.of("missing", "em", allowed)
         rows, n_folds, sample_fold = _assign_folds(rows, folds, groups, int(seed))
         schema, anchor = rows.schema, rows.moments.anchor
         reading = MomentsReading(schema.labels, schema.features, anchor, detail)
@@ -550,12 +608,13 @@ def least_detail(details: Iterable[Detail]) -> Detail:
 def check_folds(folds: Any, rows: PartitionedTable) -> None:
     """Raise an error, before any work starts, if the folds are invalid."""
     if isinstance(folds, str):
-        _check_column(folds, rows, "folds")
+        check_column(folds, rows, "folds")
     else:
         _check_n_folds(folds, rows)
 
 
-def _check_column(name: str, rows: PartitionedTable, option: str) -> None:
+def check_column(name: str, rows: PartitionedTable, option: str) -> None:
+    """Raise an error unless a partitioned table has the column."""
     if name not in rows.source.names:
         allowed = f"a number, or one of the columns of {rows.source.name}"
         raise OptionError.of(option, name, allowed)
@@ -571,7 +630,7 @@ def _assign_folds(
         assign = RowHashFolds(n_folds, seed)
         rows = replace(rows, plan=rows.plan.with_transforms(assign))
         return rows, n_folds, _sample_folds(rows, assign)
-    _check_column(column, rows, "folds" if column is folds else "groups")
+    check_column(column, rows, "folds" if column is folds else "groups")
     if column is folds or folds is None:
         return _sample_with_column(rows, _level_folds(rows, column))
     n_folds = _check_n_folds(folds, rows)

@@ -414,6 +414,17 @@ class HeldOutPredictions:
             f"log_loss={self.log_loss:.4g})"
         )
 
+    def take(self, rows: Places) -> HeldOutPredictions:
+        """Return the predictions of some of the rows."""
+        return replace(
+            self,
+            codes=self.codes[rows],
+            fold=self.fold[rows],
+            log_posterior=self.log_posterior[rows],
+            decided=self.decided[rows],
+            weight=None if self.weight is None else self.weight[rows],
+        )
+
     @property
     def predicted(self) -> npt.NDArray[Any]:
         """Predicted label of each row, or another decision such as REJECT, (N,)."""

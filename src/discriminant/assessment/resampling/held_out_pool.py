@@ -22,6 +22,7 @@ from discriminant.table.blocks import Codes, Floats
 
 LEAST_WEIGHT = 0.05  # models with a smaller weight are dropped
 MAX_ROWS = 20_000  # rows from which the weights are estimated
+_PRIOR = 0.2  # rows that each model counts in advance: with one, few rows give equal weights
 _TOLERANCE = 1e-5
 _STEPS = 300
 
@@ -70,7 +71,9 @@ def weights_above(
 
     `true_logs` (N, M) are the log posteriors that each model gives to the true classes.
     """
-    estimate = partial(pool_weights, weight=weight, tolerance=_TOLERANCE, max_iter=_STEPS)
+    estimate = partial(
+        pool_weights, weight=weight, prior=_PRIOR, tolerance=_TOLERANCE, max_iter=_STEPS
+    )
     weights = estimate(true_logs)
     used = np.flatnonzero(weights >= least)
     final = np.zeros(len(weights))

@@ -917,8 +917,8 @@ class LogLinear(GeneralisedLinearModel):
             exponentials of those of a Wald interval of x'w + b; the factor from the median to the
             mean is regarded as known.
         """
-        factor = _median_factor(self.predicted)(self)
         scores = self.predict_linear(X)
+        factor = _median_factor(self.predicted)(self)
         with np.errstate(over="ignore"):  # a prediction that overflows float64 is infinite
             estimate = np.asarray(np.exp(scores) * factor)
             if interval is None:

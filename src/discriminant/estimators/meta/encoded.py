@@ -609,6 +609,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
     def _encode_rows(self, X: Any) -> EncodedRows:
         encoding = self.encoding_
+        if isinstance(X, EncodedRows):  # encoded before, to call several methods
+            return X
         if is_path(X):
             return encoding.encode_rows(read_frame(X, encoding=encoding)[0])
         if encoding.named and has_columns(X):

@@ -501,7 +501,9 @@ def _svd_by_products(rows: Floats) -> tuple[Floats, Floats, Floats] | None:
     ):
         return None
     values, left = np.sqrt(squares[positive])[::-1], vectors[:, positive][:, ::-1]
-    return left, values, (left.T @ rows) / values[:, None]
+    right = left.T @ rows
+    right /= values[:, None]
+    return left, values, right
 
 
 def _deficiency(standard: Floats, sd: Floats) -> RankDeficiency:
@@ -598,8 +600,9 @@ def _invert_factors(
         lower, failed = lapack.dpotrf(standard[k].T, lower=True)
         regular[k] = not failed
         if not failed:
-            logdet[k] += np.log(np.diagonal(lower)).sum()
             inverse[k] = lapack.dtrtri(lower, lower=True, overwrite_c=True)[0].T
+    diagonal = np.diagonal(inverse, axis1=1, axis2=2)  # of the inverse factors
+    logdet -= np.log(np.where(regular[:, None], diagonal, 1.0)).sum(axis=1)
     # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it.
     size = np.abs(inverse)
     bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)

@@ -348,9 +348,11 @@ def _singular_metric(
     restricted to the range.
     """
     sd = np.sqrt(variance[varying])
-    _, length, right = thin_svd(part / sd)
+    # Each array of this size takes as long to allocate as to compute, so arrays are reused.
+    standard = np.divide(part, sd, out=part if code is None else None)
+    _, length, right = thin_svd(standard)
     nonzero = length**2 > 8 * len(sd) * _EPS * length.max() ** 2
-    values, basis = length[nonzero] ** 2, right[nonzero].T
+    values, basis = length[nonzero] ** 2, (right if nonzero.all() else right[nonzero]).T
     rank, n_floored = int(nonzero.sum() + floored.sum()), int(floored.sum())
     if _leave_span(centred, basis, sd, varying, floored, within=code is not None):
         weight = centred.moments.weight.sum() if code is None else centred.moments.weight[code]
@@ -366,9 +368,12 @@ def _singular_metric(
     _warn_of_dependence(centred.moments, basis, varying, floored, rank)
     if code is not None:
         return _metric_of_independent(centred, part, sd, varying)
-    whiten = np.hstack([basis / np.sqrt(values), np.eye(len(sd))[:, floored]]) / sd[:, None]
+    basis /= np.sqrt(values)
+    if n_floored:
+        basis = np.hstack([basis, np.eye(len(sd))[:, floored]])
+    basis /= sd[:, None]
     logdet = float(np.log(values).sum() + 2.0 * np.log(sd).sum())
-    return Metric(np.ones(len(sd)), whiten, np.ones(rank), 0.0, logdet)
+    return Metric(np.ones(len(sd)), basis, np.ones(rank), 0.0, logdet)
 
 
 def _metric_of_independent(

@@ -11,10 +11,12 @@ chosen so that the curvature at the start is about one. So the convergence crite
 the unit of the response.
 
 After the criteria of `linear.optimise` are met, steps continue until the gradient is only rounding
-error. If the link is not canonical, each step gains only a few digits, and almost none if responses
-are far from their means. In this case L-BFGS corrects the curvature. The gamma family with log link
-has a convex loss, so Newton steps use its observed curvature; the last pass computes the expected
-one, from which standard errors follow.
+error. With a canonical link, one Newton step from a gradient of 1e-9 is enough, and no pass has to
+confirm it. If the link is not canonical, each step gains only a few digits, and almost none if
+responses are far from their means. In this case L-BFGS corrects the curvature. The gamma family
+with log link has a convex loss, so Newton steps use its observed curvature. Standard errors follow
+from the expected one, which is the sum of the products of the rows, whatever the coefficients; it
+is known from the moments.
 
 Means may be bounded by a value that responses attain: a share of 1 with the log link, a count of 0
 with the identity link. The minimum may then lie on the boundary, where the gradient does not
@@ -41,6 +43,7 @@ import numpy as np
 
 from discriminant.models.linear.logistic import reading_anchor, shift_progress
 from discriminant.models.linear.optimise import (
+    ExactCurvature,
     OptimisationResult,
     PenalisedLoss,
     Point,
@@ -138,7 +141,7 @@ def _extrapolate(
 
 
 _SETTLED = 1e-14  # a smaller gradient is nearly rounding error
-_NEARLY_SETTLED = 1e-12  # from a smaller gradient, an exact Newton step leaves only rounding error
+_NEARLY_SETTLED = 1e-9  # from a smaller gradient, an exact Newton step leaves only rounding error
 _REDUCTION = 0.9  # a useful step reduces the gradient at least by this factor
 _MAX_REFINEMENTS = 40  # largest number of steps after the criteria are met
 _MAX_SCORING = 40  # number of passes before L-BFGS corrects the expected curvature
@@ -180,21 +183,38 @@ def minimise_deviance(
     starts: tuple[Floats, Floats],
     max_passes: int,
     progress: Progress | None,
+    *,
+    approximation: ExactCurvature | None = None,
+    features: ClassMoments | None = None,
 ) -> ScoringResult:
     """Minimise until the gradient is only rounding error.
 
     If scoring does not converge and means are bounded, the minimum is sought on the boundary. If
     the mean of some row is invalid at the first of the `starts`, the second is used.
+    `approximation` is the curvature of a sample near the first start, `features` are the moments of
+    the features about the anchor in which the rows are read.
     """
     bounded = _has_boundary(objective.objective)
     limit = min(max_passes, _MAX_BOUNDED_SCORING if bounded else _MAX_SCORING)
     observed = _with_observed_curvature(objective)
     for start in starts:
         descent = newton_descent(
-            observed, start, max_passes=limit, progress=progress, reuse_curvature=True
+            observed,
+            start,
+            max_passes=limit,
+            progress=progress,
+            reuse_curvature=True,
+            approximation=approximation if start is starts[0] else None,
         )
         if np.isfinite(descent.path[0]):
             break
+    coordinates = objective.objective.coordinates
+    in_columns = isinstance(coordinates, Coordinates) and not coordinates.turned
+    if observed is not objective and descent.converged and in_columns and features is not None:
+        end, more_values = refine(observed, descent, shift_progress(progress, descent.passes))
+        path = descent.path + more_values
+        point = _with_curvature(objective, end.point, _products_of_rows(features))
+        return ScoringResult(replace(end, point=point), path, len(path), converged=True)
     if observed is not objective and descent.converged:
         last = newton_descent(
             objective,
@@ -224,6 +244,28 @@ def _with_observed_curvature(objective: RescaledObjective) -> RescaledObjective:
             objective, objective=replace(objective.objective, loss=ObservedDeviance(loss))
         )
     return objective
+
+
+def _products_of_rows(features: ClassMoments) -> Floats:
+    """Return the sum of `weight [u, 1][u, 1]'` over the rows, (d+1, d+1)."""
+    weight, mean = float(features.weight.sum()), features.centre
+    offsets = features.mean - mean
+    products = np.empty((len(mean) + 1, len(mean) + 1))
+    between = (features.weight[:, None] * offsets).T @ offsets
+    products[:-1, :-1] = features.pooled + between + weight * np.outer(mean, mean)
+    products[-1, :-1] = products[:-1, -1] = weight * mean
+    products[-1, -1] = weight
+    return products
+
+
+def _with_curvature(objective: RescaledObjective, point: Point, summed: Floats) -> Point:
+    """Return a point with another curvature, which is summed over the rows."""
+    penalised = objective.objective
+    curvature = penalised.coordinates.curvature(summed) / point.slope.weight
+    if penalised.penalty is not None:
+        curvature = curvature + penalised.penalty
+    slope = replace(point.slope, curvature=summed)
+    return replace(point, curvature=curvature / objective.unit, slope=slope)
 
 
 def _correct_curvature(
@@ -314,9 +356,11 @@ def refine(
 
 
 def _has_exact_curvature(objective: RescaledObjective | PenalisedLoss) -> bool:
-    """Return whether the expected curvature is the observed one: whether the link is canonical."""
+    """Return whether steps use the observed curvature, which a canonical link expects too."""
     penalised = objective.objective if isinstance(objective, RescaledObjective) else objective
     loss = penalised.loss
+    if isinstance(loss, ObservedDeviance):
+        return True
     return isinstance(loss, Deviance) and (loss.family, loss.link) in CANONICAL
 
 
@@ -460,18 +504,29 @@ def fit_glm(
     coordinates = replace(white_frame, frame=white_frame.frame * scale)
     penalty = problem.penalty(coordinates)
     start, null = _quadratic_minimum(first.point) / scale, fit_null(problem)
+    approximation = None
     if sampled is not problem:
+        sample_objective = RescaledObjective(sampled.objective(coordinates, penalty=penalty), unit)
         sample_fit = newton_descent(
-            RescaledObjective(sampled.objective(coordinates, penalty=penalty), unit),
+            _with_observed_curvature(sample_objective),
             start,
             max_passes=_MAX_BOUNDED_SCORING,
             tolerance=_SAMPLE_GRADIENT,
             reuse_curvature=True,
         )
         start = sample_fit.theta if np.isfinite(sample_fit.path[0]) else start
+        if sample_fit.point.max_gradient <= _SAMPLE_GRADIENT:
+            approximation = exact_curvature(sample_fit.point)
     objective = RescaledObjective(problem.objective(coordinates, penalty=penalty), unit)
     starts = start, _null_start(null, coordinates)
-    scoring = minimise_deviance(objective, starts, max_passes, progress)
+    scoring = minimise_deviance(
+        objective,
+        starts,
+        max_passes,
+        progress,
+        approximation=approximation,
+        features=problem.features,
+    )
     passes = int(sampled is problem)
     if problem.intercept and scoring.end.point.slope.loss > _NOT_WORSE * null.point.slope.loss:
         # The loss may be not convex: this local minimum is worse than the null model.
@@ -542,11 +597,11 @@ def fit_null(problem: GLMProblem) -> OptimisationResult:
     zero = Anchor.zero(1)
     objective = PenalisedLoss(problem.read_null, ("none",), zero, problem.deviance, frame, None)
     if not problem.intercept:
-        return newton_descent(objective, np.zeros((1, 1)), max_passes=1)
+        return _single_point(objective, 0.0)
     mean, offset_sd = problem.offset_moments
     score = float(SCORES[problem.deviance.link](np.array(_starting_mean(problem)))) - mean
-    if not offset_sd:
-        return newton_descent(objective, np.full((1, 1), score), max_passes=1)
+    if not offset_sd:  # the mean of the null model is that of the response
+        return _single_point(objective, score)
     unit = problem.unit
     direction = -1.0 if problem.deviance.link == "log" else 1.0  # toward valid means of all rows
     for step in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0):
@@ -555,6 +610,12 @@ def fit_null(problem: GLMProblem) -> OptimisationResult:
         if np.isfinite(fit.path[0]):
             break
     return refine(RescaledObjective(objective, unit), fit)[0]
+
+
+def _single_point(objective: PenalisedLoss, score: float) -> OptimisationResult:
+    """Return the result of a minimisation whose solution is known."""
+    point = objective.evaluate(np.full((1, 1), score))
+    return OptimisationResult(point.theta, point, True, 0.0, (point.value,))
 
 
 def _null_start(null: OptimisationResult, coordinates: Coordinates) -> Floats:

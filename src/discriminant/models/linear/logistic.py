@@ -35,6 +35,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from discriminant.errors import OptionError
 from discriminant.models.linear.optimise import (
     GRADIENT,
+    ExactCurvature,
     Objective,
     OptimisationResult,
     PenalisedLoss,
@@ -210,17 +211,19 @@ def fit_logistic(
     objective: Objective = JeffreysLoss(plain, coordinates) if options.jeffreys else plain
     white = white_sample(sample, plain, coordinates)
     start = intercept_only_start(moments, coordinates)
+    approximation: ExactCurvature | None = None
     # With Jeffreys' prior classes may be separated: the curvature vanishes at the discriminant.
     if not options.jeffreys:
         start = white.best_between(start, discriminant_start(moments, coordinates))
         is_small = 4 * len(white.rows) <= moments.rows.sum()
-        if options.solver == "auto" and start.size <= FEW_COEFFICIENTS and is_small:
-            start = sample_start(white, start)
+        reuses = options.reuse_curvature and options.solver == "auto"
+        if reuses and start.size <= FEW_COEFFICIENTS and is_small:
+            approximation = sample_curvature(white, start)
     anchor = moments.anchor
     watch = _SeparationWatch(
         options, None if test is None else lambda theta: test(coordinates, anchor, theta)
     )
-    descent = _descend(objective, start, white, options, watch)
+    descent = _descend(objective, start, white, options, watch, approximation)
     remaining = options.max_passes - descent.passes
     separated = proves_separation(descent.point, options) or bool(watch.result)
     failed = not descent.converged and not separated
@@ -357,11 +360,13 @@ def _descend(
     white: WhiteSample,
     options: LogisticOptions,
     watch: _SeparationWatch,
+    approximation: ExactCurvature | None = None,
 ) -> OptimisationResult:
     """Minimise with the solver that the options name.
 
     'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
-    converges slowly. `watch` ends Newton's method early for separated classes.
+    converges slowly. `watch` ends Newton's method early for separated classes. `approximation` is
+    the curvature of a sample near the start, for Newton's method.
     """
     solver, size = options.solver, start.size
     if not size:  # no column varies and there is no intercept
@@ -394,6 +399,7 @@ def _descend(
             skip_confirmation=options.skip_confirmation and options.link == "logit",
             stop=watch,
             reuse_curvature=options.reuse_curvature,
+            approximation=approximation,
         )
     if solver == "gradient":
         bound = white.curvature_bound()
@@ -505,10 +511,14 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     return np.asarray(theta @ coordinates.contrast)
 
 
-def sample_start(sample: WhiteSample, start: Floats) -> Floats:
-    """Return the maximum-likelihood fit to the sample, or `start` if the sample is too small."""
-    if len(sample.rows) < _ROWS_PER_COEFFICIENT * start.size:
-        return start
+def sample_curvature(sample: WhiteSample, theta: Floats) -> ExactCurvature | None:
+    """Return the curvature of the sample at theta; None if the sample is too small for it.
+
+    A fit to the sample would not give a better start: the sampling error of its coefficients is as
+    large as the error of the discriminant.
+    """
+    if len(sample.rows) < _ROWS_PER_COEFFICIENT * theta.size:
+        return None
     q = sample.rows.shape[1]
     plain = Coordinates(np.vstack([np.eye(q), np.zeros((1, q))]), sample.contrast, 0)
     block = Block(sample.rows, sample.codes, sample.weight)
@@ -521,7 +531,7 @@ def sample_start(sample: WhiteSample, start: Floats) -> Floats:
         plain,
         sample.penalty,
     )
-    return newton_descent(objective, start, max_passes=_PATIENCE // 4, reuse_curvature=True).theta
+    return exact_curvature(objective.evaluate(theta, want="curvature"))
 
 
 def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:

@@ -35,9 +35,12 @@ _ARMIJO = 1e-4  # an accepted step attains at least this share of the decrease t
 _HALVINGS = 40  # largest number of trial steps of a line search
 _CHEAP_PRODUCTS = 4e6  # number in a curvature that takes about as long as the gradient
 _GOOD_REDUCTION = 0.15  # reduction of the gradient by a step that needs no new curvature
+_GIVEN_REDUCTION = 0.5  # the same for a given approximate curvature, which each step improves
 # Gradient at the last point, relative to the tolerance. If it were larger, refinement or standard
 # errors would need another pass for the curvature, which takes longer than one for the gradient.
-_SMALL_GRADIENT = 0.01
+_SMALL_GRADIENT = 0.1
+_FEWEST_APPROXIMATE = 4  # passes; with fewer, an approximation of the curvature is not used
+_QUADRATIC = 4.0  # assumed gradient after a Newton step, relative to the square of that before it
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
@@ -209,23 +212,42 @@ def newton_descent(
     skip_confirmation: bool = False,
     stop: Callable[[Point], bool] | None = None,
     reuse_curvature: bool = False,
+    approximation: CurvatureModel | None = None,
 ) -> OptimisationResult:
     """Minimise by Newton steps with a line search.
 
     If the loss returns its expected curvature, this is Fisher scoring. When both criteria are met,
     one more step is taken without another pass over the rows, which squares the remaining error.
+    A `tolerance` above that of the criteria applies to the decrement too.
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
     next step; the loss must be one to which `bounds_after_newton_step` applies. The iteration ends
     early at a point for which `stop` returns True. With `reuse_curvature` a curvature that takes
     long to compute is used for several steps. This takes more passes over the rows, but less time
-    if the rows are in memory. The point of the result always has its own curvature.
+    if the rows are in memory. With an `approximation` of the curvature near the start, the first
+    steps use it in the same way, so that the curvature is first computed near the minimum. The
+    point of the result has its own curvature, unless its value is infinite or `stop` returned True.
     """
     trace = Trace(objective, max_passes, progress)
-    point = trace.evaluate(start, want="curvature")
-    while True:
+    least_decrement = DECREMENT if tolerance <= GRADIENT else tolerance
+    if approximation is None or max_passes < _FEWEST_APPROXIMATE:
+        point = trace.evaluate(start, want="curvature")
+    else:
+        first = trace.evaluate(start)
+        if not np.isfinite(first.value):
+            return trace.result(first, np.inf)
+        near = _descend_with_fixed_curvature(
+            trace,
+            first,
+            approximation,
+            stop,
+            target=np.sqrt(_SMALL_GRADIENT * tolerance / _QUADRATIC),
+            good_reduction=_GIVEN_REDUCTION,
+        )
+        point = trace.evaluate(start, want="curvature") if near is None else near
+    while point.curvature is not None:
         step = -exact_curvature(point).solve(point.gradient)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if point.max_gradient <= tolerance and decrement <= DECREMENT:
+        if point.max_gradient <= tolerance and decrement <= least_decrement:
             return trace.result(point, decrement, point.theta + step)
         if skip_confirmation:
             next_gradient, next_decrement = bounds_after_newton_step(point, decrement)
@@ -237,27 +259,40 @@ def newton_descent(
             return trace.result(point, decrement)
         is_expensive = point.slope.rows * point.theta.size**2 > _CHEAP_PRODUCTS
         if reuse_curvature and is_expensive and trace.remaining > 1:
-            next_point = _descend_with_fixed_curvature(trace, point, tolerance, stop)
+            target = _SMALL_GRADIENT * tolerance
+            if _QUADRATIC * point.max_gradient**2 <= target:
+                next_point = _line_search(trace, point, step, want="curvature")
+            else:
+                next_point = _descend_with_fixed_curvature(
+                    trace, point, exact_curvature(point), stop, target=target
+                )
         else:
             next_point = _line_search(trace, point, step, want="curvature")
         if next_point is None:
             return trace.result(point, decrement)
         point = next_point
+    return trace.result(point, np.inf)  # `stop` ended the steps with a fixed curvature
 
 
 def _descend_with_fixed_curvature(
-    trace: Trace, point: Point, tolerance: float, stop: Callable[[Point], bool] | None
+    trace: Trace,
+    point: Point,
+    curvature: CurvatureModel,
+    stop: Callable[[Point], bool] | None,
+    *,
+    target: float,
+    good_reduction: float = _GOOD_REDUCTION,
 ) -> Point | None:
-    """Take steps with the curvature at `point`, corrected as in L-BFGS, as long as they are good.
+    """Take steps with a fixed curvature, corrected as in L-BFGS, as long as they are good.
 
     A pass for the gradient takes a fraction of the time of one for the curvature. The last step is
-    the one after which the gradient is expected to be small, if it decreases as by the step before,
-    or the one after a step that was not good. The pass of the last step also computes the
-    curvature. Return the last point with its own curvature, or None if no step is accepted. One of
-    the remaining passes is reserved for this curvature.
+    the one after which the gradient is expected to be at most `target`, if it decreases as by the
+    step before, or the one after a step that was not good. The pass of the last step also computes
+    the curvature. Return the last point with its own curvature, or None if no step is accepted. One
+    of the remaining passes is reserved for this curvature. A point for which `stop` returns True is
+    returned as it is.
     """
-    curvature, pairs, last = exact_curvature(point), list[CorrectionPair](), None
-    is_last = False
+    pairs, last, is_last = list[CorrectionPair](), None, False
     while trace.remaining > 1:
         step = _two_loops(point.gradient, pairs, curvature)
         want: Want = "curvature" if is_last else "gradient"
@@ -269,10 +304,12 @@ def _descend_with_fixed_curvature(
         if pair.product > 0:
             pairs.append(pair)
         last = point = next_point
-        if is_last or (stop is not None and stop(point)):
+        if stop is not None and stop(point):
+            return last
+        if is_last:
             break
         expected = reduction * point.max_gradient
-        is_last = reduction > _GOOD_REDUCTION or expected <= _SMALL_GRADIENT * tolerance
+        is_last = reduction > good_reduction or expected <= target
     if last is None or last.curvature is not None:
         return last
     return trace.evaluate(last.theta, want="curvature")

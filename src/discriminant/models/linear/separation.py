@@ -202,6 +202,7 @@ def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
         b_eq=np.asarray(transposed.sum(axis=1)).ravel(),
         bounds=bounds,
         method="highs-ds",
+        options={"presolve": bool(sparse.issparse(margins))},  # slower for few dense constraints
     )
     if solution.fun is None or solution.fun < 0.5:
         return None

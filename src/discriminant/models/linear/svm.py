@@ -51,7 +51,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from discriminant.models.linear.perceptron import unsigned_indices
 from discriminant.moments.loss import WeightedProducts
@@ -315,9 +315,11 @@ def balance_dual(alpha: Floats, sign: Floats) -> Floats:
 
     The alpha of the class with the larger sum are scaled down.
     """
-    sides = np.array([alpha[sign < 0].sum(), alpha[sign > 0].sum()])
-    factor = np.divide(sides.min(), sides, out=np.zeros(2), where=sides > 0)
-    return np.asarray(alpha * np.where(sign > 0, factor[1], factor[0]))
+    positive = sign > 0
+    low, high = float(alpha[~positive].sum()), float(alpha[positive].sum())
+    least = min(low, high)
+    factors = least / high if high > 0 else 0.0, least / low if low > 0 else 0.0
+    return np.asarray(alpha * np.where(positive, *factors))
 
 
 def stationarity_gap(residual: Floats, penalty: Floats) -> float:
@@ -348,16 +350,16 @@ def row_duality_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bo
 def _solve_regularised(lower: Floats, rhs: Floats) -> Floats:
     """Solve a linear system whose matrix has a unit diagonal.
 
-    If the matrix is singular up to rounding, a small ridge is added.
+    If the matrix is singular up to rounding, a small ridge is added. LAPACK is called directly: for
+    few unknowns the checks of `cho_factor` take longer.
     """
     if not np.isfinite(lower).all():
         return np.full_like(rhs, np.nan)
     for ridge in (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8):
-        try:
-            factor = cho_factor(lower + ridge * np.eye(len(lower)), lower=True)
-        except np.linalg.LinAlgError:
-            continue
-        return np.asarray(cho_solve(factor, rhs))
+        ridged = lower + ridge * np.eye(len(lower)) if ridge else lower
+        _, solution, info = dposv(ridged, rhs, lower=1)
+        if not info:
+            return np.asarray(solution)
     return np.full_like(rhs, np.nan)
 
 

@@ -1,65 +1,12 @@
 /**
- * Linear and Gaussian classifiers from class moments, fitted in the browser.
+ * Linear and Gaussian classifiers fitted from class moments, while a page is open.
  *
- * One ES module without dependencies. It fits models while a page is open; models that are saved
- * in files predict by the JavaScript export (export/javascript.py) instead. Conventions and
- * formulas are those of the Python package, and tests/unit/report/test_moments_js.py compares the
- * numbers.
+ * docs/moments_js.md describes the functions. Conventions and numbers are those of the Python package
+ * (tests/unit/report/test_moments_js.py). Saved models predict by the JavaScript export instead.
  *
- * Matrices are row-major Float64Arrays. N rows, d features, K classes; a code is the number of a
- * class, 0 .. K-1. Everything has an origin near the data: means are offsets from it, and a rule
- * scores (x - origin) . w + b, so that columns with a mean of 1e8 lose no digits. Units of columns
- * (`anchor.unit` in Python) must be 1.
- *
- *   Moments            weight, mean and scatter of each class
- *     Moments.empty({ classes, features, origin, detail })
- *     Moments.ofRows(rows, codes, { labels, features, weight, origin, detail })
- *     new Moments({ origin, weight, mean, scatter, rows, weight2, lost, labels, features })
- *     .add(row, code, weight)            in place, as are the next six; all are rank-one updates
- *     .remove(row, code, weight)
- *     .move(row, code, newRow, newCode, weight)
- *     .moveClass(code, shift)
- *     .addClass(label)
- *     .merge(other)  .subtract(other)
- *     .clone()  .select(columns)  .keepClasses(codes)  .group(numbers)  .scale(factors)
- *     .pooled()  .centre()  .digits()
- *
- *   fit(moments, options)          -> rule
- *     model         "lda" (default), "qda", "rda", "nearest_mean" or "least_squares"
- *     prior         K numbers; null: class shares (nearest_mean: equal)
- *     pooling       "rda": 0 is QDA, 1 is LDA
- *     shrinkage     0 .. 1, or "oas"
- *     target        "diagonal", "scaled_identity" or "identity"
- *     denominator   "unbiased", "ml" or "reliability"
- *     shrink        "pooled" or "mixed"
- *     weighting     "covariance" or "friedman"
- *     predictive    "plug-in" or "student"
- *     ridge         "least_squares": penalty on squared coefficients
- *
- *   rule.kind          "linear", "quadratic" or "indicator"
- *   rule.labels, rule.features, rule.origin, rule.prior, rule.rank (per class, or one number)
- *   rule.warnings      [{ kind, message, columns, label }], as the warnings of Python
- *   rule.scores(rows)          -> Float64Array N x K
- *   rule.posterior(rows)       -> Float64Array N x K;   rule.logPosterior(rows)
- *   rule.predict(rows)         -> Int32Array of codes
- *   rule.onPlane(point, axes)  -> rule of two coordinates: x = point + s axes[0] + t axes[1]
- *
- *   logPosterior(scores, K), posterior(scores, K), argmax(scores, K)
- *   decide(logPosterior, K, { cost, reject }) -> Int32Array of actions; REJECT (-1) for rejected
- *
- *   class LeaveOneOut          each row scored by the rule fitted to all other rows
- *     new LeaveOneOut(moments, rows, codes, weight)     rows: all, or some of those in the moments
- *     .scores(options)           -> Float64Array N x K; .refitted: rows without a closed form
- *
- *   canonicalDirections(moments, options) -> { centre, directions, projected, eigenvalues, share,
- *                                              project(rows) }
- *   smallestChange(rule, row, { norm, scale, lower, upper, fixed })
- *                              -> { row, change, size, before, after } or null
- *   logistic(rows, codes, { classes, weight, ridge, standardize, steps, start })
- *                              -> { rule, converged, separated, steps, loss, gradient }
- *
- *   cholesky(a, d), invertLower(l, d), solveLower(l, b, d), solveUpper(l, b, d),
- *   symmetricEigen(a, d), svd(a, n, d)
+ * Matrices are row-major Float64Arrays of N rows, d features and K classes; codes number the classes
+ * from 0. Means are offsets from an origin near the data, and rules score (x - origin) . w + b, so
+ * that columns with a mean of 1e8 lose no digits. All columns have the unit 1 (`anchor.unit`).
  */
 
 const EPS = Number.EPSILON;
@@ -70,8 +17,7 @@ const ROUNDING = 1e-9; // differences below this multiple of a weight count as r
 const TIE = 1e-9; // expected costs that differ by less, relatively, count as equal
 const PER_FEATURE = 2; // degrees of freedom per feature below which a covariance is imprecise
 
-/** Action of a rejected row. */
-export const REJECT = -1;
+export const REJECT = -1; // action of a rejected row
 
 /** An input that cannot be used; `kind` names the reason. */
 export class MomentsError extends Error {
@@ -82,7 +28,12 @@ export class MomentsError extends Error {
   }
 }
 
+function fail(kind, message) {
+  throw new MomentsError(kind, message);
+}
+
 const zeros = (n) => new Float64Array(n);
+const ones = (n) => new Float64Array(n).fill(1);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const largest = (values) => values.reduce((best, value) => Math.max(best, value), 0);
 const range = (n) => Array.from({ length: n }, (_, i) => i);
@@ -93,7 +44,7 @@ function dot(a, b, n, i = 0, j = 0) {
   return total;
 }
 
-// --- linear algebra -------------------------------------------------------------------------------
+// --- linear algebra ---
 
 /** Lower factor L of a symmetric matrix A = L L'; null if A is not positive definite. */
 export function cholesky(a, d) {
@@ -143,127 +94,21 @@ export function solveUpper(l, b, d) {
 }
 
 /**
- * Eigenvalues in increasing order and eigenvectors (in columns) of a symmetric matrix, by
- * Householder tridiagonalisation and implicit QL steps (tred2 and tql2 of EISPACK).
+ * Eigenvalues in increasing order and eigenvectors (in columns) of a symmetric matrix A: the singular
+ * vectors of A + c I, which is positive semidefinite.
  */
-export function symmetricEigen(a, n) {
-  const v = Float64Array.from(a), d = zeros(n), e = zeros(n);
-  for (let j = 0; j < n; j++) d[j] = v[(n - 1) * n + j];
-  for (let i = n - 1; i > 0; i--) {
-    let scale = 0, h = 0;
-    for (let k = 0; k < i; k++) scale += Math.abs(d[k]);
-    if (scale === 0) {
-      e[i] = d[i - 1];
-      for (let j = 0; j < i; j++) {
-        d[j] = v[(i - 1) * n + j];
-        v[i * n + j] = v[j * n + i] = 0;
-      }
-    } else {
-      for (let k = 0; k < i; k++) {
-        d[k] /= scale;
-        h += d[k] * d[k];
-      }
-      let f = d[i - 1], g = f > 0 ? -Math.sqrt(h) : Math.sqrt(h);
-      e[i] = scale * g;
-      h -= f * g;
-      d[i - 1] = f - g;
-      for (let j = 0; j < i; j++) e[j] = 0;
-      for (let j = 0; j < i; j++) {
-        f = d[j];
-        v[j * n + i] = f;
-        g = e[j] + v[j * n + j] * f;
-        for (let k = j + 1; k < i; k++) {
-          g += v[k * n + j] * d[k];
-          e[k] += v[k * n + j] * f;
-        }
-        e[j] = g;
-      }
-      f = 0;
-      for (let j = 0; j < i; j++) {
-        e[j] /= h;
-        f += e[j] * d[j];
-      }
-      const hh = f / (h + h);
-      for (let j = 0; j < i; j++) e[j] -= hh * d[j];
-      for (let j = 0; j < i; j++) {
-        f = d[j];
-        g = e[j];
-        for (let k = j; k < i; k++) v[k * n + j] -= f * e[k] + g * d[k];
-        d[j] = v[(i - 1) * n + j];
-        v[i * n + j] = 0;
-      }
+export function symmetricEigen(a, d) {
+  const c = norms(a, d)[0], shifted = a.slice();
+  for (let j = 0; j < d; j++) shifted[j * (d + 1)] += c;
+  const { right } = svd(shifted, d, d), vectors = zeros(d * d), values = zeros(d);
+  for (let j = 0; j < d; j++) {
+    const v = Float64Array.from(range(d), (i) => right[i * d + d - 1 - j]);
+    for (let i = 0; i < d; i++) {
+      vectors[i * d + j] = v[i];
+      values[j] += v[i] * dot(a, v, d, i * d);
     }
-    d[i] = h;
   }
-  for (let i = 0; i < n - 1; i++) {
-    v[(n - 1) * n + i] = v[i * n + i];
-    v[i * n + i] = 1;
-    const h = d[i + 1];
-    if (h !== 0) {
-      for (let k = 0; k <= i; k++) d[k] = v[k * n + i + 1] / h;
-      for (let j = 0; j <= i; j++) {
-        let g = 0;
-        for (let k = 0; k <= i; k++) g += v[k * n + i + 1] * v[k * n + j];
-        for (let k = 0; k <= i; k++) v[k * n + j] -= g * d[k];
-      }
-    }
-    for (let k = 0; k <= i; k++) v[k * n + i + 1] = 0;
-  }
-  for (let j = 0; j < n; j++) {
-    d[j] = v[(n - 1) * n + j];
-    v[(n - 1) * n + j] = 0;
-  }
-  if (n > 0) v[n * n - 1] = 1;
-  for (let i = 1; i < n; i++) e[i - 1] = e[i];
-  if (n > 0) e[n - 1] = 0;
-  let shift = 0, size = 0;
-  for (let l = 0; l < n; l++) {
-    size = Math.max(size, Math.abs(d[l]) + Math.abs(e[l]));
-    let m = l;
-    while (m < n - 1 && Math.abs(e[m]) > EPS * size) m++;
-    for (let step = 0; m > l && step < 60 && Math.abs(e[l]) > EPS * size; step++) {
-      let g = d[l], p = (d[l + 1] - g) / (2 * e[l]), r = Math.hypot(p, 1);
-      if (p < 0) r = -r;
-      d[l] = e[l] / (p + r);
-      d[l + 1] = e[l] * (p + r);
-      const next = d[l + 1];
-      let h = g - d[l];
-      for (let i = l + 2; i < n; i++) d[i] -= h;
-      shift += h;
-      p = d[m];
-      let c = 1, c2 = 1, c3 = 1, s = 0, s2 = 0;
-      const el1 = e[l + 1];
-      for (let i = m - 1; i >= l; i--) {
-        c3 = c2;
-        c2 = c;
-        s2 = s;
-        g = c * e[i];
-        h = c * p;
-        r = Math.hypot(p, e[i]);
-        e[i + 1] = s * r;
-        s = e[i] / r;
-        c = p / r;
-        p = c * d[i] - s * g;
-        d[i + 1] = h + s * (c * g + s * d[i]);
-        for (let k = 0; k < n; k++) {
-          h = v[k * n + i + 1];
-          v[k * n + i + 1] = s * v[k * n + i] + c * h;
-          v[k * n + i] = c * v[k * n + i] - s * h;
-        }
-      }
-      p = (-s * s2 * c3 * el1 * e[l]) / next;
-      e[l] = s * p;
-      d[l] = c * p;
-    }
-    d[l] += shift;
-    e[l] = 0;
-  }
-  const order = range(n).sort((i, j) => d[i] - d[j]);
-  const vectors = zeros(n * n);
-  order.forEach((from, to) => {
-    for (let k = 0; k < n; k++) vectors[k * n + to] = v[k * n + from];
-  });
-  return { values: Float64Array.from(order, (i) => d[i]), vectors };
+  return { values, vectors };
 }
 
 /**
@@ -284,7 +129,7 @@ export function svd(a, n, d) {
       for (let q = p + 1; q < d; q++) {
         const alpha = dot(u, u, n, p * n, p * n), beta = dot(u, u, n, q * n, q * n);
         const gamma = dot(u, u, n, p * n, q * n);
-        if (Math.abs(gamma) <= 1e-16 * Math.sqrt(alpha) * Math.sqrt(beta) || gamma === 0) continue;
+        if (Math.abs(gamma) <= 4 * EPS * Math.sqrt(alpha) * Math.sqrt(beta)) continue;
         rotated = true;
         const zeta = (beta - alpha) / (2 * gamma);
         const t = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.hypot(zeta, 1));
@@ -351,7 +196,7 @@ function block(a, d, columns) {
   return b;
 }
 
-/** Rows with only some of their d columns. */
+/** Rows with some of their d columns. */
 export function selectColumns(rows, d, columns) {
   const n = rows.length / d, m = columns.length, out = zeros(n * m);
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) out[i * m + j] = rows[i * d + columns[j]];
@@ -408,7 +253,7 @@ function forFour(rows, d, origin, use) {
 const numbers = (values) =>
   values instanceof Float64Array ? values : Float64Array.from(Array.isArray(values) ? values.flat(3) : values);
 
-// --- moments --------------------------------------------------------------------------------------
+// --- moments ---
 
 /**
  * Weight, mean and scatter of K classes in d features. With u = x - origin and rows of weight w,
@@ -425,15 +270,14 @@ export class Moments {
     this.weight = numbers(weight).slice();
     const d = (this.d = this.origin.length), K = (this.K = this.weight.length);
     if (unit && numbers(unit).some((value) => value !== 1)) {
-      throw new MomentsError("unit", "A column has a unit other than 1. Divide it by its unit first.");
+      fail("unit", "A column has a unit other than 1. Divide it by its unit first.");
     }
     this.mean = numbers(mean).slice();
     this.scatter = numbers(scatter).slice();
     this.detail = detail ?? (this.scatter.length === K * d * d ? "class" : "pooled");
     const blocks = this.detail === "class" ? K : 1;
     if (this.mean.length !== K * d || this.scatter.length !== blocks * d * d) {
-      throw new MomentsError("shape", `The mean has ${this.mean.length} and the scatter ` +
-        `${this.scatter.length} numbers, which do not fit ${K} classes and ${d} features.`);
+      fail("shape", `mean or scatter does not fit ${K} classes and ${d} features.`);
     }
     this.rows = numbers(rows ?? this.weight).slice();
     this.weight2 = numbers(weight2 ?? this.rows).slice();
@@ -452,10 +296,7 @@ export class Moments {
     });
   }
 
-  /**
-   * Moments of rows (N, d) with their codes, in two passes: scatter is summed about class means.
-   * The default origin is the median of each column of the first 1,024 rows.
-   */
+  /** Moments of rows (N, d); the default origin is the median of the first 1,024 rows. */
   static ofRows(rows, codes, { classes, labels, features, weight, origin, detail = "class" } = {}) {
     rows = numbers(rows);
     const n = codes.length, d = rows.length / n;
@@ -463,17 +304,20 @@ export class Moments {
     const moments = Moments.empty({
       labels: labels ?? range(K), features, origin: origin ?? medians(rows, Math.min(n, 1024), d), detail,
     });
-    const { mean, scatter } = moments, u = zeros(d);
-    for (let i = 0; i < n; i++) {
+    const { mean, scatter } = moments, u = zeros(d), first = zeros(K * d);
+    for (let i = 0; i < n; i++) { // about the first row of the class, so that constants are exact
       const k = codes[i], w = weight ? weight[i] : 1;
       if (w === 0) continue;
+      if (moments.rows[k] === 0) for (let j = 0; j < d; j++) first[k * d + j] = rows[i * d + j];
       moments.weight[k] += w;
       moments.weight2[k] += w * w;
       moments.rows[k] += 1;
-      for (let j = 0; j < d; j++) mean[k * d + j] += w * (rows[i * d + j] - moments.origin[j]);
+      for (let j = 0; j < d; j++) mean[k * d + j] += w * (rows[i * d + j] - first[k * d + j]);
     }
     for (let k = 0; k < K; k++) {
-      if (moments.weight[k] > 0) for (let j = 0; j < d; j++) mean[k * d + j] /= moments.weight[k];
+      for (let j = k * d; moments.rows[k] && j < (k + 1) * d; j++) {
+        mean[j] = mean[j] / moments.weight[k] + (first[j] - moments.origin[j - k * d]);
+      }
     }
     for (let i = 0; i < n; i++) {
       const w = weight ? weight[i] : 1;
@@ -485,13 +329,7 @@ export class Moments {
   }
 
   clone() {
-    const copy = Object.assign(Object.create(Moments.prototype), this);
-    for (const name of ["origin", "weight", "mean", "scatter", "rows", "weight2", "lost"]) {
-      copy[name] = this[name].slice();
-    }
-    copy.labels = [...this.labels];
-    copy.features = [...this.features];
-    return copy;
+    return Object.assign(new Moments(this), { version: this.version });
   }
 
   /** Where the scatter of class k begins. */
@@ -509,17 +347,33 @@ export class Moments {
    *   mean' = mean + w/n' step          scatter' = scatter + n w/n' step step'
    */
   add(row, code, weight = 1) {
-    return weight === 0 ? this : this.#join(code, row, this.origin, weight, weight * weight, 1, null, 0);
+    return weight === 0 ? this : this.#join(code, this.#single(row, weight));
   }
 
-  /** Add rows of class `code` with mean `row` - `origin` and scatter `other` from position `at`. */
-  #join(code, row, origin, weight, weight2, rows, other, at) {
+  /** A row as a class of its own. */
+  #single(row, weight) {
+    const mean = this.origin.map((value, j) => row[j] - value);
+    return { mean, weight, weight2: weight * weight, rows: 1 };
+  }
+
+  /** Class k of other moments, about the origin of these. */
+  #classOf(other, k) {
+    const { d } = this, own = other.detail === "class";
+    return {
+      mean: this.origin.map((value, j) => other.mean[k * d + j] + (other.origin[j] - value)),
+      weight: other.weight[k], weight2: other.weight2[k], rows: other.rows[k],
+      scatter: own && other.scatter.subarray(k * d * d, (k + 1) * d * d),
+      lost: own && other.lost.subarray(k * d, (k + 1) * d),
+    };
+  }
+
+  #join(code, { mean: theirs, weight, weight2, rows, scatter: added, lost }) {
     const { d, mean, scatter } = this, n = this.weight[code], share = weight / (n + weight);
-    const step = zeros(d), start = this.#at(code);
-    for (let j = 0; j < d; j++) step[j] = row[j] - origin[j] - mean[code * d + j];
+    const step = theirs.map((value, j) => value - mean[code * d + j]), start = this.#at(code);
     addOuter(scatter, start, step, n * share, d);
     for (let j = 0; j < d; j++) mean[code * d + j] += share * step[j];
-    if (other) for (let i = 0; i < d * d; i++) scatter[start + i] += other[at + i];
+    if (added) added.forEach((value, i) => { scatter[start + i] += value; });
+    if (lost) lost.forEach((value, j) => { this.lost[code * d + j] += value; });
     this.weight[code] = n + weight;
     this.weight2[code] += weight2;
     this.rows[code] += rows;
@@ -532,46 +386,43 @@ export class Moments {
    *
    *   mean' = mean + w/n' step          scatter' = scatter - w n/n' step step'
    *
-   * Subtraction can lose digits. If a variance would have fewer than `digits` correct digits, the
-   * moments stay as they are and a MomentsError of kind "precision" is thrown: compute the moments
-   * of the remaining rows again.
+   * If a variance would have fewer than `digits` correct digits, nothing is removed, and an error of
+   * kind "precision" is thrown.
    */
   remove(row, code, weight = 1, { digits = DIGITS } = {}) {
     if (weight === 0) return this;
-    return this.#part(code, row, this.origin, weight, weight * weight, 1, null, 0, 0, digits);
+    return this.#part(code, this.#single(row, weight), digits);
   }
 
-  #part(code, row, origin, weight, weight2, rows, other, at, otherLost, digits) {
+  #part(code, { mean: theirs, weight, weight2, rows, scatter: removed, lost: otherLost }, digits) {
     const { d, mean, scatter, lost } = this, n = this.weight[code], left = this.rows[code] - rows;
     if (left < 0 || weight > n * (1 + ROUNDING) || (left === 0 && Math.abs(weight - n) > ROUNDING * n)) {
-      throw new MomentsError("not_included", `Class '${this.labels[code]}' has ${this.rows[code]} rows ` +
-        `of weight ${n}: ${rows} of weight ${weight} cannot be removed.`);
+      fail("not_included", `Class '${this.labels[code]}' has fewer rows, or less weight.`);
     }
     const start = this.#at(code), lostAt = this.#lostAt(code);
     const saved = [mean.slice(code * d, code * d + d), scatter.slice(start, start + d * d),
       lost.slice(lostAt, lostAt + d), this.weight[code], this.weight2[code], this.rows[code]];
-    const share = left > 0 ? weight / (n - weight) : 0, step = zeros(d), size = zeros(d);
+    const share = left > 0 ? weight / (n - weight) : 0, step = zeros(d);
     for (let j = 0; j < d; j++) {
-      const m = mean[code * d + j], theirs = row[j] - origin[j];
-      step[j] = m - theirs;
-      size[j] = Math.abs(m) + Math.abs(theirs) + Math.abs(this.origin[j]) + 1;
+      const m = mean[code * d + j];
+      step[j] = m - theirs[j];
       const shift = share * step[j], value = left > 0 ? m + shift : 0;
       mean[code * d + j] = Math.abs(value) <= 4 * EPS * (Math.abs(m) + Math.abs(shift)) ? 0 : value;
       const between = weight * (1 + share) * step[j] * step[j];
       const variance = scatter[start + j * (d + 1)];
-      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between)) + (otherLost ? otherLost[j] : 0);
+      lost[lostAt + j] += 4 * EPS * (Math.abs(variance) + Math.abs(between));
+      if (otherLost) lost[lostAt + j] += otherLost[j];
     }
-    if (other) for (let i = 0; i < d * d; i++) scatter[start + i] -= other[at + i];
+    if (removed) removed.forEach((value, i) => { scatter[start + i] -= value; });
     addOuter(scatter, start, step, -weight * (1 + share), d);
     this.weight[code] = left > 0 ? n - weight : 0;
     this.weight2[code] = left > 0 ? this.weight2[code] - weight2 : 0;
     this.rows[code] = left;
-    const alone = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
-    if (alone) {
+    const single = this.detail === "class" ? left <= 1 : this.rows.every((count) => count <= 1);
+    if (single) {
       scatter.fill(0, start, start + d * d);
       lost.fill(0, lostAt, lostAt + d);
     }
-    this.#clearConstant(code, size);
     this.version++;
     const remaining = this.#digitsOf(code);
     if (remaining < digits) {
@@ -579,32 +430,10 @@ export class Moments {
       scatter.set(saved[1], start);
       lost.set(saved[2], lostAt);
       [this.weight[code], this.weight2[code], this.rows[code]] = saved.slice(3);
-      throw new MomentsError("precision", `Without these rows, a variance of class ` +
-        `'${this.labels[code]}' has ${Math.max(remaining, 0).toFixed(0)} correct digits. Compute the ` +
-        `moments of the remaining rows again.`);
+      fail("precision", `Too few digits would remain in class '${this.labels[code]}'. ` +
+        "Compute the moments of the remaining rows again.");
     }
     return this;
-  }
-
-  /**
-   * Set variances to zero where the remaining values are certainly constant: integers of weight one
-   * whose scatter is within the error caused by removals.
-   */
-  #clearConstant(code, size) {
-    const { d, scatter, lost, origin } = this, start = this.#at(code), lostAt = this.#lostAt(code);
-    const classes = this.detail === "class" ? [code] : range(this.K);
-    for (let j = 0; j < d; j++) {
-      const bound = lost[lostAt + j];
-      if (!(bound > 0 && scatter[start + j * (d + 1)] <= 2 * bound && bound < 1 / 16)) continue;
-      const whole = origin[j] === Math.round(origin[j]) && classes.every((k) => {
-        if (this.rows[k] === 0) return true;
-        const value = this.mean[k * d + j] + origin[j];
-        return this.weight[k] === this.rows[k] && Math.abs(value - Math.round(value)) <= 64 * EPS * size[j];
-      });
-      if (!whole) continue;
-      for (let i = 0; i < d; i++) scatter[start + i * d + j] = scatter[start + j * d + i] = 0;
-      lost[lostAt + j] = 0;
-    }
   }
 
   #digitsOf(code) {
@@ -624,7 +453,7 @@ export class Moments {
     return Math.min(16, ...range(this.detail === "class" ? this.K : 1).map((k) => this.#digitsOf(k)));
   }
 
-  /** Move a row to another place, or to another class, or both. */
+  /** Move a row to another place or class. */
   move(row, code, newRow, newCode = code, weight = 1) {
     return this.remove(row, code, weight).add(newRow, newCode, weight);
   }
@@ -654,12 +483,9 @@ export class Moments {
 
   #codesOf(other) {
     if (other.d !== this.d || other.features.some((name, j) => name !== this.features[j])) {
-      throw new MomentsError("features", `The features differ: ${this.features} and ${other.features}.`);
+      fail("features", `The features differ: ${this.features} and ${other.features}.`);
     }
-    if (other.detail !== this.detail) {
-      throw new MomentsError("detail", `One has scatter of detail '${this.detail}', the other ` +
-        `'${other.detail}'.`);
-    }
+    if (other.detail !== this.detail) fail("detail", "Only one has a scatter for each class.");
     return other.labels.map((label) => this.labels.indexOf(label));
   }
 
@@ -667,7 +493,7 @@ export class Moments {
   merge(other) {
     this.#codesOf(other).forEach((known, k) => {
       if (known < 0) this.addClass(other.labels[k]);
-      if (other.weight[k] > 0) this.#joinClass(known < 0 ? this.K - 1 : known, other, k);
+      if (other.weight[k] > 0) this.#join(known < 0 ? this.K - 1 : known, this.#classOf(other, k));
     });
     if (this.detail === "pooled") {
       other.scatter.forEach((value, i) => { this.scatter[i] += value; });
@@ -676,32 +502,17 @@ export class Moments {
     return this;
   }
 
-  #joinClass(code, other, k) {
-    const { d } = this, mean = zeros(d);
-    for (let j = 0; j < d; j++) mean[j] = other.mean[k * d + j] + (other.origin[j] - this.origin[j]);
-    const own = this.detail === "class";
-    this.#join(code, mean, zeros(d), other.weight[k], other.weight2[k], other.rows[k],
-      own ? other.scatter : null, k * d * d);
-    if (own) for (let j = 0; j < d; j++) this.lost[code * d + j] += other.lost[k * d + j];
-  }
-
   /** Remove the moments of rows that are included; see `remove`. Needs detail "class". */
   subtract(other, { digits = DIGITS } = {}) {
     const { d } = this, codes = this.#codesOf(other), before = this.clone();
-    if (this.detail === "pooled") {
-      throw new MomentsError("detail", "Moments can be subtracted only with a scatter for each class.");
-    }
+    this.needsClasses("Subtracting");
     try {
       codes.forEach((code, k) => {
         if (!(other.weight[k] > 0)) return;
-        if (code < 0) throw new MomentsError("not_included", `There is no class '${other.labels[k]}'.`);
-        const mean = zeros(d);
-        for (let j = 0; j < d; j++) mean[j] = other.mean[k * d + j] + (other.origin[j] - this.origin[j]);
-        this.#part(code, mean, zeros(d), other.weight[k], other.weight2[k], other.rows[k],
-          other.scatter, k * d * d, other.lost.subarray(k * d, k * d + d), digits);
+        if (code < 0) fail("not_included", `There is no class '${other.labels[k]}'.`);
+        this.#part(code, this.#classOf(other, k), digits);
         if (!semidefinite(this.scatter.subarray(code * d * d, (code + 1) * d * d), d)) {
-          throw new MomentsError("not_included", `The rows removed from class '${this.labels[code]}' ` +
-            `were not among its rows.`);
+          fail("not_included", `Class '${this.labels[code]}' does not have these rows.`);
         }
       });
     } catch (error) {
@@ -728,51 +539,26 @@ export class Moments {
     });
   }
 
-  /** Moments of some classes, by code and in this order. Needs detail "class". */
-  keepClasses(codes) {
-    this.#needsClasses("Keeping some classes");
-    const { d } = this, each = (values, size) =>
-      Float64Array.from(codes.flatMap((k) => [...values.subarray(k * size, (k + 1) * size)]));
-    return new Moments({
-      ...this,
-      labels: codes.map((k) => this.labels[k]),
-      weight: each(this.weight, 1), weight2: each(this.weight2, 1), rows: each(this.rows, 1),
-      mean: each(this.mean, d), scatter: each(this.scatter, d * d), lost: each(this.lost, d),
-    });
-  }
-
-  /** Merge classes: class k becomes class numbers[k] of `labels`. */
-  group(numbersOfClasses, labels = range(Math.max(...numbersOfClasses) + 1)) {
-    const { origin, features, detail } = this;
-    const merged = Moments.empty({ labels, features, origin, detail });
+  /**
+   * Merge classes: class k becomes class codes[k] of `labels`, or is left out if that is -1, which
+   * needs detail "class".
+   */
+  group(codes, labels = range(Math.max(...codes) + 1)) {
+    const { origin, features, detail } = this, grouped = Moments.empty({ labels, features, origin, detail });
+    if (codes.includes(-1)) this.needsClasses("Leaving out a class");
     if (detail === "pooled") {
-      merged.scatter.set(this.scatter);
-      merged.lost.set(this.lost);
+      grouped.scatter.set(this.scatter);
+      grouped.lost.set(this.lost);
     }
-    numbersOfClasses.forEach((code, k) => { if (this.weight[k] > 0) merged.#joinClass(code, this, k); });
-    return merged;
-  }
-
-  /** Multiply the weight of each class by a factor. */
-  scale(factors) {
-    this.#needsClasses("Weighting classes");
-    const { d } = this, scaled = this.clone();
-    factors.forEach((factor, k) => {
-      scaled.weight[k] *= factor;
-      scaled.weight2[k] *= factor * factor;
-      if (factor === 0) {
-        scaled.rows[k] = 0;
-        scaled.mean.fill(0, k * d, (k + 1) * d);
-      }
-      for (let i = k * d * d; i < (k + 1) * d * d; i++) scaled.scatter[i] *= factor;
-      for (let i = k * d; i < (k + 1) * d; i++) scaled.lost[i] *= factor;
+    codes.forEach((code, k) => {
+      if (code >= 0 && this.weight[k] > 0) grouped.#join(code, grouped.#classOf(this, k));
     });
-    return scaled;
+    return grouped;
   }
 
-  #needsClasses(what) {
+  needsClasses(what) {
     if (this.detail !== "class") {
-      throw new MomentsError("detail", `${what} needs a scatter for each class, not the pooled one.`);
+      fail("detail", `${what} needs a scatter for each class, not the pooled one.`);
     }
   }
 
@@ -783,6 +569,14 @@ export class Moments {
     const total = scatter.slice(0, d * d);
     for (let k = 1; k < K; k++) for (let i = 0; i < d * d; i++) total[i] += scatter[k * d * d + i];
     return total;
+  }
+
+  /** The same moments with detail "pooled", which linear models need. */
+  reduce() {
+    const { K, d, lost, detail } = this, total = zeros(d);
+    lost.forEach((value, i) => { total[i % d] += value; });
+    return detail === "pooled" ? this.clone()
+      : new Moments({ ...this, scatter: this.pooled(), lost: total, detail: "pooled" });
   }
 
   /** Mean of all rows, as an offset. */
@@ -815,15 +609,14 @@ function medians(rows, n, d) {
   });
 }
 
-/** Whether a scatter has no eigenvalue that is negative beyond rounding, on standardised columns. */
+/** Whether a scatter has no eigenvalue that is negative beyond rounding. */
 function semidefinite(scatter, d) {
   const varying = range(d).filter((j) => scatter[j * (d + 1)] > 0), m = varying.length;
-  const standard = block(scatter, d, varying), sd = diagonalOf(standard, m).map(Math.sqrt);
-  for (let i = 0; i < m; i++) for (let j = 0; j < m; j++) standard[i * m + j] /= sd[i] * sd[j];
+  const { standard } = standardise(block(scatter, d, varying), m);
   return m === 0 || symmetricEigen(standard, m).values[0] >= -(10 ** -DIGITS) * m;
 }
 
-// --- covariances ----------------------------------------------------------------------------------
+// --- covariances ---
 
 /**
  * Denominator of the covariance of each class, with n_k the weight of class k:
@@ -842,8 +635,7 @@ function pooledDegrees(moments, denominator) {
   const { weight, weight2 } = moments, degrees = classDegrees(weight, weight2, denominator);
   const total = sum(degrees.map((value, k) => (weight[k] > 0 ? value : 0)));
   if (!(total > 64 * EPS * sum(weight))) {
-    throw new MomentsError("too_few_rows", `A weight of ${sum(weight)} in ${moments.K} classes is too ` +
-      `little for a pooled covariance. Add rows.`);
+    fail("too_few_rows", "The weight is too little for a pooled covariance. Add rows.");
   }
   return total;
 }
@@ -858,7 +650,7 @@ function targetDiagonal(diagonal, target) {
   return diagonal.map(() => mean);
 }
 
-/** In place: (1 - amount) covariance + amount target. */
+/** (1 - amount) covariance + amount target, in place. */
 function shrink(covariance, d, amount, target) {
   if (amount === 0) return covariance;
   const toward = targetDiagonal(diagonalOf(covariance, d), target);
@@ -973,7 +765,7 @@ function factorise(covariance, d) {
   return { metric, deficiency: reciprocal < ACCURATE ? deficiencyOf(standard, sd, d) : null };
 }
 
-/** a' a of a matrix (n, d). */
+/** a' a */
 function gram(a, n, d) {
   const out = zeros(d * d);
   for (let i = 0; i < n; i++) addOuter(out, 0, a.subarray(i * d, (i + 1) * d), 1, d);
@@ -1018,6 +810,11 @@ function independentColumns(standard, d) {
   }
 }
 
+/** Largest variance of a constant column j that the rounding of the class means can cause. */
+function roundingOf({ K, d, mean }, j, classes = range(K)) {
+  return (16 * EPS * largest(classes.map((k) => Math.abs(mean[k * d + j])))) ** 2;
+}
+
 /**
  * Variances with other values for columns that do not vary beyond the rounding of the means: zero
  * if a column is constant in all rows, the pooled variance if it varies within other classes, and
@@ -1025,14 +822,13 @@ function independentColumns(standard, d) {
  */
 function floorVariances(fitting, variance, code = null) {
   const { moments, pooled, centre, warnings } = fitting, { K, d, mean, weight } = moments;
-  const noise = (j, classes) => (16 * EPS * largest(classes.map((k) => Math.abs(mean[k * d + j])))) ** 2;
   const own = code === null ? range(K) : [code];
-  const tiny = range(d).filter((j) => variance[j] <= noise(j, own));
+  const tiny = range(d).filter((j) => variance[j] <= roundingOf(moments, j, own));
   if (!tiny.length) return null;
   const changed = variance.slice(), total = sum(weight);
   const names = { constant_column: [], constant_in_class: [], separating_column: [] };
   for (const j of tiny) {
-    const within = pooled[j * (d + 1)], rounding = 4 * noise(j, range(K));
+    const within = pooled[j * (d + 1)], rounding = 4 * roundingOf(moments, j);
     let all = within;
     for (let k = 0; k < K; k++) all += weight[k] * (mean[k * d + j] - centre[j]) ** 2;
     all /= total;
@@ -1047,14 +843,8 @@ function floorVariances(fitting, variance, code = null) {
       names.separating_column.push(moments.features[j]);
     }
   }
-  const label = code === null ? undefined : moments.labels[code];
-  const messages = {
-    constant_column: "constant in all rows; they are left out",
-    constant_in_class: `constant in class '${label}', which gets their pooled variance`,
-    separating_column: "constant within classes, so they determine the class",
-  };
   for (const [kind, columns] of Object.entries(names)) {
-    if (columns.length) warnings.push({ kind, columns, label, message: `Columns ${columns.join(", ")} are ${messages[kind]}.` });
+    if (columns.length) warnings.push({ kind, columns, label: moments.labels[code ?? -1] });
   }
   return changed;
 }
@@ -1070,23 +860,19 @@ function flooredCovariance(fitting, covariance, code = null) {
   return { covariance: floored, columns, estimated };
 }
 
-/** Metric of a covariance after shrinking it toward its diagonal by OAS. */
-function shrunkMetric(fitting, covariance, d, weight, rank, what) {
+/** Metric of a covariance shrunk toward its diagonal by OAS. */
+function shrunkMetric(fitting, covariance, d, weight, rank, label) {
   const amount = oas(standardise(covariance, d).standard, d, weight);
   const diagonal = diagonalOf(covariance, d), shrunk = covariance.map((value) => (1 - amount) * value);
   for (let j = 0; j < d; j++) shrunk[j * (d + 1)] = diagonal[j];
-  fitting.warnings.push({
-    kind: "shrinkage_chosen",
-    message: `${what} has rank ${rank} of ${d}, so it is shrunk toward its diagonal by ` +
-      `${amount.toPrecision(3)}. Set shrinkage, or use fewer features.`,
-  });
+  fitting.warnings.push({ kind: "shrinkage_chosen", label, rank, amount });
   const { metric } = factorise(shrunk, d);
   if (!metric) return diagonalMetric(diagonal, 1);
   metric.shrunk = amount;
   return metric;
 }
 
-/** For each null direction the largest distance of a class mean from the centre, if not rounding. */
+/** Variances of the null directions: FLOOR times the largest squared distance of a class mean. */
 function nullFloor(fitting, deficiency, columns) {
   const { moments, centre } = fitting, { K, d, mean } = moments, m = columns.length;
   const offsets = zeros(K * m);
@@ -1112,22 +898,14 @@ function warnCollinear(fitting, deficiency, columns, separating) {
   const share = range(m).map((i) =>
     largest(range(weakest).map((v) => Math.abs(deficiency.vectors[i * m + v]))));
   const dependent = named(fitting.moments, columns.filter((_, i) => share[i] > 1e-3 * largest(share)));
-  fitting.warnings.push(separating
-    ? { kind: "separating_column", columns: dependent,
-      message: `A combination of ${dependent.join(", ")} is constant within classes, so it determines ` +
-        `the class.` }
-    : { kind: "collinear", columns: dependent,
-      message: `Columns ${dependent.join(", ")} are linearly dependent, or nearly so: rank ` +
-        `${deficiency.rank} of ${m}. Use fewer features, or set shrinkage.` });
+  fitting.warnings.push({
+    kind: separating ? "separating_column" : "collinear", columns: dependent, rank: deficiency.rank,
+  });
 }
 
-function warnFewRows(fitting, what, degrees, features) {
+function warnFewRows({ warnings }, label, degrees, features) {
   if (features > 1 && degrees < PER_FEATURE * features) {
-    fitting.warnings.push({
-      kind: "scarce_rows",
-      message: `${what} of ${features} features is estimated with ${degrees} degrees of freedom, so ` +
-        `predictions of new rows suffer. Set shrinkage, or use fewer features.`,
-    });
+    warnings.push({ kind: "scarce_rows", label, degrees });
   }
 }
 
@@ -1136,17 +914,16 @@ function sharedMetric(fitting, given, degrees) {
   const { moments } = fitting, all = moments.d;
   const { covariance, columns, estimated } = flooredCovariance(fitting, given), d = columns.length;
   if (!d) return diagonalMetric(zeros(all));
-  const what = "The pooled covariance";
   const { metric, deficiency } = factorise(covariance, d);
   const floor = deficiency ? nullFloor(fitting, deficiency, columns) : zeros(0);
   const floored = floor.filter((value) => value > 0).length;
   const dependent = deficiency && !metric && !floored;
   if (!dependent && (degrees < estimated || (!metric && floored > 1))) {
     const limit = degrees + d - estimated, rank = deficiency ? Math.min(deficiency.rank, limit) : limit;
-    return shrunkMetric(fitting, covariance, d, sum(moments.weight), rank, what).embed(columns, all);
+    return shrunkMetric(fitting, covariance, d, sum(moments.weight), rank).embed(columns, all);
   }
   if (deficiency) warnCollinear(fitting, deficiency, columns, floored > 0);
-  warnFewRows(fitting, what, degrees, deficiency ? Math.min(estimated, deficiency.rank) : estimated);
+  warnFewRows(fitting, undefined, degrees, deficiency ? Math.min(estimated, deficiency.rank) : estimated);
   return (metric ?? subspaceMetric(deficiency, floor, d)).embed(columns, all);
 }
 
@@ -1170,7 +947,7 @@ function classMetric(fitting, given, code, degrees) {
   const { moments } = fitting, all = moments.d;
   const { covariance, columns, estimated } = flooredCovariance(fitting, given, code), d = columns.length;
   if (!d) return diagonalMetric(zeros(all));
-  const what = `The covariance of class '${moments.labels[code]}'`;
+  const label = moments.labels[code];
   const { metric, deficiency } = factorise(covariance, d);
   if (!metric && constantInAllClasses(fitting, deficiency, nullFloor(fitting, deficiency, columns), columns)) {
     warnCollinear(fitting, deficiency, columns, false);
@@ -1182,19 +959,15 @@ function classMetric(fitting, given, code, degrees) {
   }
   if (!metric || degrees < estimated) {
     const limit = degrees + d - estimated, rank = deficiency ? Math.min(deficiency.rank, limit) : limit;
-    return shrunkMetric(fitting, covariance, d, moments.weight[code], rank, what).embed(columns, all);
+    return shrunkMetric(fitting, covariance, d, moments.weight[code], rank, label).embed(columns, all);
   }
   if (deficiency) warnCollinear(fitting, deficiency, columns, false);
-  if (degrees < moments.rows[code]) warnFewRows(fitting, what, degrees, estimated);
+  if (degrees < moments.rows[code]) warnFewRows(fitting, label, degrees, estimated);
   return metric.embed(columns, all);
 }
 
-// --- the Gaussian family --------------------------------------------------------------------------
+// --- the Gaussian family ---
 
-const FAMILY = {
-  pooling: 1, shrinkage: 0, target: "diagonal", denominator: "unbiased", shrink: "pooled",
-  weighting: "covariance",
-};
 const CHOICES = {
   model: ["lda", "qda", "rda", "nearest_mean", "least_squares"],
   target: ["diagonal", "scaled_identity", "identity"],
@@ -1207,23 +980,22 @@ const CHOICES = {
 function checkOptions(options) {
   for (const [name, allowed] of Object.entries(CHOICES)) {
     if (options[name] !== undefined && !allowed.includes(options[name])) {
-      throw new MomentsError("option", `${name} must be one of ${allowed.join(", ")}, not ${options[name]}.`);
+      fail("option", `${name} must be one of ${allowed.join(", ")}, not ${options[name]}.`);
     }
   }
   for (const name of ["pooling", "shrinkage"]) {
     const value = options[name] ?? 0;
     if (!(value >= 0 && value <= 1) && !(name === "shrinkage" && value === "oas")) {
-      throw new MomentsError("option", `${name} must be a number from 0 to 1${name === "shrinkage"
+      fail("option", `${name} must be a number from 0 to 1${name === "shrinkage"
         ? ' or "oas"' : ""}, not ${value}.`);
     }
   }
 }
 
-/** Covariance family of the options: the fields of `FAMILY`. */
 function familyOf(options) {
-  const { model = "lda" } = options, family = { ...FAMILY };
-  for (const name of Object.keys(FAMILY)) family[name] = options[name] ?? FAMILY[name];
-  if (model === "rda") family.pooling = options.pooling ?? 0.5;
+  const { model = "lda" } = options, family = { shrinkage: 0, ...options };
+  for (const [name, allowed] of Object.entries(CHOICES)) family[name] ??= allowed[0];
+  if (model === "rda") family.pooling ??= 0.5;
   else Object.assign(family, { pooling: model === "qda" ? 0 : 1, weighting: "covariance",
     shrink: model === "qda" ? "mixed" : "pooled" });
   if (model === "nearest_mean") Object.assign(family, { shrinkage: 1, target: "scaled_identity" });
@@ -1231,7 +1003,7 @@ function familyOf(options) {
   family.mixed = family.shrink === "mixed" || family.weighting === "friedman";
   if (family.shrinkage === "oas") {
     if (family.target === "identity" || (family.mixed && family.pooling > 0 && !family.linear)) {
-      throw new MomentsError("option", 'shrinkage "oas" is not known for target "identity" and for ' +
+      fail("option", 'shrinkage "oas" is not known for target "identity" and for ' +
         "shrunk mixtures. Pass a number.");
     }
   }
@@ -1244,21 +1016,22 @@ function priorOf(weight, options) {
   if (!prior) return model === "nearest_mean" ? weight.map(() => 1 / K) : divided(weight, sum(weight));
   const values = Float64Array.from(prior);
   if (values.length !== K || !values.every((value) => value > 0) || Math.abs(sum(values) - 1) > 1e-6) {
-    throw new MomentsError("prior", `The prior must be ${K} positive numbers with sum 1, not ${prior}.`);
+    fail("prior", `The prior must be ${K} positive numbers with sum 1, not ${prior}.`);
   }
   return divided(values, sum(values));
 }
 
+const tooFew = (label) =>
+  `Class '${label}' has too few rows for a covariance of its own. Add rows, or use LDA.`;
+
 function checkClasses({ K, rows, weight, labels }) {
-  if (K < 2) throw new MomentsError("one_class", "A classifier needs rows of two or more classes.");
+  if (K < 2) fail("one_class", "A classifier needs rows of two or more classes.");
   const empty = weight.findIndex((value) => !(value > 0));
   if (empty >= 0) {
-    throw new MomentsError("empty_class", `Class '${labels[empty]}' has no rows. Add rows, or keep ` +
-      "only the other classes.");
+    fail("empty_class", `Class '${labels[empty]}' has no rows. Add some, or keep the other classes.`);
   }
   if (sum(rows) <= K) {
-    throw new MomentsError("too_few_rows", `${sum(rows)} rows in ${K} classes are too few for a ` +
-      "covariance within classes. Add rows.");
+    fail("too_few_rows", `${sum(rows)} rows are too few for ${K} classes. Add rows.`);
   }
 }
 
@@ -1295,15 +1068,12 @@ function pooledMetric(fitting, family) {
 function classCovariances(fitting, family) {
   const { moments, pooled } = fitting, { K, d, weight, weight2, scatter, labels } = moments;
   const { pooling, target, denominator } = family;
-  if (moments.detail !== "class") {
-    throw new MomentsError("detail", "A covariance for each class needs a scatter for each class.");
-  }
+  moments.needsClasses("A covariance for each class");
   const degrees = classDegrees(weight, weight2, denominator), amounts = shrinkageOf(fitting, family);
   const friedman = family.weighting === "friedman";
   const short = degrees.findIndex((value) => !(value > 0));
   if (short >= 0 && !(friedman && pooling > 0)) {
-    throw new MomentsError("too_few_rows", `Class '${labels[short]}' has ${moments.rows[short]} rows, too ` +
-      "few for a covariance of its own. Add rows, or use LDA.");
+    fail("too_few_rows", tooFew(labels[short]));
   }
   const total = pooling > 0 ? pooledDegrees(moments, denominator) : 1;
   const shared = pooling > 0 && divided(pooled, friedman ? 1 : total);
@@ -1332,7 +1102,7 @@ function classMetrics(fitting, family) {
 const prepare = (moments) =>
   ({ moments, pooled: moments.pooled(), centre: moments.centre(), warnings: [] });
 
-/** Fit a model to moments; the comment at the top of this file lists the options. */
+/** Fit a model to moments. */
 export function fit(moments, options = {}) {
   checkOptions(options);
   const fitting = prepare(moments);
@@ -1359,8 +1129,7 @@ const ruleFields = ({ moments, warnings }, prior, metrics) => ({
 function fitOneRowPerClass(fitting, family, prior) {
   const merged = prepare(fitting.moments.group(range(fitting.moments.K).fill(0)));
   const metric = pooledMetric(merged, family);
-  fitting.warnings.push({ kind: "scarce_rows",
-    message: "Each class has one row, so probabilities are unreliable. Add rows." }, ...merged.warnings);
+  fitting.warnings.push({ kind: "scarce_rows" }, ...merged.warnings);
   return linearRule(fitting, metric, prior);
 }
 
@@ -1383,7 +1152,7 @@ function linearRule(fitting, metric, prior) {
   return new LinearRule({ ...ruleFields(fitting, prior, [metric]), origin: moved }, { coef, intercept });
 }
 
-// --- Student's predictive densities ---------------------------------------------------------------
+// --- Student's predictive densities ---
 
 /**
  * Predictive densities, which average over the uncertainty of means and covariances (Geisser 1964):
@@ -1391,8 +1160,7 @@ function linearRule(fitting, metric, prior) {
  *   log p(x | k) = constant_k - (v_k + d)/2 log(1 + D^2 / s_k)
  *
  * with D^2 the squared Mahalanobis distance, v_k = m - d + 1 for m degrees of freedom, and s_k =
- * (1 + 1/n_k) times the denominator of the covariance. Pooling and shrinkage count as priors with
- * additional degrees of freedom; v is infinite, and the density Gaussian, for shrinkage 1.
+ * (1 + 1/n_k) times the denominator of the covariance. Pooling and shrinkage add degrees of freedom.
  */
 function studentRule(fitting, family, prior, metrics) {
   const { moments, warnings } = fitting, { K, weight, weight2 } = moments;
@@ -1402,9 +1170,8 @@ function studentRule(fitting, family, prior, metrics) {
     const metric = metrics.length === 1 ? metrics[0] : metrics[k], r = metric.rank;
     const [m, below] = withPrior(degrees[k], denominator[k], metric.shrunk);
     if (m < r && !(family.linear && k > 0)) {
-      const what = family.linear ? "The pooled covariance" : `The covariance of class '${moments.labels[k]}'`;
-      warnings.push({ kind: "scarce_rows", message: `${what} has ${m} degrees of freedom for ${r} ` +
-        `features; the predictive density counts it as if it had ${r}. Set shrinkage.` });
+      const label = family.linear ? undefined : moments.labels[k];
+      warnings.push({ kind: "scarce_rows", label, degrees: m });
     }
     const short = Math.max(r - m, 0), v = (freedom[k] = m + short - r + 1);
     const reliability = family.denominator === "reliability";
@@ -1417,7 +1184,6 @@ function studentRule(fitting, family, prior, metrics) {
   return new QuadraticRule(ruleFields(fitting, prior, metrics), { constant, freedom, scale });
 }
 
-/** Degrees of freedom and denominator of each covariance, with those of pooling and shrinkage. */
 function posteriorDegrees(moments, family, shrinkage) {
   const { weight, weight2 } = moments, { pooling: p, weighting } = family;
   const kind = family.denominator === "reliability" ? "reliability" : "unbiased";
@@ -1448,7 +1214,7 @@ function withPrior(degrees, denominator, share) {
 }
 
 /** log Gamma(x + d/2) - log Gamma(x). */
-export function logGammaRatio(x, d) {
+function logGammaRatio(x, d) {
   let ratio = 0;
   const start = x + (d % 2 ? 0.5 : 0);
   for (let i = 0; i < d >> 1; i++) ratio += Math.log(start + i);
@@ -1458,9 +1224,8 @@ export function logGammaRatio(x, d) {
   return ratio + 0.5 * Math.log(x) + series;
 }
 
-// --- rules ----------------------------------------------------------------------------------------
+// --- rules ---
 
-/** What all rules have in common; `scores` is defined by each kind. */
 class Rule {
   constructor(fields) {
     Object.assign(this, fields);
@@ -1591,33 +1356,20 @@ class PlaneRule {
     }
     return out;
   }
-
-  /** Codes of the classes at the nodes of a grid, row by row from the lowest t. */
-  codesOnGrid([left, right], [low, high], columns, rows) {
-    const points = zeros(2 * columns * rows);
-    for (let i = 0, p = 0; i < rows; i++) {
-      for (let j = 0; j < columns; j++, p += 2) {
-        points[p] = left + ((right - left) * j) / (columns - 1);
-        points[p + 1] = low + ((high - low) * i) / (rows - 1);
-      }
-    }
-    return argmax(this.scores(points), this.K);
-  }
 }
 
-// --- least squares --------------------------------------------------------------------------------
+// --- least squares ---
 
 /**
  * Regression on class indicators with a ridge: with S the total scatter and u relative to the centre,
  *
  *   fitted_k(x) = share_k + u' (S + ridge I)^-1 s_k       s_k = weight_k (mean_k - centre)
  *
- * The class with the largest fitted value is predicted. Fitted values are not probabilities:
- * `posterior` sets negative values to zero and divides by the sum.
+ * `posterior` sets negative fitted values to zero and divides by their sum.
  */
 function fitLeastSquares(fitting, { ridge = 0 }) {
   const { moments, centre, warnings } = fitting, { K, d, weight, mean, origin } = moments;
-  if (!(ridge >= 0)) throw new MomentsError("option", `ridge must be 0 or more, not ${ridge}.`);
+  if (!(ridge >= 0)) fail("option", `ridge must be 0 or more, not ${ridge}.`);
   checkClasses(moments);
   const total = sum(weight), share = divided(weight, total), scatter = fitting.pooled.slice();
   const cross = zeros(K * d);
@@ -1630,16 +1382,13 @@ function fitLeastSquares(fitting, { ridge = 0 }) {
     Math.sqrt(Math.max(scatter[j * (d + 1)], 0)) > 16 * EPS * Math.sqrt(total) * Math.abs(centre[j]));
   if (columns.length < d) {
     const constant = range(d).filter((j) => !columns.includes(j));
-    warnings.push({ kind: "constant_column", columns: named(moments, constant),
-      message: `Columns ${named(moments, constant).join(", ")} are constant; they are left out.` });
+    warnings.push({ kind: "constant_column", columns: named(moments, constant) });
   }
   const penalised = block(scatter, d, columns), m = columns.length;
   for (let i = 0; i < m; i++) penalised[i * (m + 1)] += ridge;
   const solver = m ? leastSquaresSolver(penalised, m) : { digits: 16, rank: 0, solve: (b) => b };
   if (solver.digits < DIGITS || solver.rank < m) {
-    warnings.push({ kind: "collinear", columns: named(moments, columns),
-      message: `The columns are linearly dependent, or nearly so: rank ${solver.rank} of ${m}. Use fewer ` +
-        "features, or set ridge." });
+    warnings.push({ kind: "collinear", columns: named(moments, columns), rank: solver.rank });
   }
   const moved = origin.map((value, j) => value + centre[j]);
   const coef = zeros(K * d), intercept = zeros(K);
@@ -1655,8 +1404,8 @@ function fitLeastSquares(fitting, { ridge = 0 }) {
 }
 
 /**
- * Solver of S x = b for a positive semidefinite S of m columns with positive diagonal: by Cholesky
- * factor or, if that is too inexact, the solution of least norm by singular values of the factor.
+ * Solver of S x = b for a positive semidefinite S of m columns: by Cholesky factor or, if that is too
+ * inexact, the solution of least norm.
  */
 function leastSquaresSolver(scatter, m) {
   const { standard, sd } = standardise(scatter, m), lower = cholesky(standard, m);
@@ -1668,30 +1417,24 @@ function leastSquaresSolver(scatter, m) {
       return { digits: 16 + 2 * Math.log10(reciprocal), rank: m, metric, solve: (b) => metric.solve(b) };
     }
   }
-  // With S = D V diag(s^2) V' D, the coefficients D x have the coordinates s^-2 V' D^-1 b along V.
-  let values, right;
-  if (lower) {
-    ({ values, left: right } = svd(lower, m, m));
-  } else {
-    const eigen = symmetricEigen(standard, m), order = range(m).reverse();
-    values = Float64Array.from(order, (j) => Math.sqrt(Math.max(eigen.values[j], 0)));
-    right = zeros(m * m);
-    order.forEach((from, to) => {
-      for (let i = 0; i < m; i++) right[i * m + to] = eigen.vectors[i * m + from];
-    });
-  }
-  const rank = values.filter((value) => value > values[0] * Math.sqrt(8 * m * EPS)).length;
-  const least = rank === m ? values[m - 1] / values[0] : EPS;
+  // With S = D V diag(values) V' D, the coefficients D x are V diag(1 / values) V' D^-1 b.
+  const { values, vectors } = symmetricEigen(standard, m), top = values[m - 1];
+  const rank = values.filter((value) => value > 8 * m * EPS * top).length, at = m - rank;
+  const least = rank === m ? Math.sqrt(values[0] / top) : EPS;
   const digits = Math.max(16 + (rank === m ? 2 : 1) * Math.log10(Math.max(least, EPS)), 0);
+  const right = zeros(m * rank);
+  for (let i = 0; i < m; i++) {
+    for (let v = 0; v < rank; v++) right[i * rank + v] = vectors[i * m + at + v];
+  }
   const lift = rank < m ? leastNormMap(right, sd, m, rank) : null;
   const solve = (b) => {
     const along = Float64Array.from(range(rank), (v) => {
       let value = 0;
-      for (let i = 0; i < m; i++) value += (right[i * m + v] * b[i]) / sd[i];
-      return value / values[v] ** 2;
+      for (let i = 0; i < m; i++) value += (right[i * rank + v] * b[i]) / sd[i];
+      return value / values[at + v];
     });
-    return Float64Array.from(range(m), (i) => lift ? dot(lift, along, rank, i * rank)
-      : dot(right, along, rank, i * m) / sd[i]);
+    return Float64Array.from(range(m), (i) =>
+      lift ? dot(lift, along, rank, i * rank) : dot(right, along, rank, i * rank) / sd[i]);
   };
   return { digits, rank, solve };
 }
@@ -1699,7 +1442,7 @@ function leastSquaresSolver(scatter, m) {
 /** Map (m, r) from coordinates along the first r directions to the coefficients of least norm. */
 function leastNormMap(right, sd, m, r) {
   const most = largest(sd), a = zeros(m * r);
-  for (let i = 0; i < m; i++) for (let v = 0; v < r; v++) a[i * r + v] = (right[i * m + v] * sd[i]) / most;
+  for (let i = 0; i < m; i++) for (let v = 0; v < r; v++) a[i * r + v] = (right[i * r + v] * sd[i]) / most;
   const { left, values, right: turn } = svd(a, m, r); // the pseudo-inverse of a'
   const lift = zeros(m * r);
   for (let i = 0; i < m; i++) {
@@ -1734,7 +1477,7 @@ function memberships(fitted, K) {
   return out;
 }
 
-// --- posteriors and decisions ---------------------------------------------------------------------
+// --- posteriors and decisions ---
 
 /** log posterior_k = score_k - log sum_l exp(score_l), exact for very small posteriors too. */
 export function logPosterior(scores, K) {
@@ -1752,14 +1495,7 @@ export function logPosterior(scores, K) {
 
 /** Posteriors (N, K) of scores. */
 export function posterior(scores, K) {
-  const out = zeros(scores.length);
-  for (let i = 0; i < scores.length; i += K) {
-    let top = scores[i], total = 0;
-    for (let k = 1; k < K; k++) top = Math.max(top, scores[i + k]);
-    for (let k = 0; k < K; k++) total += out[i + k] = Math.exp(scores[i + k] - top);
-    for (let k = 0; k < K; k++) out[i + k] /= total;
-  }
-  return out;
+  return logPosterior(scores, K).map(Math.exp);
 }
 
 /** For each row the code of the largest of its K values, the first one of ties. */
@@ -1778,11 +1514,10 @@ export function argmax(values, K) {
  *
  *   min R > reject.cost        or        max P < reject.threshold
  *
- * `cost` is (A, K) with the K predictions first; without it every error costs 1. Costs that differ
- * by a relative 1e-9 or less count as equal, and the first of them is chosen.
+ * `cost` is (A, K); without it every error costs 1. The first of equal costs (TIE) is chosen.
  */
 export function decide(logs, K, { cost = null, reject = null } = {}) {
-  const n = logs.length / K, actions = cost ? argmax(logs, K) : argmax(logs, K);
+  const n = logs.length / K, actions = argmax(logs, K);
   const costs = cost && numbers(cost), A = cost ? costs.length / K : K, p = zeros(K);
   const limit = reject?.cost ?? Infinity, threshold = reject?.threshold ?? 0;
   const exceeds = (value, bound) => value > bound * (1 + TIE);
@@ -1802,7 +1537,7 @@ export function decide(logs, K, { cost = null, reject = null } = {}) {
   return actions;
 }
 
-// --- leave-one-out --------------------------------------------------------------------------------
+// --- leave-one-out ---
 
 const MIN_LEFT = 1e-6; // least share of a covariance that must remain without a row; else refit
 const MIN_DIGITS = 10; // correct digits of the variances without a row; with fewer, sum again
@@ -1819,17 +1554,15 @@ const MIN_DIGITS = 10; // correct digits of the variances without a row; with fe
  *   v' (E - r y y')^-1 v = v' E^-1 v + r (v' E^-1 y)^2 / left       left = 1 - r y' E^-1 y
  *   log|E - r y y'|      = log|E| + log left
  *
- * There is a closed form for LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk to a
- * multiple of I, the nearest mean, Student's t of these linear models, and least squares. Other
- * models are fitted to the moments minus the row, one by one, which takes about a fit per row;
- * `refitted` counts these rows. Rows that are the last of their class have scores of NaN.
- *
- * The rows are those of the moments, or some of them. Results are stored until the moments change,
- * so that another prior takes no time.
+ * There is a closed form for LDA, QDA and RDA without shrinkage, the nearest mean and least
+ * squares. Other models are fitted to the moments minus each row; `refitted` counts these rows. The
+ * last row of a class has scores of NaN. Rows are those of the moments, or some of them. Results are
+ * stored until the moments change, for other priors.
  */
 export class LeaveOneOut {
   #version = -1;
-  #terms = new Map();
+  #key = null;
+  #closed = null;
 
   constructor(moments, rows, codes, weight = null) {
     this.moments = moments;
@@ -1847,15 +1580,14 @@ export class LeaveOneOut {
   scores(options = {}, out = null) {
     checkOptions(options);
     const { moments, n, codes } = this, { K } = moments;
-    if (this.#version !== moments.version) this.#terms.clear();
-    this.#version = moments.version;
     const result = out ?? zeros(n * K);
     this.refitted = 0;
     const given = options.priors === "fixed" && !options.prior && options.model !== "nearest_mean"
       ? { ...options, prior: priorOf(moments.weight, options) } : options;
-    const key = JSON.stringify({ ...options, prior: 0, priors: 0 });
-    if (!this.#terms.has(key)) this.#terms.set(key, this.#closedForm(options));
-    const closed = this.#terms.get(key);
+    const key = JSON.stringify({ ...options, prior: 0, priors: 0 }), { version } = moments;
+    if (key !== this.#key || version !== this.#version) this.#closed = this.#closedForm(options);
+    [this.#key, this.#version] = [key, version];
+    const closed = this.#closed;
     if (closed) {
       result.set(closed);
       if (options.model !== "least_squares") this.#addPriors(result, given);
@@ -1895,14 +1627,15 @@ export class LeaveOneOut {
     const row = this.rows.subarray(i * d, i * d + d);
     this.refitted++;
     if (moments.rows[codes[i]] < 2) return;
-    let others = moments.clone();
+    const linear = options.model === "least_squares" || familyOf(options).linear;
+    let others = linear ? moments.reduce() : moments.clone();
     try {
       others.remove(row, codes[i], w, { digits: MIN_DIGITS });
     } catch (error) {
       if (error.kind !== "precision" || this.n !== sum(moments.rows)) throw error;
       const rest = range(this.n).filter((j) => j !== i);
       others = Moments.ofRows(selectRows(this.rows, d, rest), rest.map((j) => codes[j]), {
-        ...moments, weight: weight && rest.map((j) => weight[j]),
+        ...others, weight: weight && rest.map((j) => weight[j]),
       });
     }
     const rule = fit(others, options);
@@ -1934,43 +1667,20 @@ export class LeaveOneOut {
     const { moments } = this, fitting = prepare(moments);
     if (options.model === "least_squares") return this.#leastSquares(fitting, options);
     const family = familyOf(options), { shrinkage, denominator, linear, weighting } = family;
-    const student = options.predictive === "student";
     if (options.model === "nearest_mean" && moments.rows.every((count) => count === 1)) return null;
-    if (!linear) this.#checkRows(family);
-    if (shrinkage === "oas" || (student && !linear)) return null;
+    if (shrinkage === "oas" || options.predictive === "student") return null;
     const terms = this.#rowTerms(denominator, linear, weighting);
     if (!linear) return shrinkage === 0 ? this.#quadratic(fitting, family, terms) : null;
-    let distances;
-    if (shrinkage === 0) distances = this.#whitened(fitting, terms);
-    else if (family.target === "diagonal") distances = shrinkage === 1 ? this.#diagonal(fitting, terms) : null;
-    else distances = this.#towardIdentity(fitting, family, terms);
+    if (shrinkage !== 0 && (shrinkage !== 1 || family.target === "diagonal")) return null;
+    const distances = this.#linear(fitting, family, terms);
     if (!distances) return null;
-    return student ? this.#student(distances, family, terms) : distances.map((value) => -0.5 * value);
-  }
-
-  #checkRows({ weighting, denominator }) {
-    const { moments, codes, n } = this, heaviest = zeros(moments.K);
-    if (weighting === "friedman") return;
-    for (let i = 0; i < n; i++) {
-      heaviest[codes[i]] = Math.max(heaviest[codes[i]], this.weight ? this.weight[i] : 1);
-    }
-    for (let k = 0; k < moments.K; k++) {
-      const least = moments.weight[k] - heaviest[k] - (denominator === "ml" ? 0 : 1);
-      if (moments.rows[k] < 3 || (least <= 0 && denominator !== "reliability")) {
-        throw new MomentsError("too_few_rows", `Class '${moments.labels[k]}' has ${moments.rows[k]} rows, ` +
-          "too few for a covariance of its own after one row is left out. Add rows, or use LDA.");
-      }
-    }
+    return distances.map((value) => -0.5 * value);
   }
 
   /** The metric of a covariance, or null if it is singular, ill-conditioned, or all rounding. */
   #cleanMetric(covariance) {
-    const { K, d, mean } = this.moments;
-    for (let j = 0; j < d; j++) {
-      let size = 0;
-      for (let k = 0; k < K; k++) size = Math.max(size, Math.abs(mean[k * d + j]));
-      if (!(covariance[j * (d + 1)] > 4 * (16 * EPS * size) ** 2)) return null;
-    }
+    const { moments } = this, { d } = moments;
+    if (range(d).some((j) => !(covariance[j * (d + 1)] > 4 * roundingOf(moments, j)))) return null;
     const { metric, deficiency } = factorise(covariance, d);
     return deficiency ? null : metric;
   }
@@ -2009,20 +1719,24 @@ export class LeaveOneOut {
     }
   }
 
-  /** LDA: E = W / total, whitened by the pooled covariance of all rows. */
-  #whitened(fitting, terms) {
-    const { moments, codes, n } = this, { K } = moments, weight = sum(moments.weight);
-    const metric = this.#cleanMetric(divided(fitting.pooled, weight));
+  /**
+   * Squared distances of linear models. LDA: E = W / total, whitened by the pooled covariance of all
+   * rows. Nearest mean, and others shrunk fully to a multiple of I: E = floor I, with r = 0.
+   */
+  #linear(fitting, { shrinkage, target }, { total, c, stretch }) {
+    const { moments, codes, n } = this, { K, d } = moments, { pooled } = fitting;
+    const weight = sum(moments.weight), trace = sum(diagonalOf(pooled, d));
+    const metric = shrinkage ? diagonalMetric(ones(d)) : this.#cleanMetric(divided(pooled, weight));
     if (!metric) return null;
-    const out = zeros(n * K), { total, c, stretch } = terms;
+    const out = zeros(n * K);
     this.#forRows(indices(n), metric, (i, square, along, at, between) => {
-      const scale = total[i] / weight, drop = c[i] / weight, own = codes[i];
-      const left = 1 - drop * square;
-      const factor = left < MIN_LEFT ? NaN : drop / left;
+      const own = codes[i], left = 1 - (c[i] * square) / (shrinkage ? trace : weight);
+      let scale = total[i] / weight, factor = c[i] / weight / left;
+      if (shrinkage) [scale, factor] = [target === "identity" ? 1 : (d * total[i]) / (trace * left), 0];
+      if (left < MIN_LEFT) scale = NaN;
       for (let k = 0; k < K; k++) {
         const cross = along[at + own] - along[at + k], vy = square + cross;
-        const vv = square + 2 * cross + between[own * K + k];
-        out[i * K + k] = scale * (vv + factor * vy * vy);
+        out[i * K + k] = scale * (square + 2 * cross + between[own * K + k] + factor * vy * vy);
       }
       out[i * K + own] *= stretch[i] * stretch[i];
     });
@@ -2069,107 +1783,6 @@ export class LeaveOneOut {
     return out;
   }
 
-  /** Distances for E = diag(scale) in the basis of the features, or of the columns of `vectors`. */
-  #diagonalDistances(vectors, scaleOf, dropOf, { stretch }) {
-    const { moments, rows, codes, n } = this, { K, d, mean, origin } = moments;
-    const out = zeros(n * K), y = zeros(d), full = new Int32Array(d).fill(d);
-    const basis = vectors && transpose(vectors, d, d), turned = mean.slice(), four = zeros(4 * d);
-    const turn = (x, count, to) => {
-      if (!basis) return to.set(x.subarray(0, count * d));
-      multiply4(x, basis, full, d, d, four);
-      return to.set(four.subarray(0, count * d));
-    };
-    for (let k = 0; k < K; k++) {
-      const x = zeros(4 * d);
-      x.set(mean.subarray(k * d, k * d + d));
-      turn(x, 1, turned.subarray(k * d, k * d + d));
-    }
-    const x = zeros(4 * d), z = zeros(4 * d);
-    for (let first = 0; first < n; first += 4) {
-      const count = Math.min(4, n - first);
-      for (let t = 0; t < count; t++) {
-        const at = (first + t) * d, m = codes[first + t] * d;
-        for (let j = 0; j < d; j++) x[t * d + j] = rows[at + j] - origin[j] - mean[m + j];
-      }
-      turn(x, count, z);
-      for (let t = 0; t < count; t++) {
-        const i = first + t, own = codes[i], scale = scaleOf(i, x.subarray(t * d, t * d + d)), drop = dropOf(i);
-        let left = 1;
-        for (let j = 0; j < d; j++) {
-          y[j] = z[t * d + j] / scale[j];
-          left -= drop * z[t * d + j] * y[j];
-        }
-        for (let k = 0; k < K; k++) {
-          let vv = 0, vy = 0;
-          for (let j = 0; j < d; j++) {
-            const v = z[t * d + j] + (turned[own * d + j] - turned[k * d + j]);
-            vv += (v * v) / scale[j];
-            vy += v * y[j];
-          }
-          out[i * K + k] = left < MIN_LEFT ? NaN : vv + (drop * vy * vy) / left;
-        }
-        out[i * K + own] *= stretch[i] * stretch[i];
-      }
-    }
-    return out;
-  }
-
-  /** Diagonal LDA: the variances without the row, and no term of rank one. */
-  #diagonal(fitting, terms) {
-    const { K, d, mean, weight } = this.moments, scale = zeros(d), { c, total } = terms;
-    const variance = diagonalOf(fitting.pooled, d), all = sum(weight);
-    const noise = variance.map((_, j) =>
-      4 * (16 * EPS * largest(range(K).map((k) => Math.abs(mean[k * d + j])))) ** 2);
-    return this.#diagonalDistances(null, (i, z) => {
-      for (let j = 0; j < d; j++) {
-        const left = variance[j] - c[i] * z[j] * z[j];
-        const lost = left < MIN_LEFT * variance[j] || variance[j] <= noise[j] * all;
-        scale[j] = lost ? NaN : left / total[i];
-      }
-      return scale;
-    }, () => 0, terms);
-  }
-
-  /** LDA shrunk toward a multiple of I, which keeps the eigenvectors of W. */
-  #towardIdentity(fitting, { target, shrinkage: amount }, terms) {
-    const { moments, rows, codes, n } = this, { d, mean, origin } = moments, { c, total } = terms;
-    const trace = sum(diagonalOf(fitting.pooled, d)), floor = zeros(n);
-    for (let i = 0; i < n; i++) {
-      let square = 0;
-      for (let j = 0; j < d; j++) square += (rows[i * d + j] - origin[j] - mean[codes[i] * d + j]) ** 2;
-      floor[i] = (trace - c[i] * square) / total[i] / d;
-      if (floor[i] < (MIN_LEFT * trace) / total[i] / d) return null;
-      if (target === "identity") floor[i] = 1;
-    }
-    const scale = zeros(d);
-    if (amount === 1) return this.#diagonalDistances(null, (i) => scale.fill(floor[i]), () => 0, terms);
-    const { values, vectors } = symmetricEigen(fitting.pooled, d);
-    return this.#diagonalDistances(vectors, (i) => {
-      for (let j = 0; j < d; j++) {
-        scale[j] = ((1 - amount) * Math.max(values[j], 0)) / total[i] + amount * floor[i];
-      }
-      return scale;
-    }, (i) => ((1 - amount) * c[i]) / total[i], terms);
-  }
-
-  /** Student's t of a linear model, from squared distances. */
-  #student(distances, { denominator, shrinkage: share }, terms) {
-    const { moments, codes, n } = this, { K, d, weight, weight2 } = moments, { w, total } = terms;
-    const degrees = denominator === "ml" ? this.#rowTerms("unbiased", true).total : total;
-    for (let i = 0; i < n; i++) {
-      const twice = degrees[i] + total[i] * (share / (1 - share)) + 1;
-      for (let k = 0; k < K; k++) {
-        const own = k === codes[i] ? w[i] : 0, left = weight[k] - own;
-        const spread = denominator === "reliability" ? (weight2[k] - own * own) / left ** 2 : 1 / left;
-        const square = distances[i * K + k] / (1 + spread);
-        const kernel = share === 1 ? -0.5 * square : twice >= d + 1
-          ? -0.5 * twice * Math.log1p((square / total[i]) * (1 - share)) : NaN;
-        distances[i * K + k] = kernel - 0.5 * d * Math.log1p(spread);
-      }
-    }
-    return distances;
-  }
-
   /** Least squares: fitted without row i = (fitted_i - h code_i) / (1 - h), with h its leverage. */
   #leastSquares(fitting, options) {
     const { moments, rows, codes, n } = this, { K, d, origin } = moments, { centre } = fitting;
@@ -2197,13 +1810,12 @@ function selectRows(rows, d, selected) {
   return out;
 }
 
-// --- discriminant directions ----------------------------------------------------------------------
+// --- discriminant directions ---
 
 /**
  * Fisher's discriminant directions V: projections (x - centre) V have the identity as covariance
  * within classes, and class means as far apart as possible. `eigenvalues` are the ratios of the
- * scatter between classes to that within, `share` each divided by their sum. The sign of a
- * direction makes the projected mean of the last class positive.
+ * scatter between classes to that within. The projected mean of the last class is positive.
  */
 export function canonicalDirections(moments, options = {}) {
   checkOptions(options);
@@ -2228,7 +1840,6 @@ export function canonicalDirections(moments, options = {}) {
     along.forEach((value, k) => { projected[k * r + i] = sign * value; });
   }
   const degrees = pooledDegrees(moments, family.denominator);
-  const eigenvalues = values.slice(0, limit).map((value) => value * value / degrees), all = sum(eigenvalues);
   const centre = origin.map((value, j) => value + middle[j]);
   const residue = middle.map((value, j) => value - (centre[j] - origin[j]));
   const shift = Float64Array.from(range(r), (i) =>
@@ -2237,57 +1848,39 @@ export function canonicalDirections(moments, options = {}) {
     { coef: transpose(directions, d, r), intercept: shift });
   return {
     centre, directions, projected, r, warnings: fitting.warnings,
-    eigenvalues: eigenvalues.slice(0, r), share: eigenvalues.slice(0, r).map((value) => (all > 0 ? value / all : 0)),
+    eigenvalues: values.slice(0, r).map((value) => (value * value) / degrees),
     /** Projections (N, r) of rows (N, d). */
     project: (rows, out) => rule.scores(rows, out),
   };
 }
 
-// --- the smallest change of a row -----------------------------------------------------------------
+// --- the smallest change of a row ---
 
 /**
  * The smallest change z of a row that changes its predicted class; null if there is none.
  *
- * For a linear rule, with g the lead over class c and a its slope minus that of the predicted class,
- * a'z > g leads to class c; in units of `scale`:
+ * The rule must be linear. With g the lead over class c and a its slope minus that of the predicted
+ * class, a'z > g leads to class c; in units of `scale`:
  *
  *   l2    z = t a        linf    z = t sign a        l1    the feature with the largest |a_j| only
  *
- * With `lower` and `upper` bounds of the features, parts of z are cut at their bounds and t grows.
- * For a quadratic rule (norm l2, without bounds) the lead is a quadratic function of z, and the
- * nearest point where it vanishes is found by its Lagrange multiplier. Features whose numbers are in
- * `fixed` do not change.
+ * Features with a number in `fixed` do not change.
  */
-export function smallestChange(rule, row, { norm = "l2", scale, lower, upper, fixed = [] } = {}) {
-  const x = numbers(row), { d, K } = rule, unit = scale ? numbers(scale) : new Float64Array(d).fill(1);
-  if (!["l2", "l1", "linf"].includes(norm)) {
-    throw new MomentsError("option", `norm must be l2, l1 or linf, not ${norm}.`);
-  }
-  const quadratic = rule.kind === "quadratic";
-  if (quadratic && (rule.freedom || norm !== "l2" || lower || upper)) {
-    throw new MomentsError("option", "The smallest change of a quadratic rule is known only for Gaussian " +
-      "classes, the norm l2 and no bounds. Use a linear rule.");
-  }
+export function smallestChange(rule, row, { norm = "l2", scale, fixed = [] } = {}) {
+  const x = numbers(row), { d, K } = rule, unit = scale ? numbers(scale) : ones(d);
+  const free = range(d).filter((j) => !fixed.includes(j));
+  if (!rule.coef) fail("rule", "The smallest change is known only for linear rules.");
   const scores = rule.scores(x), [before] = argmax(scores, K);
-  const low = zeros(d), high = zeros(d);
-  for (let j = 0; j < d; j++) {
-    low[j] = fixed.includes(j) ? 0 : ((lower?.[j] ?? -Infinity) - x[j]) / unit[j];
-    high[j] = fixed.includes(j) ? 0 : ((upper?.[j] ?? Infinity) - x[j]) / unit[j];
-    if (low[j] > 0 || high[j] < 0) {
-      throw new MomentsError("bounds", `Feature ${rule.features?.[j] ?? j} of the row is outside its bounds.`);
-    }
-  }
   const changed = (z) => x.map((value, j) => value + z[j] * unit[j]);
   let best = null;
   for (let c = 0; c < K; c++) {
     if (c === before) continue;
-    const lead = scores[before] - scores[c];
     for (let beyond = 1e-9; beyond < 2e-3; beyond *= 10) { // until rounding does not undo the change
-      const z = quadratic ? nearestOnQuadric(rule, x, unit, before, c, lead, beyond, fixed)
-        : stepAlong(slopeBetween(rule, before, c), x, unit, lead, beyond, low, high, norm);
+      const z = stepAlong(rule, x, unit, before, c, scores[before] - scores[c], beyond, free, norm);
       if (!z) break;
       if (rule.predict(changed(z))[0] === before) continue;
-      const size = sizeOf(z, norm);
+      const sizes = z.map(Math.abs);
+      const size = { l1: sum, linf: largest, l2: (v) => Math.hypot(...v) }[norm](sizes);
       if (!best || size < best.size) best = { z, size };
       break;
     }
@@ -2298,88 +1891,25 @@ export function smallestChange(rule, row, { norm = "l2", scale, lower, upper, fi
     after: rule.predict(after)[0] };
 }
 
-const slopeBetween = ({ coef, d }, from, to) =>
-  Float64Array.from(range(d), (j) => coef[to * d + j] - coef[from * d + j]);
-
-function sizeOf(z, norm) {
-  if (norm === "linf") return largest(z.map(Math.abs));
-  return norm === "l1" ? sum(z.map(Math.abs)) : Math.hypot(...z);
-}
-
-/** Smallest z between the bounds with slope . z a little more than the lead; null if there is none. */
-function stepAlong(slope, x, unit, lead, beyond, low, high, norm) {
-  const a = slope.map((value, j) => value * unit[j]), size = a.map(Math.abs);
-  const reach = largest(slope.map((value, j) => Math.abs(value * x[j]))) || largest(size);
-  const goal = lead + beyond * (lead + reach), limit = a.map((value, j) => (value > 0 ? high[j] : -low[j]));
-  const used = range(a.length).filter((j) => size[j] > 0 && limit[j] > 0), z = zeros(a.length);
-  if (!used.length || used.reduce((total, j) => total + size[j] * limit[j], 0) < goal) return null;
-  let left = goal;
-  if (norm === "l1") {
-    for (const j of used.sort((i, j) => size[j] - size[i])) {
-      z[j] = Math.min(left / size[j], limit[j]);
-      left -= size[j] * z[j];
-      if (left <= 0) break;
-    }
-  } else { // z_j = min(t speed_j, limit_j): parts reach their bounds in the order of limit / speed
-    const speed = (j) => (norm === "l2" ? size[j] : 1);
-    used.sort((i, j) => limit[i] / speed(i) - limit[j] / speed(j));
-    let rate = used.reduce((total, j) => total + size[j] * speed(j), 0), t = 0;
-    for (const j of used) {
-      t = left / rate;
-      if (t <= limit[j] / speed(j)) break;
-      left -= size[j] * limit[j];
-      rate -= size[j] * speed(j);
-    }
-    for (const j of used) z[j] = Math.min(t * speed(j), limit[j]);
+/** The smallest z with which class c leads over class k by a little. */
+function stepAlong({ coef, d }, x, unit, k, c, lead, beyond, free, norm) {
+  const a = zeros(d), z = zeros(d);
+  let reach = 0, rate = 0, best = free[0];
+  for (const j of free) {
+    a[j] = (coef[c * d + j] - coef[k * d + j]) * unit[j];
+    reach = Math.max(reach, Math.abs((a[j] / unit[j]) * x[j]), Math.abs(a[j]));
+    rate += norm === "l2" ? a[j] * a[j] : Math.abs(a[j]);
+    if (Math.abs(a[j]) > Math.abs(a[best])) best = j;
   }
-  return z.map((value, j) => (a[j] < 0 ? -value : value));
-}
-
-/**
- * The smallest z with g + b'z + z'A z / 2 = -beyond, g the lead of class k over c.
- *
- * With A = Q diag(l) Q' and b = Q h, z = -m Q (I + m diag(l))^-1 h for the multiplier m > 0 at which
- * the lead vanishes. It decreases in m as long as 1 + m l stays positive.
- */
-function nearestOnQuadric(rule, x, unit, k, c, lead, beyond, fixed) {
-  const { d, mean, origin } = rule, free = range(d).filter((j) => !fixed.includes(j)), m = free.length;
-  const gradient = (l) => {
-    const u = x.map((value, j) => value - origin[j] - mean[l * d + j]);
-    return rule.metric(l).solve(u);
-  };
-  const [from, to] = [gradient(k), gradient(c)], a = zeros(m * m), b = zeros(m);
-  const inverse = (l) => gram(rule.metric(l).basis, rule.metric(l).rank, d);
-  const [near, far] = [inverse(k), inverse(c)];
-  free.forEach((i, p) => {
-    b[p] = (to[i] - from[i]) * unit[i];
-    free.forEach((j, q) => { a[p * m + q] = (far[i * d + j] - near[i * d + j]) * unit[i] * unit[j]; });
-  });
-  const { values, vectors } = symmetricEigen(a, m);
-  const h = range(m).map((v) => range(m).reduce((total, i) => total + vectors[i * m + v] * b[i], 0));
-  const goal = lead + beyond * (lead + Math.hypot(...b));
-  const leadAt = (t) => t.reduce((total, value, v) => total + h[v] * value + 0.5 * values[v] * value * value, goal);
-  const pointAt = (factor) => h.map((value, v) => (-factor * value) / (1 + factor * values[v]));
-  const most = values[0] < 0 ? -1 / values[0] : Infinity;
-  let lowest = 0, highest = Number.isFinite(most) ? most : 1;
-  if (most === Infinity) {
-    while (leadAt(pointAt(highest)) > 0) {
-      highest *= 2;
-      if (highest > 1e300) return null; // class c is nowhere more probable than class k
-    }
+  if (!rate) return null;
+  const goal = lead + beyond * (lead + reach);
+  for (const j of norm === "l1" ? [best] : free) {
+    z[j] = { l2: (goal / rate) * a[j], linf: (goal / rate) * Math.sign(a[j]), l1: goal / a[j] }[norm];
   }
-  for (let step = 0; step < 200 && highest - lowest > 2 * EPS * highest; step++) {
-    const middle = 0.5 * (lowest + highest);
-    if (leadAt(pointAt(middle)) > 0) lowest = middle;
-    else highest = middle;
-  }
-  const t = pointAt(0.5 * (lowest + highest)), rest = leadAt(t);
-  if (values[0] < 0 && rest > 1e-9 * goal) t[0] = Math.sqrt(t[0] ** 2 - (2 * rest) / values[0]);
-  const z = zeros(d);
-  free.forEach((i, p) => { z[i] = range(m).reduce((total, v) => total + vectors[p * m + v] * t[v], 0); });
   return z;
 }
 
-// --- logistic regression --------------------------------------------------------------------------
+// --- logistic regression ---
 
 /**
  * Logistic regression by Newton's method, for the few rows that a page shows.
@@ -2389,30 +1919,27 @@ function nearestOnQuadric(rule, x, unit, k, c, lead, beyond, fixed) {
  * The intercepts are not penalised; with `standardize` false, sd_j is 1. Two classes have one score,
  * the log odds of the second; K > 2 classes have scores with sum zero.
  *
- * `converged` says whether the coefficients are the minimum. `separated` is true if the classes are
- * completely separated, so that without a ridge there is no minimum; false if there certainly is one
- * (Bach 2010, proposition 2); and null if it is not known, as with quasi-complete separation, which
- * counts as not converged.
+ * `separated` is true if the classes are completely separated, so that without a ridge there is no
+ * minimum; false if there is one (Bach 2010, proposition 2); and null if it is not known, as with
+ * quasi-complete separation: then `converged` is false, too.
  */
 export function logistic(rows, codes, {
-  classes, labels, features, weight, ridge = 0, standardize = true, steps = 100, start = null,
+  classes, labels, features, weight, ridge = 0, standardize = true, steps = 100,
 } = {}) {
   rows = numbers(rows);
   const n = codes.length, d = rows.length / n;
   const moments = Moments.ofRows(rows, codes, { classes, labels, features, weight, detail: "pooled" });
   const { K, origin } = moments, centre = moments.centre(), total = sum(moments.weight);
-  const warnings = [], empty = moments.weight.findIndex((value) => !(value > 0));
-  if (K < 2 || empty >= 0) checkClasses(moments);
-  const scatter = moments.pooled();
+  const warnings = [], scatter = moments.pooled();
+  checkClasses(moments);
   for (let k = 0; k < K; k++) {
     addOuter(scatter, 0, centre.map((c, j) => moments.mean[k * d + j] - c), moments.weight[k], d);
   }
   const sd = diagonalOf(scatter, d).map((value) => Math.sqrt(value / total));
   const columns = range(d).filter((j) => sd[j] > 16 * EPS * Math.abs(centre[j])), q = columns.length + 1;
   if (q <= d) {
-    const constant = named(moments, range(d).filter((j) => !columns.includes(j)));
-    warnings.push({ kind: "constant_column", columns: constant,
-      message: `Columns ${constant.join(", ")} are constant; they are left out.` });
+    const constant = range(d).filter((j) => !columns.includes(j));
+    warnings.push({ kind: "constant_column", columns: named(moments, constant) });
   }
   const z = zeros(n * q); // standardised rows, with a one in front
   for (let i = 0; i < n; i++) {
@@ -2423,22 +1950,20 @@ export function logistic(rows, codes, {
     p === 0 ? 0 : ridge * (standardize ? 1 : 1 / sd[columns[p - 1]] ** 2));
   const contrast = contrasts(K), m = contrast.length / K;
   const share = Float64Array.from(codes, (_, i) => (weight ? weight[i] : 1) / total);
+  const least = weight ? Math.min(...weight.filter((w) => w > 0)) : 1;
   const problem = { n, q, m, K, z, codes, share, penalty, contrast };
   const theta = zeros(q * m);
-  if (start) theta.set(start);
-  else {
-    const logs = moments.weight.map((value) => Math.log(value / total));
-    for (let c = 0; c < m; c++) theta[c * q] = dot(contrast, logs, K, c * K);
-  }
-  let point = softmaxPoint(problem, theta), taken = 0, within = false, separated = null;
-  for (; taken < steps; taken++) {
-    if (ridge === 0 && point.loss * total < 0.99 * Math.LN2 * smallestWeight(weight)) {
+  const logs = moments.weight.map((value) => Math.log(value / total));
+  for (let c = 0; c < m; c++) theta[c * q] = dot(contrast, logs, K, c * K);
+  let point = softmaxPoint(problem, theta), count = 0, within = false, separated = null;
+  for (; count < steps; count++) {
+    if (ridge === 0 && point.loss * total < 0.99 * Math.LN2 * least) {
       separated = true;
       break;
     }
-    const step = solveSemidefinite(point.curvature, point.gradient, q * m);
+    const step = leastSquaresSolver(point.curvature, q * m).solve(point.gradient);
     const decrement = dot(point.gradient, step, q * m);
-    const finished = within; // the last step was taken within the region of quadratic convergence
+    const finished = within; // the last step started where convergence is quadratic
     within = largest(point.gradient.map(Math.abs)) <= 1e-8 && decrement <= 1e-10;
     if (finished && within) break;
     let next = null;
@@ -2454,7 +1979,7 @@ export function logistic(rows, codes, {
   if (separated === null) {
     if (ridge > 0) separated = false;
     else {
-      const step = solveSemidefinite(point.curvature, point.gradient, q * m);
+      const step = leastSquaresSolver(point.curvature, q * m).solve(point.gradient);
       const square = total * dot(point.gradient, step, q * m);
       if ((square * 2) / (point.least * total) <= 0.25) separated = false;
     }
@@ -2471,19 +1996,12 @@ export function logistic(rows, codes, {
     for (let j = 0; j < d; j++) intercept[k] += coef[k * d + j] * (moved[j] - origin[j] - centre[j]);
   }
   const converged = within && separated === false;
-  if (!converged) {
-    warnings.push({ kind: separated ? "separation" : "not_converged", message: separated
-      ? "The classes are completely separated, so the coefficients have no finite optimum. Set ridge."
-      : "The fit did not converge, or classes are separated by some of the features. Set ridge." });
-  }
+  if (!converged) warnings.push({ kind: separated ? "separation" : "not_converged" });
   const fields = { labels: moments.labels, features: moments.features, origin: moved, rank: q - 1,
     prior: divided(moments.weight, total), warnings };
-  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: taken,
+  return { rule: new LinearRule(fields, { coef, intercept }), converged, separated, steps: count,
     loss: point.value, gradient: largest(point.gradient.map(Math.abs)), theta: point.theta };
 }
-
-const smallestWeight = (weight) =>
-  weight ? numbers(weight).reduce((least, w) => (w > 0 ? Math.min(least, w) : least), Infinity) : 1;
 
 /** Contrasts of K classes in rows: (0, 1) for two classes, else orthonormal and with sum zero. */
 function contrasts(K) {
@@ -2543,18 +2061,4 @@ function softmaxPoint({ n, q, m, K, z, codes, share, penalty, contrast }, theta)
   }
   for (let i = 0; i < size; i++) for (let j = 0; j < i; j++) curvature[j * size + i] = curvature[i * size + j];
   return { theta, loss, value, gradient, curvature, least };
-}
-
-/** Solution of A x = b for a positive semidefinite A, of least norm if A is singular. */
-function solveSemidefinite(a, b, n) {
-  const lower = cholesky(a, n);
-  if (lower) return solveUpper(lower, solveLower(lower, b, n), n);
-  const { values, vectors } = symmetricEigen(a, n), x = zeros(n);
-  for (let v = 0; v < n; v++) {
-    if (!(values[v] > 1e-13 * values[n - 1])) continue;
-    let along = 0;
-    for (let i = 0; i < n; i++) along += vectors[i * n + v] * b[i];
-    for (let i = 0; i < n; i++) x[i] += (vectors[i * n + v] * along) / values[v];
-  }
-  return x;
 }

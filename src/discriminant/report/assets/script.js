@@ -13,7 +13,8 @@
     const scaled = 100 * value;
     if (scaled === 0 || scaled === 100) return `${scaled}%`;
     if (Number(scaled.toFixed(digits)) === 100) return `> ${(100 - 10 ** -digits).toFixed(digits)}%`;
-    while (Number(scaled.toFixed(digits)) === 0 && digits < 4) digits += 1;
+    while (Number(scaled.toFixed(digits)) === 0 && digits < 2) digits += 1;
+    if (Number(scaled.toFixed(digits)) === 0) return `< ${(10 ** -digits).toFixed(digits)}%`;
     return `${scaled.toFixed(digits)}%`;
   };
   const number = (value, digits = 3) => {
@@ -22,7 +23,7 @@
     const size = Math.floor(Math.log10(Math.abs(value)));
     if (size < -4 || size > 8) return value.toPrecision(digits);
     const places = Math.max(digits - 1 - size, 0);
-    return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+    return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
   };
   const whole = (value) =>
     value.toLocaleString("en", { maximumFractionDigits: Math.abs(value - Math.round(value)) < 1e-6 ? 0 : 1 });
@@ -116,6 +117,7 @@
   const plot = document.querySelector(".plot");
   const dots = plot ? [...plot.querySelectorAll(".points use")] : [];
   const cards = [...document.querySelectorAll("[data-card]")];
+  const strips = [...document.querySelectorAll("[data-strip]")];
   const SVG = "http://www.w3.org/2000/svg";
   const brush = by("brush");
   const select = (holds, text, origin) => {
@@ -139,6 +141,27 @@
         Object.entries({ x: x + 3, y: y + height - high, width: width - 6, height: high, class: "picked" })
           .forEach(([name, to]) => bar.setAttribute(name, to));
         svg.insertBefore(bar, covers[0]);
+      });
+    });
+    strips.forEach((figure) => {
+      const svg = figure.querySelector("svg.strip");
+      svg.querySelectorAll(".picked").forEach((one) => one.remove());
+      svg.classList.toggle("dim", rows !== null);
+      const { bins, names, codes } = facts.strips[figure.dataset.strip];
+      if (!rows || !bins) return;
+      const covers = [...svg.querySelectorAll(".cover")];
+      const sums = codes.map((code) => names.map((_, b) =>
+        rows.filter((inside, i) => inside && space.codes[i] === code && bins.charCodeAt(i) - 65 === b).length));
+      const top = Math.max(...sums.flat(), 1);
+      covers.forEach((cover, b) => {
+        const [x, width, height] = ["x", "width", "height"].map((name) => Number(cover.getAttribute(name)));
+        codes.forEach((_, side) => {
+          const bar = document.createElementNS(SVG, "rect");
+          const high = ((height / 2 - 2) * sums[side][b]) / top;
+          Object.entries({ x: x + 1, y: side ? height / 2 : height / 2 - high, width: Math.max(width - 2, 1), height: high, class: "picked" })
+            .forEach(([name, to]) => bar.setAttribute(name, to));
+          svg.insertBefore(bar, covers[0]);
+        });
       });
     });
     document.querySelectorAll("[data-row]").forEach((row) => {
@@ -167,8 +190,10 @@
       const k = Number(one.dataset.class);
       toggle(one, (i) => space.codes[i] === k, `class ${space.labels[k]}`);
     }));
-    cards.forEach((card, c) => {
-      const { name, bins, names } = facts.cards[c];
+    const pickable = cards.map((card, c) => [card, facts.cards[c]])
+      .concat(strips.map((figure) => [figure, facts.strips[figure.dataset.strip]]));
+    pickable.forEach(([card, { name, bins, names }]) => {
+      if (!bins) return;
       card.querySelectorAll("[data-bin]").forEach((one) => one.addEventListener("click", () => {
         const b = Number(one.dataset.bin);
         toggle(one, (i) => bins.charCodeAt(i) - 65 === b, `${name} ${names[b]}`);
@@ -185,8 +210,9 @@
     return [x === 0 ? 0 : (middle - reach) / (1 + z2), x === n ? 1 : (middle + reach) / (1 + z2)];
   };
   document.querySelectorAll(".matrix button").forEach((cell) => {
-    const [k, a, x, n] = ["true", "decided", "count", "of"].map((name) => Number(cell.dataset[name]));
-    const { labels, actions } = facts.decision;
+    const [k, a] = [Number(cell.dataset.true), Number(cell.dataset.decided)];
+    const { labels, actions, confusion } = facts.decision;
+    const [x, n] = [confusion[a][k], confusion.reduce((sum, row) => sum + row[k], 0)];
     const decided = a < actions.length ? actions[a] : "rejected";
     const [low, high] = wilson(x, n);
     const lines = [
@@ -381,7 +407,7 @@
     const cellText = (cell) => {
       if (cell === null) return "missing";
       if (typeof cell === "boolean") return cell ? "yes" : "no";
-      return typeof cell === "number" ? String(Number(cell.toPrecision(5))) : cell;
+      return typeof cell === "number" ? String(Number(cell.toPrecision(4))) : cell;
     };
 
     const predict = (cells) => rowModel.outputs(Object.fromEntries(fields.map((field, i) => [field.name, cells[i]])));

@@ -107,10 +107,10 @@ def _groups(p: Floats) -> list[Any]:
 def _describe(gap: float, poor: bool, confidence: float, right: float) -> str:
     """Return a sentence on whether the probabilities can be trusted, and what to do if not."""
     if not poor:
+        points = "less than 0.1" if gap < 0.001 else number(100 * gap, 2)
         return (
-            "The probabilities can be trusted: predicted and observed frequencies differ by "
-            f"{number(100 * gap, 2)} percentage points on average, no more than "
-            "chance or 3 points allow."
+            "The probabilities can be trusted: on average they differ from the observed "
+            f"frequencies by {points} percentage points, which is within chance or below 3 points."
         )
     kind = (
         f"too confident: the mean probability of its predictions is {percent(confidence)}, but "

@@ -87,7 +87,7 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
     return CoefficientsFacts(
         title="least squares, "
         + ("one class against the other" if len(labels) == 2 else "each class against all others"),
-        unit="change in the probability of the class per standard deviation of the feature",
+        unit="change in the indicator of the class (0 or 1) per standard deviation of the feature",
         groups=[labels[k] for k in groups],
         rows=[
             CoefficientFacts(
@@ -242,12 +242,13 @@ _PLAIN = {
         "rule is used."
     ),
     "separation": (
-        "Some classes are perfectly separated on the training rows. Predictions are fine, but "
-        "logistic regression then has no finite coefficients: do not interpret their size."
+        "Some classes are perfectly separated on the training rows. Logistic regression without a "
+        "penalty then has no finite coefficients, and its probabilities are near 0 or 1: use a "
+        "penalty, and do not interpret the size of coefficients."
     ),
     "collinear": (
-        "Some features are (nearly) linear combinations of others: predictions are not affected, "
-        "but their coefficients are not identified."
+        "Some features are (nearly) linear combinations of others: their coefficients are not "
+        "identified, and models without shrinkage or a penalty may predict new rows worse."
     ),
     "constant": (
         "Some columns are constant in all rows, within a class, or in the training rows of a fold, "
@@ -359,7 +360,7 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     if metric is None:
         text = (
             "Some features are exact linear combinations of others, so their coefficients are not "
-            "meaningful."
+            "meaningful. Leave such columns out, or prefer models with a penalty."
         )
         return [FindingFacts(kind="collinear", text=text)]
     inflation = np.diagonal(metric.solve(np.eye(len(standard.features))))
@@ -370,9 +371,10 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     names, worst = [standard.features[j] for j in order], int(order[0])
     verb = "is" if len(names) == 1 else "are"
     text = (
-        f"{name_list(names)} {verb} nearly collinear with the other features. Predictions are not "
-        "affected, but single coefficients are unreliable (variance inflation factor of "
-        f"{name_list([names[0]])}: {number(inflation[worst])})."
+        f"{name_list(names)} {verb} nearly collinear with the other features. Single coefficients "
+        f"are unreliable (variance inflation factor of {name_list([names[0]])}: "
+        f"{number(inflation[worst])}), and models without shrinkage or a penalty may predict new "
+        "rows worse."
     )
     return [FindingFacts(kind="collinear", text=text)]
 

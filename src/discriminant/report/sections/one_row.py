@@ -1,17 +1,20 @@
 """Section of the report on single rows: a form in which the page predicts a row by itself.
 
-The page runs the JavaScript export of the model. For each column that the model reads, the form has
-a field with the type, the levels and the observed range of the column. Examples are the rows nearest
-to the mean of their class, in units of the standard deviation of each feature, and the rows to look
-at.
+The page runs the JavaScript export of the model. For each column that the model reads, the form
+has a field with the type, the levels and the observed range of the column. Examples are the rows
+nearest to the mean of their class, in units of the standard deviation of each feature, and the rows
+to look at.
 
-The contributions of the columns are computed by the page. Let a be the predicted class, b the class
-with the second largest probability, and v(S) the log odds of a against b for a row whose columns in S
+The page computes the contributions of the columns. Let a be the predicted class, b the class with
+the second largest probability, and v(S) the log odds of a against b for a row whose columns in S
 have the values of the form and whose other columns have those of a typical row (the mean, or the
-most frequent level). The contribution of a column is its Shapley value: the mean of
-v(S + column) - v(S) over orders of the columns. The contributions sum to the difference between the
-log odds of the row and of the typical row, and for a model with linear scores they are
-weight * (value - mean).
+most frequent level). The contribution of a column is its Shapley value:
+
+    c_j = mean of v(S + j) - v(S) over the orders of the columns, S the columns before j
+
+With at most 7 columns all sets S are evaluated, otherwise 2 to 20 orders, each with its reverse.
+The contributions sum to the log odds of the row minus those of the typical row. For a model with
+linear scores, c_j = w_j (x_j - mean_j).
 """
 
 from __future__ import annotations

@@ -25,19 +25,24 @@ from discriminant.models.gaussian.covariance import factorise
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import DecisionFacts, PairFacts, PairsFacts, StripFacts
 from discriminant.report.format import count_with_noun, fixed, name_list, percent, whole
-from discriminant.report.sections.row_sample import RowSample, bin_edges
+from discriminant.report.sections.row_sample import RowSample, bin_edges, bin_numbers, bin_values
+from discriminant.report.sections.space import as_characters
 from discriminant.table.blocks import Floats
 
 _PAIRS = 3  # number of pairs shown
 _STRIPS = 3  # largest number of features shown for a pair
-_BINS = 24
+_BINS = 16
 _LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
 _SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
 _STEPWISE = 200  # largest number of features for a stepwise selection
 
 
 def pairs_section(
-    sample: RowSample, moments: ClassMoments | None, decision: DecisionFacts
+    sample: RowSample,
+    moments: ClassMoments | None,
+    decision: DecisionFacts,
+    *,
+    points: RowSample | None = None,
 ) -> PairsFacts:
     """Return the most confused pairs of classes, with the features that separate them.
 
@@ -49,6 +54,8 @@ def pairs_section(
         Moments of all rows, with detail 'class'. Without them only counts are given.
     decision
         The section on decisions: its confusion table is the one explained.
+    points
+        Rows of the discriminant space, whose bins are listed too.
     """
     labels, actions = decision["labels"], decision["actions"]
     K = len(labels)
@@ -65,12 +72,13 @@ def pairs_section(
         if both[i, j] > 0:
             a, b = (int(i), int(j)) if counts[j, i] >= counts[i, j] else (int(j), int(i))
             errors = [float(counts[b, a]), float(counts[a, b])]
-            pairs.append(_pair(sample, moments, (a, b), errors, [rows[a], rows[b]]))
+            pairs.append(_pair(sample, points, moments, (a, b), errors, [rows[a], rows[b]]))
     return PairsFacts(pairs=pairs, errors=float(counts.sum()))
 
 
 def _pair(
     sample: RowSample,
+    points: RowSample | None,
     moments: ClassMoments | None,
     codes: tuple[int, int],
     errors: list[float],
@@ -102,7 +110,9 @@ def _pair(
     pair["distance"], pair["overlap"] = distance, overlap
     pair["text"] = f"{counts}. {_describe(moments.features, d, (a, b))}"
     pair["separates"] = _separates(two, overlap, moments.features, strips[d[strips] >= _SMALL])
-    pair["strips"] = [_strip(sample, two, two_codes, codes, int(j), float(d[j])) for j in strips]
+    pair["strips"] = [
+        _strip(sample, points, two, two_codes, codes, int(j), float(d[j])) for j in strips
+    ]
     return pair
 
 
@@ -173,7 +183,7 @@ def _separates(
         f"After {name_list(known)}, a stepwise search for these two classes adds "
         f"{name_list([following[0]])} next."
         if known and following
-        else f"A stepwise search for these two classes starts with {name_list([following[0]])}."
+        else f"Of the features measured, {name_list([following[0]])} separates them most."
         if following
         else ""
     )
@@ -185,7 +195,7 @@ def _separates(
     )
     if overlap >= _SEPARABLE:
         return (
-            f"Nothing measured here separates them: {best[0].lower()}{best[1:]}. Another "
+            f"Nothing measured here separates them well: {best[0].lower()}{best[1:]}. Another "
             f"measurement is needed. {search}"
         ).strip()
     return f"{best}. {search}".strip()
@@ -193,6 +203,7 @@ def _separates(
 
 def _strip(
     sample: RowSample,
+    points: RowSample | None,
     two: ClassMoments,
     two_codes: Sequence[int],
     codes: Sequence[int],
@@ -201,10 +212,16 @@ def _strip(
 ) -> StripFacts:
     rows = np.isin(sample.codes, codes)
     edges = bin_edges(sample.features[rows, j], _BINS)
+    bins = ""
+    if points is not None:
+        known = np.nan_to_num(points.features[:, j], nan=float(edges[0]))
+        bins = as_characters(bin_numbers(known, edges))
     return StripFacts(
         feature=two.features[j],
         d=d,
         edges=[float(f"{edge:.5g}") for edge in edges],
+        values=bin_values(sample.features[rows, j], _BINS).tolist(),
         counts=[sample.histogram(j, edges, code).tolist() for code in codes],
         means=[float(two.means[k, j]) for k in two_codes],
+        bins=bins,
     )

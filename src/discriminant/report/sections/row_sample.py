@@ -70,6 +70,22 @@ def sample_rows(codes: Codes, most: int, seed: int) -> npt.NDArray[np.intp]:
     return np.asarray(np.sort(np.concatenate(parts))[: 2 * most], dtype=np.intp)
 
 
+def bin_values(values: Floats, most: int) -> Floats:
+    """Return evenly spaced values with a bin each, (B,), if there are few; else none, (0,).
+
+    >>> bin_values(np.array([2007.0, 2009.0, 2008.0]), 12).tolist()
+    [2007.0, 2008.0, 2009.0]
+    """
+    known = values[np.isfinite(values)]
+    distinct = np.unique(known)
+    if not 0 < len(distinct) <= most:
+        return np.zeros(0)
+    gaps = np.diff(distinct)
+    gap = float(gaps.min()) if len(gaps) else 1.0
+    bins = round(float(distinct[-1] - distinct[0]) / gap) + 1
+    return distinct[0] + gap * np.arange(bins) if bins <= most else np.zeros(0)
+
+
 def bin_edges(values: Floats, most: int) -> Floats:
     """Return the edges of at most `most` equal bins; each of a few distinct values gets a bin.
 
@@ -79,13 +95,10 @@ def bin_edges(values: Floats, most: int) -> Floats:
     known = values[np.isfinite(values)]
     if not len(known):
         return np.array([0.0, 1.0])
-    distinct = np.unique(known)
-    if len(distinct) <= most:
-        gaps = np.diff(distinct)
-        gap = float(gaps.min()) if len(gaps) else 1.0
-        bins = round(float(distinct[-1] - distinct[0]) / gap) + 1
-        if bins <= most:
-            return np.asarray(distinct[0] + gap * (np.arange(bins + 1) - 0.5))
+    centres = bin_values(values, most)
+    if len(centres):
+        half = (centres[1] - centres[0]) / 2 if len(centres) > 1 else 0.5
+        return np.asarray(np.append(centres - half, centres[-1] + half))
     centre, sd = float(known.mean()), float(known.std())
     low = max(float(known.min()), centre - _REACH * sd)
     high = min(float(known.max()), centre + _REACH * sd)

@@ -127,7 +127,8 @@ def space_section(
     if held is not None:
         rows = sample.numbers
         section["decided"] = held.decided[rows].tolist()
-        section["probability"] = decided_probability(held)[rows].round(4).tolist()
+        p = decided_probability(held)[rows]
+        section["probability"] = np.where(p < 1.0, np.minimum(p.round(6), 0.999999), p).tolist()
     if predict is None:
         predict = _lda_on_directions(rule, r)
     if r > 1:

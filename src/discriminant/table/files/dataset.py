@@ -384,6 +384,9 @@ def _dataset_file(format: FileFormat, keys: FolderKeys) -> DatasetFile:
     elif format.kind == "jsonl":
         ranges = line_ranges(format, identity.size)
         types = _field_types(infer_json_schema(format, ranges[0] if ranges else None))
+    elif format.kind == "excel":
+        way_out = "Read it into memory (engine='memory'), or save the sheet as CSV or Parquet."
+        raise FileError.not_a_table(format.path, "an Excel workbook, which has no parts", way_out)
     else:
         types = _field_types(read_arrow_schema(format))
     others = tuple(key for key in keys.values if key[0] not in types)

@@ -1,7 +1,8 @@
-"""File formats: detection of Parquet, Arrow IPC, JSON lines and CSV from the content of a file.
+"""File formats: detection of Parquet, Arrow IPC, Excel, JSON lines and CSV from the content.
 
     Parquet      starts with PAR1
     Arrow IPC    starts with ARROW1 (file) or a continuation mark (stream)
+    Excel        a zip archive with a workbook, or an old Office file
     JSON lines   text that starts with an object, {
     CSV          any other text: delimiter, decimal sign, quote and encoding by `csv_dialect`
 
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 from discriminant.errors import FileError, OptionError, check_file_name
 from discriminant.table.files.csv_dialect import CsvDialect, detect_dialect
+from discriminant.table.files.excel import is_workbook
 from discriminant.table.files.text_decoding import (
     EncodingMismatch,
     TextEncoding,
@@ -28,13 +30,12 @@ from discriminant.table.files.text_decoding import (
     detect_encoding,
 )
 
-FileKind = Literal["csv", "parquet", "arrow", "jsonl"]
+FileKind = Literal["csv", "parquet", "arrow", "jsonl", "excel"]
 
 SAMPLE = 1 << 20  # bytes of text from which the format is detected
 
 _FOREIGN = {  # first bytes of other files that are often passed by mistake
     b"PK\x03\x04": ("a zip archive (or an Excel workbook)", "Unpack it, or save as CSV."),
-    b"\xd0\xcf\x11\xe0": ("an old Excel or Office file", "Save the sheet as CSV."),
     b"BZh": ("packed with bzip2", "Unpack it with bunzip2, or pack it with gzip."),
     b"\xfd7zXZ": ("packed with xz", "Unpack it with unxz, or pack it with gzip."),
     b"\x28\xb5\x2f\xfd": ("packed with zstd", "Unpack it with unzstd, or pack it with gzip."),
@@ -83,6 +84,8 @@ class FileFormat:
             return "Read as Parquet."
         if self.kind == "arrow":
             return "Read as Arrow IPC."
+        if self.kind == "excel":
+            return "Read as an Excel workbook: its first sheet."
         if self.dialect is None:
             return f"Read as JSON lines, {self.encoding.description}{packed}."
         return f"Read as CSV: {self.dialect.description}, {self.encoding.description}{packed}."
@@ -156,7 +159,7 @@ def detect_format(
     Parameters
     ----------
     path : path
-        A regular file: CSV, JSON lines, Parquet or Arrow IPC.
+        A regular file: CSV, JSON lines, Parquet, Arrow IPC or Excel.
     encoding, delimiter, decimal, thousands : str, optional
         Text encoding, separators and decimal sign of a CSV. Those that are None are detected.
 
@@ -175,6 +178,11 @@ def detect_format(
     if is_model_file(path):
         raise FileError.stored(path)
     packed = start[:2] == b"\x1f\x8b"
+    if is_workbook(path, start):
+        _reject_csv_options(
+            encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands
+        )
+        return FileFormat(path, "excel")
     if not packed:
         _reject_foreign(path, start)
     style = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands}

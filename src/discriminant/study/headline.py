@@ -1,0 +1,189 @@
+"""Headline of a comparison: error and log loss of the selected model, corrected for its selection.
+
+The selection is repeated on bootstrap samples of the held-out rows and measured on the other rows
+(`assessment.resampling.selection_bias`). Each row counts once, also if the folds are repeated: its
+loss is then the mean over the repetitions. If the model was named, nothing was selected: the
+figures are the raw ones, and the bootstrap gives the intervals only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.selection_bias import correct_losses
+from discriminant.report.fact_types import HeadlineFacts
+from discriminant.study.models import POOL
+from discriminant.table.blocks import Floats
+
+if TYPE_CHECKING:
+    from discriminant.study.comparison import Choice, Comparison, ModelResult
+
+_PIECE = 65_536  # rows of the Brier score at a time
+
+
+def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
+    """Return the corrected measures, or None if the predictions were not stored."""
+    selected = comparison[choice.name]
+    asked = choice.rule == "asked"
+    by = choice.by or "log_loss"
+    candidates = [selected] if asked else comparison.selectable(by, choice.select)
+    if selected not in candidates or by not in _MEASURES:
+        return None
+    # of equal losses the first is selected, as in `Comparison.choose`
+    candidates = sorted(candidates, key=lambda result: result.model.simplicity)
+    if any(result.predictions is None for result in candidates):
+        return None
+    held = selected.predictions
+    assert held is not None
+    known = ~np.isin(held.labels.astype(str), selected.unlearned_classes)[held.codes]
+    measures = {"error": (_losses(candidates, _errors), np.ones(len(held.codes)))}
+    loss = selected.value("log_loss")
+    if all(result.value("log_loss") is not None for result in candidates):
+        measures["log_loss"] = (_losses(candidates, _log_losses), known.astype(np.float64))
+    corrected = correct_losses(
+        _criterion(candidates, by, known),
+        measures,
+        _Selection(comparison, candidates, choice, by),
+        weight=held.weight,
+    )
+    error = corrected["error"]
+    raw_error = float(selected.facts["error"] or 0.0)
+    # of a model that was named, the mean over the samples differs from the raw figure by chance
+    shift = raw_error - error.value if asked else 0.0
+    facts = HeadlineFacts(
+        error=error.value + shift,
+        error_low=max(error.low + shift, 0.0),
+        error_high=min(error.high + shift, 1.0),
+        error_raw=raw_error,
+        log_loss=None,
+        log_loss_low=None,
+        log_loss_high=None,
+        log_loss_raw=loss,
+        method=_method(asked, len(candidates)),
+    )
+    if "log_loss" in corrected and loss is not None:
+        log = corrected["log_loss"]
+        shift = loss - log.value if asked else 0.0
+        facts["log_loss"] = log.value + shift
+        facts["log_loss_low"] = max(log.low + shift, 0.0)
+        facts["log_loss_high"] = log.high + shift
+    return facts
+
+
+def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
+    """Return by how much the criterion of the best of some models is too low on average.
+
+    `candidates` are sorted, the best first. It is the mean over bootstrap samples of the loss, on
+    rows that were not drawn, of the model that is best on the drawn rows, less that of the first
+    model. 0 without stored predictions, or for a criterion that is not a mean over rows.
+    """
+    if by not in _MEASURES or any(result.predictions is None for result in candidates):
+        return 0.0
+    held = candidates[0].predictions
+    assert held is not None
+    known = ~np.isin(held.labels.astype(str), candidates[0].unlearned_classes)[held.codes]
+    losses = _criterion(candidates, by, known)
+    every = {"criterion": (losses, known.astype(np.float64))}
+    best = correct_losses(losses, every, lambda means: means.argmin(axis=1), weight=held.weight)
+    first = correct_losses(
+        losses, every, lambda means: np.zeros(len(means), dtype=np.intp), weight=held.weight
+    )
+    return max(best["criterion"].value - first["criterion"].value, 0.0)
+
+
+def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np.bool_]) -> Floats:
+    """Return the (N, M) losses by which models are selected; log loss leaves out some classes."""
+    losses = _losses(candidates, _MEASURES[by])
+    return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
+
+
+def _method(asked: bool, candidates: int) -> str:
+    if asked or candidates == 1:
+        return (
+            "The model was not selected by these rows, so its figures need no correction; the "
+            "intervals come from a bootstrap of the held-out rows."
+        )
+    return (
+        "The best of several models looks better than it is, so the figures at the top of the page "
+        f"are corrected: the selection among {candidates} models is repeated on bootstrap samples "
+        "of the held-out rows and measured on the rows that were not drawn."
+    )
+
+
+class _Selection:
+    """The rule by which a comparison selects, applied to mean losses of bootstrap samples."""
+
+    def __init__(
+        self, comparison: Comparison, candidates: Sequence[ModelResult], choice: Choice, by: str
+    ) -> None:
+        from discriminant.study.comparison import POOL_GAIN
+
+        self.gain, self.one_se = POOL_GAIN, choice.rule == "one_se"
+        self.simplicity = np.array([result.model.simplicity for result in candidates])
+        self.standard_error = np.array(
+            [result.standard_error.get(by, 0.0) for result in candidates]
+        )
+        names = [result.name for result in candidates]
+        self.heavy = np.array([name in comparison.heavy_members for name in names])
+        self.pool = names.index(POOL) if POOL in names and len(names) > 1 else None
+        self.optimism = 0.0 if self.pool is None else comparison.optimism(by)
+
+    def __call__(self, losses: Floats) -> npt.NDArray[np.intp]:
+        """Return the selected model of each sample, (B,), from the mean losses (B, M)."""
+        each = np.arange(len(losses))
+        best = losses.argmin(axis=1)
+        selected = best
+        if self.one_se:
+            limit = losses[each, best] + self.standard_error[best]
+            near = losses <= limit[:, None]
+            rank = np.where(near, self.simplicity, np.iinfo(np.intp).max)
+            simplest = near & (rank == rank.min(axis=1)[:, None])
+            selected = np.where(simplest, losses, np.inf).argmin(axis=1)
+        if self.pool is None:
+            return np.asarray(selected)
+        single = losses.copy()
+        single[:, self.pool] = np.inf
+        place = single.argmin(axis=1)
+        limit = self.gain * losses[:, self.pool]
+        replaces = (losses[each, place] + self.optimism <= limit) & self.heavy[place]
+        pooled = np.where(replaces, place, self.pool)
+        return np.where(selected == self.pool, pooled, selected) if self.one_se else pooled
+
+
+def _losses(
+    candidates: Sequence[ModelResult], measure: Callable[[HeldOutPredictions], Floats]
+) -> Floats:
+    """Return the (N, M) losses of the rows, each the mean over the repetitions of the folds."""
+    columns = []
+    for result in candidates:
+        assert result.predictions is not None
+        runs = [measure(held) for held in (result.predictions, *result.repetitions)]
+        columns.append(np.mean(runs, axis=0))
+    return np.column_stack(columns)
+
+
+def _errors(held: HeldOutPredictions) -> Floats:
+    return held.wrong.astype(np.float64)
+
+
+def _log_losses(held: HeldOutPredictions) -> Floats:
+    losses: Floats = -held.log_posterior[np.arange(len(held.codes)), held.codes]
+    return losses
+
+
+def _brier_scores(held: HeldOutPredictions) -> Floats:
+    scores = np.empty(len(held.codes))
+    for start in range(0, len(scores), _PIECE):
+        rows = slice(start, start + _PIECE)
+        proba = np.exp(held.log_posterior[rows])
+        proba[np.arange(len(proba)), held.codes[rows]] -= 1.0
+        scores[rows] = (proba * proba).sum(axis=1)
+    return scores
+
+
+_MEASURES = {"log_loss": _log_losses, "error": _errors, "brier": _brier_scores}

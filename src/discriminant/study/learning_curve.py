@@ -1,0 +1,132 @@
+"""Learning curve of a comparison: would more rows help?
+
+Moments of folds add, so a model fitted to one, two, four or eight of ten folds costs no further
+reading of the rows. Each fold is held out in turn, and the training folds are those that follow it:
+
+    train(f, m) = part_{f+1} + ... + part_{f+m}   (modulo F),   m = 1, 2, 4, 8 and F - 1
+
+The curve is that of the best compared model that is fitted to moments with fixed options.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discriminant.assessment.classifier_outputs import RuleScorer
+from discriminant.assessment.resampling.folds import (
+    MemoryFolds,
+    PartitionedFolds,
+    drop_empty_classes,
+    restrict_prior,
+    sample_rows,
+)
+from discriminant.errors import DiscriminantError, capture_warnings
+from discriminant.posterior import gives_posterior
+from discriminant.report.fact_types import LearningCurveFacts
+from discriminant.report.format import count_with_noun, fixed, percent
+from discriminant.table.blocks import Floats
+
+if TYPE_CHECKING:
+    from discriminant.study.compare import ComparisonRun
+    from discriminant.study.comparison import Comparison, ModelResult
+
+_HELD_ROWS = 2_000  # rows of each fold that are scored
+_STEPS = (0.1, 0.2, 0.4, 0.8)
+_CLEAR = 0.01  # least relative gain of the last doubling for which more rows are worth it
+
+
+def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveFacts | None:
+    """Return the held-out measures by training rows; None without moments or with few folds."""
+    folded = run.folded
+    sums = folded.parts if isinstance(folded, PartitionedFolds) else folded.sums
+    result = _model(comparison)
+    F = len(sums)
+    if result is None or F < 5 or run.forward or any(not part.rows.any() for part in sums):
+        return None
+    estimator = result.model.make()
+    if not sums[0].has(estimator.detail):
+        return None
+    counts = sorted({max(1, round(share * F)) for share in _STEPS} | {F - 1})
+    points = []
+    for m in counts:
+        with capture_warnings():
+            try:
+                points.append(_point(run.in_memory, sums, estimator, m, run.seed))
+            except DiscriminantError:
+                continue  # too few rows for this model
+    if len(points) < 2:
+        return None
+    rows = [round(float(sum(part.rows.sum() for part in sums)) * m / F) for m in counts]
+    rows = rows[len(rows) - len(points) :]
+    losses = np.array([loss for loss, _ in points])
+    return LearningCurveFacts(
+        label=result.title,
+        share=[m / F for m in counts[len(counts) - len(points) :]],
+        rows=rows,
+        error=[float(error.mean()) for _, error in points],
+        log_loss=[float(value) for value in losses.mean(axis=1)],
+        text=_text(rows, losses, [float(error.mean()) for _, error in points]),
+    )
+
+
+def _model(comparison: Comparison) -> ModelResult | None:
+    """Return the best model that is fitted to moments and has no option to choose."""
+    able = [
+        result
+        for result in comparison.results
+        if result.value("log_loss") is not None
+        and not result.model.tuning
+        and result.model.basis is None
+        and result.model.moment_based
+        and gives_posterior(result.model.make())
+    ]
+    return min(able, key=lambda result: result.value("log_loss") or 0.0, default=None)
+
+
+def _point(
+    folded: MemoryFolds, sums: Any, estimator: Any, m: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Return the log loss and the error of each fold, by fits to the `m` folds after it."""
+    F, losses, errors = len(sums), [], []
+    generator = np.random.default_rng(seed)
+    for f in range(F):
+        train = reduce(add, [sums[(f + 1 + i) % F] for i in range(m)])
+        present = train.rows > 0
+        own = drop_empty_classes(train)
+        model = restrict_prior(estimator, present, folded.labels)
+        scorer = RuleScorer(model, model.rule_from(own), np.flatnonzero(present), len(present))
+        part = folded.parts[f]
+        rows = sample_rows(np.arange(len(part)), _HELD_ROWS, generator)
+        rows = rows[present[part.codes[rows]]]
+        if not len(rows):
+            continue
+        logs, decided, _ = scorer.predict(part.features[rows])
+        weight = np.ones(len(rows)) if part.weight is None else part.weight[rows]
+        codes = part.codes[rows]
+        losses.append(float(-np.average(logs[np.arange(len(rows)), codes], weights=weight)))
+        errors.append(float(np.average(decided != codes, weights=weight)))
+    return np.array(losses), np.array(errors)
+
+
+def _text(rows: list[int], losses: Floats, errors: list[float]) -> str:
+    """Return a sentence on whether more rows, or other features, would help."""
+    mean = losses.mean(axis=1)
+    half = int(np.argmin(np.abs(np.array(rows) - rows[-1] / 2)))
+    gain = float(mean[half] - mean[-1])
+    difference = losses[half] - losses[-1] if losses.shape[1] > 1 else np.zeros(1)
+    error = float(difference.std(ddof=1) / np.sqrt(len(difference))) if len(difference) > 1 else 0.0
+    figures = (
+        f"From {rows[half]:,} to {count_with_noun(rows[-1], 'training row')} the log loss goes "
+        f"from {fixed(mean[half], 3)} to {fixed(mean[-1], 3)} and the error from "
+        f"{percent(errors[half])} to {percent(errors[-1])}"
+    )
+    if gain > max(_CLEAR * float(mean[-1]), 2.0 * error):
+        return f"{figures}: more rows would probably help further."
+    return (
+        f"{figures}: the curve is flat, so more rows of this kind would help little; other "
+        "features might."
+    )

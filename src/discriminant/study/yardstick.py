@@ -1,0 +1,167 @@
+"""Yardstick of a comparison: scikit-learn's boosted trees on the same folds, never selected.
+
+If boosted trees predict much better than the selected model, the boundary between the classes is
+not linear, and the report says so. The trees are fitted to at most `_MAX_ROWS` rows, in up to five
+folds, each of which joins folds of the comparison, so that rows held out together stay together.
+Both models are compared on the held-out rows of that sample by the corrected resampled t test.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+from threadpoolctl import threadpool_limits
+
+from discriminant.assessment.resampling.compare import corrected_t
+from discriminant.assessment.resampling.folds import FoldNumbers, RowNumbers, sample_rows
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.errors import capture_warnings
+from discriminant.report.fact_types import YardstickFacts
+from discriminant.report.format import fixed, percent
+from discriminant.table.blocks import Codes, Floats, dense
+
+if TYPE_CHECKING:
+    from discriminant.study.compare import ComparisonRun
+    from discriminant.study.comparison import ModelResult
+
+LABEL = "Boosted trees (scikit-learn)"
+_MAX_ROWS = 20_000
+_MAX_CELLS = 600_000  # rows times classes and the square root of the features, to limit the time
+_FOLDS = 5
+_ROUNDS = 100
+_CLEAR = 0.95  # trees are much better if their log loss is below this share, and significantly so
+_LITTLE = 1.02  # ratio of the log losses up to which little is lost
+_FEW_ROWS = 5_000
+_LEAST = 1e-15  # least probability
+
+
+def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts | None:
+    """Return the held-out error and log loss of boosted trees, compared with the selected model.
+
+    None if the trees cannot be fitted: fewer than two classes in a training set, or sparse rows.
+    """
+    started = time.perf_counter()
+    held = selected.predictions
+    folded = run.in_memory
+    table, fold = folded.table, folded.fold
+    K = len(folded.labels)
+    assert table is not None
+    rows = np.arange(len(fold))
+    work = _MAX_CELLS / (max(K, 2) * np.sqrt(table.width))
+    most = int(min(_MAX_ROWS, max(work, 1_000)))
+    rows = sample_rows(rows, most, np.random.default_rng(run.seed))
+    codes = folded.codes[rows].astype(np.intp)
+    features = np.asarray(dense(table.features[rows]), dtype=np.float64)
+    weight = None if folded.weight is None else folded.weight[rows]
+    F = min(_FOLDS, folded.n_folds)
+    joined = np.where(fold[rows] < 0, -1, fold[rows] * F // folded.n_folds)
+    losses, wrong = np.full(len(rows), np.nan), np.zeros(len(rows))
+    for f in range(F):
+        train = joined < f if run.forward else joined != f
+        test = np.flatnonzero(joined == f)
+        if not len(test) or len(np.unique(codes[train])) < 2:
+            continue
+        own = None if weight is None else weight[train]
+        proba, known = _fit(features[train], codes[train], own, features[test], run.seed)
+        is_known = np.isin(codes[test], known)
+        wrong[test] = known[proba.argmax(axis=1)] != codes[test]
+        place = np.searchsorted(known, codes[test])
+        own_proba = proba[np.arange(len(test)), np.where(is_known, place, 0)]
+        losses[test] = np.where(is_known, -np.log(np.maximum(own_proba, _LEAST)), np.nan)
+    used = np.flatnonzero(np.isfinite(losses))
+    if len(used) < 10:
+        return None
+    share: Floats = np.ones(len(used)) if weight is None else weight[used]
+    log_loss = float(np.average(losses[used], weights=share))
+    error = float(np.average(wrong[used], weights=share))
+    ours, p = selected.value("log_loss"), 1.0
+    if held is not None and ours is not None:
+        own_losses = _own_losses(held, fold, rows)
+        both = used[np.isfinite(own_losses[used])]
+        share = np.ones(len(both)) if weight is None else weight[both]
+        ours = float(np.average(own_losses[both], weights=share))
+        difference: Floats = losses[both] - own_losses[both]
+        p = _p_of(difference, share, joined[both], F)
+    better = bool(ours is not None and log_loss < _CLEAR * ours and p < 0.05)
+    return YardstickFacts(
+        label=LABEL,
+        error=error,
+        log_loss=log_loss,
+        rows=len(used),
+        folds=F,
+        seconds=time.perf_counter() - started,
+        better=better,
+        text=_text(log_loss, ours, error, selected, better, len(rows) < len(fold)),
+    )
+
+
+def _fit(
+    train: Floats, codes: Codes, weight: Floats | None, test: Floats, seed: int
+) -> tuple[Floats, Codes]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    few = bool(np.bincount(codes)[np.unique(codes)].min() < 2) or len(codes) < 50
+    trees = HistGradientBoostingClassifier(
+        max_iter=_ROUNDS,
+        early_stopping=not few,
+        n_iter_no_change=5,
+        random_state=seed,
+    )
+    # on few rows, threads cost more than they save
+    threads = threadpool_limits(1 if len(train) < _FEW_ROWS else None, user_api="openmp")
+    with threads, warnings.catch_warnings(), capture_warnings():
+        warnings.simplefilter("ignore")  # of scikit-learn, on rare classes in its validation rows
+        trees.fit(train, codes, sample_weight=weight)
+    return np.asarray(trees.predict_proba(test)), np.asarray(trees.classes_)
+
+
+def _own_losses(held: HeldOutPredictions, fold: FoldNumbers, rows: RowNumbers) -> Floats:
+    """Return the losses of the selected model on some rows; NaN where it was not measured."""
+    losses: Floats = -held.log_posterior[np.arange(len(held.codes)), held.codes]
+    every: Floats = np.full(len(fold), np.nan)
+    every[fold >= 0] = losses
+    own: Floats = every[rows]
+    return own
+
+
+def _p_of(difference: Floats, share: Floats, fold: FoldNumbers, folds: int) -> float:
+    """Return the p-value of the corrected resampled t test of the mean difference."""
+    total = np.bincount(fold, share, minlength=folds)
+    sums = np.bincount(fold, share * difference, minlength=folds)
+    means = sums[total > 0] / total[total > 0]
+    if len(means) < 2:
+        return 1.0
+    with capture_warnings():
+        _, t = corrected_t(means, 1.0 / (len(means) - 1))
+    return float(2.0 * special.stdtr(len(means) - 1, -abs(t)))
+
+
+def _text(
+    trees: float,
+    ours: float | None,
+    error: float,
+    selected: ModelResult,
+    better: bool,
+    sampled: bool,
+) -> str:
+    rows = " on a sample of the rows" if sampled else ""
+    if ours is None:
+        shares = percent(error), percent(selected.facts["error"])
+        return f"Boosted trees misclassify {shares[0]} of held-out rows, the selected {shares[1]}."
+    figures = (
+        f"Boosted trees: log loss {fixed(trees, 3)}; the selected model {fixed(ours, 3)}{rows}"
+    )
+    if better:
+        return (
+            f"{figures}: trees do much better, so the boundary is not of the kind that these "
+            "models can draw; consider trees."
+        )
+    if ours <= trees:
+        return f"{figures}: nothing is lost by not using trees."
+    if ours <= _LITTLE * trees:
+        return f"{figures}: little is lost by not using trees."
+    return f"{figures}: trees do somewhat better, but the difference may be chance or is small."

@@ -1,0 +1,1 @@
+"""The scoring service: models over HTTP, in the formats of several protocols."""

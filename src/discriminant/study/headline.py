@@ -29,9 +29,9 @@ _PIECE = 65_536  # rows of the Brier score at a time
 def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     """Return the corrected measures, or None if the predictions were not stored."""
     selected = comparison[choice.name]
-    asked = choice.rule == "asked"
+    requested = choice.rule == "asked"
     by = choice.by or "log_loss"
-    candidates = [selected] if asked else comparison.selectable(by, choice.select)
+    candidates = [selected] if requested else comparison.selectable(by, choice.select)
     if selected not in candidates or by not in _MEASURES:
         return None
     # of equal losses the first is selected, as in `Comparison.choose`
@@ -54,7 +54,7 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     error = corrected["error"]
     raw_error = float(selected.facts["error"] or 0.0)
     # of a model that was named, the mean over the samples differs from the raw figure by chance
-    shift = raw_error - error.value if asked else 0.0
+    shift = raw_error - error.value if requested else 0.0
     facts = HeadlineFacts(
         error=error.value + shift,
         error_low=max(error.low + shift, 0.0),
@@ -64,11 +64,11 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
         log_loss_low=None,
         log_loss_high=None,
         log_loss_raw=loss,
-        method=_method(asked, len(candidates)),
+        method=_method(requested, len(candidates)),
     )
     if "log_loss" in corrected and loss is not None:
         log = corrected["log_loss"]
-        shift = loss - log.value if asked else 0.0
+        shift = loss - log.value if requested else 0.0
         facts["log_loss"] = log.value + shift
         facts["log_loss_low"] = max(log.low + shift, 0.0)
         facts["log_loss_high"] = log.high + shift
@@ -102,8 +102,8 @@ def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np
     return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
 
 
-def _method(asked: bool, candidates: int) -> str:
-    if asked or candidates == 1:
+def _method(requested: bool, candidates: int) -> str:
+    if requested or candidates == 1:
         return (
             "The model was not selected by these rows, so its figures need no correction; the "
             "intervals come from a bootstrap of the held-out rows."

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.summary import PrintedResult
+from discriminant.assessment.printed_results import PrintedResult
 from discriminant.errors import StudyError, capture_warnings
 from discriminant.estimators.meta.decision import Decision, log_posterior_of
 from discriminant.posterior import gives_posterior
@@ -144,17 +144,17 @@ class _Rows:
         decision = self._decisions(x[None])[0]
         if decision in self.names and decision != self.names[k]:
             k, other = self.names.index(decision), k
-        found = []
+        contributions = []
         for column, lo, hi in self.columns:
-            found.append(self._column(column, x, slice(lo, hi), logs, (k, other), decision))
-        found.sort(key=lambda one: -abs(one.contribution))
+            contributions.append(self._column(column, x, slice(lo, hi), logs, (k, other), decision))
+        contributions.sort(key=lambda one: -abs(one.contribution))
         return RowExplanation(
             row=i,
             decision=decision,
             probability=float(np.exp(logs[k])),
             against=self.names[other],
             against_probability=float(np.exp(logs[other])),
-            columns=tuple(found),
+            columns=tuple(contributions),
         )
 
     def _column(

@@ -41,11 +41,11 @@ def compare_without(
         return None
     schema = replace(table.schema, features=tuple(table.schema.features[j] for j in places))
     rows = replace(table, schema=schema, features=table.features[:][:, places])
-    alone = run.on(rows, run.in_memory.fold)
+    without = run.on(rows, run.in_memory.fold)
     removed = name_list([f"'{name}'" for name in names])
     with capture_warnings():
         try:
-            comparison = alone.compare(list(models))
+            comparison = without.compare(list(models))
             choice = comparison.choose()
         except DiscriminantError as fault:
             return WithoutColumnsFacts(

@@ -98,8 +98,8 @@ def correct_losses(
         return np.column_stack(sums)
 
     counts = generator.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-    drawn_weight = counts @ block_sums(rows[:, None])
-    selected = select((counts @ block_sums(criterion * rows[:, None])) / drawn_weight)
+    sampled_weight = counts @ block_sums(rows[:, None])
+    selected = select((counts @ block_sums(criterion * rows[:, None])) / sampled_weight)
     left = (counts == 0).astype(np.float64)
     each = np.arange(draws)
     corrected = {}

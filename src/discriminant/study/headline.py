@@ -1,9 +1,9 @@
 """Headline of a comparison: error and log loss of the selected model, corrected for its selection.
 
 The selection is repeated on bootstrap samples of the held-out rows and measured on the other rows
-(`assessment.resampling.selection_bias`). Each row counts once, also if the folds are repeated: its
-loss is then the mean over the repetitions. If the model was named, nothing was selected: the
-figures are the raw ones, and the bootstrap gives the intervals only.
+(`assessment.resampling.selection_bias`). Each row counts once, even if the folds are repeated: its
+loss is then the mean over the repetitions. If the user named the model, nothing was selected: the
+figures are not corrected, and the bootstrap gives only the intervals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from discriminant.table.blocks import Floats
 if TYPE_CHECKING:
     from discriminant.study.comparison import Choice, Comparison, ModelResult
 
-_PIECE = 65_536  # rows of the Brier score at a time
+_PIECE = 65_536  # number of rows whose Brier score is computed at a time
 
 
 def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
@@ -34,7 +34,7 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     candidates = [selected] if requested else comparison.selectable(by, choice.select)
     if selected not in candidates or by not in _MEASURES:
         return None
-    # of equal losses the first is selected, as in `Comparison.choose`
+    # if losses are equal, the first is selected, as in `Comparison.choose`
     candidates = sorted(candidates, key=lambda result: result.model.simplicity)
     if any(result.predictions is None for result in candidates):
         return None
@@ -76,11 +76,12 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
 
 
 def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
-    """Return by how much the criterion of the best of some models is too low on average.
+    """Return by how much the criterion of the best model is too low on average.
 
-    `candidates` are sorted, the best first. It is the mean over bootstrap samples of the loss, on
-    rows that were not drawn, of the model that is best on the drawn rows, less that of the first
-    model. 0 without stored predictions, or for a criterion that is not a mean over rows.
+    `candidates` are sorted, the best first. In each bootstrap sample, the model that is best on the
+    drawn rows has a loss on the rows that were not drawn. The result is the mean of these losses
+    minus the loss of the first candidate. It is 0 without stored predictions, or for a criterion
+    that is not a mean over rows.
     """
     if by not in _MEASURES or any(result.predictions is None for result in candidates):
         return 0.0

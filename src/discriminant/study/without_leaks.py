@@ -27,7 +27,7 @@ def compare_without(
     columns: Sequence[Column],
     names: Sequence[str],
 ) -> WithoutColumnsFacts | None:
-    """Return what is selected without the named columns; None if no feature is left.
+    """Return the model selected without the named columns; None if no feature is left.
 
     For a partitioned table the comparison uses the sample in memory.
     """
@@ -73,6 +73,6 @@ def compare_without(
 
 
 def leaking_columns(checks: Sequence[CheckFacts]) -> list[str]:
-    """Return the columns that the data checks found to reveal the class."""
+    """Return the columns that reveal the class, according to the data checks."""
     names = [name for check in checks if check["kind"] == "leak" for name in check["columns"]]
     return list(dict.fromkeys(names))

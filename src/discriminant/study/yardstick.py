@@ -33,7 +33,7 @@ _MAX_ROWS = 20_000
 _MAX_CELLS = 600_000  # rows times classes and the square root of the features, to limit the time
 _FOLDS = 5
 _ROUNDS = 100
-_CLEAR = 0.95  # trees are much better if their log loss is below this share, and significantly so
+_CLEAR = 0.95  # trees are much better if their log loss is significantly below this share
 _LITTLE = 1.02  # ratio of the log losses up to which little is lost
 _FEW_ROWS = 5_000
 _LEAST = 1e-15  # least probability
@@ -114,7 +114,7 @@ def _fit(
     # on few rows, threads cost more than they save
     threads = threadpool_limits(1 if len(train) < _FEW_ROWS else None, user_api="openmp")
     with threads, warnings.catch_warnings(), capture_warnings():
-        warnings.simplefilter("ignore")  # of scikit-learn, on rare classes in its validation rows
+        warnings.simplefilter("ignore")  # rare classes in scikit-learn's validation rows
         trees.fit(train, codes, sample_weight=weight)
     return np.asarray(trees.predict_proba(test)), np.asarray(trees.classes_)
 

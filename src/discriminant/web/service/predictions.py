@@ -348,7 +348,7 @@ class Predictor:
         return None
 
     def _smallest_changes(self, features: Floats) -> list[Any] | None:
-        """Return for each row the numeric column with the smallest change that changes the class."""
+        """Return for each row the numeric column whose smallest change changes the class."""
         free = {
             column.features[0]: column.name
             for column in self.encoding.used

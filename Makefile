@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-xmc contest peers soak coverage fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -88,6 +88,15 @@ bench-xmc: .venv/.installed-bench .venv-xmc/.installed
 peers: .venv-peers/.installed
 	.venv-peers/bin/python -m tests.peers.run $(PEERS)
 
+# The service against clients that are not ours: Triton's and MLflow's, in an environment of their own.
+service-clients: .venv-clients/.installed .venv/.installed-test
+	$(BIN)/python tests/clients/run.py .venv-clients/bin/python
+
+# CPU time of the service beside FastAPI with scikit-learn; make bench-service SERVICE="--minutes 10" is
+# a load test.
+bench-service: .venv-clients/.installed .venv/.installed-test
+	$(BIN)/python benchmarks/service.py --peer .venv-clients/bin/python $(SERVICE)
+
 # Everything, slow tests too, under new seeds each round; the seed is printed to repeat a failure.
 soak: .venv/.installed-test
 	@for round in $$(seq $(SOAK_ROUNDS)); do \
@@ -116,7 +125,7 @@ changes: .venv/.installed-release
 	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version unreleased)
 
 clean:
-	rm -rf .venv .venv-xmc .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-xmc .venv-peers .venv-clients build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf docs/_build docs/auto_gallery docs/reference docs/sg_execution_times.rst
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -150,6 +159,11 @@ clean:
 	$(PYTHON) -m venv --clear .venv-xmc
 	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-xmc/bin/pip install --quiet -r $<
 	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-xmc/bin/pip install --quiet --no-deps libpecos==1.2.8
+	@touch $@
+
+.venv-clients/.installed: tests/clients/requirements.txt
+	$(PYTHON) -m venv --clear .venv-clients
+	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-clients/bin/pip install --quiet --requirement $<
 	@touch $@
 
 .venv-peers/.installed: tests/peers/requirements.txt constraints.txt pyproject.toml

@@ -149,7 +149,9 @@ def parse_request(
 
 
 def _parameters(part: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = part.get("parameters") or {}
+    parameters = part.get("parameters")
+    if parameters is None:
+        return {}
     if not isinstance(parameters, dict):
         raise RequestError("parameters is not an object.")
     return dict(parameters)

@@ -50,9 +50,9 @@ def columns_section(
         if not column["features"] or len(places) != len(features) or not places:
             continue
         card = _card(column, sample, places, one, points)
-        card["alone"] = max((shares.get(name, 0.0) for name in features), default=None)
+        card["explained"] = max((shares.get(name, 0.0) for name in features), default=None)
         cards.append(card)
-    return sorted(cards, key=lambda card: -(card["alone"] or 0.0))[:_CARDS]
+    return sorted(cards, key=lambda card: -(card["explained"] or 0.0))[:_CARDS]
 
 
 def _explained_shares(moments: ClassMoments) -> dict[str, float]:
@@ -81,7 +81,7 @@ def _card(
         values=[],
         levels=[],
         counts=[],
-        alone=None,
+        explained=None,
         bins="",
     )
     if encoded is not None and encoded.kind == "category":

@@ -8,8 +8,8 @@
     load            more than `max_requests` at a time are refused with 503 and Retry-After
     headers         a strict Content-Security-Policy, nosniff, no-referrer, no-store
 
-A refused request does not reach the application. `Access` has the settings; the service and other
-front ends use the same middleware with their own.
+A rejected request does not reach the application. `Access` holds the settings; each front end uses
+this middleware with its own settings.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CLOSE: Headers = [(b"connection", b"close")]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may use a server, and how much of it."""
+    """Access rules of a server: who may use it, and how much."""
 
     token: str | None = None
     hosts: frozenset[str] | None = LOOPBACK  # allowed names in Host, without port; None: any
@@ -154,7 +154,7 @@ def _cookie(header: bytes, name: str) -> bytes:
 
 
 def read_token(path: str | None) -> str | None:
-    """Return the token from a file, or else from the environment variable; None without both.
+    """Return the token from a file or, without a file, from the environment variable; or None.
 
     The token is the first line of the file. On the command line itself, other users of the machine
     could read it.
@@ -257,7 +257,7 @@ def overloaded() -> HttpError:
 
 
 def _single_headers(scope: Scope) -> dict[bytes, bytes]:
-    """Return the headers by name; raise if one that matters here is repeated."""
+    """Return the headers by name; a repeated header that is used here is an error."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in headers and name in _SINGLE:

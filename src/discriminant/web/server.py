@@ -1,8 +1,8 @@
 """The HTTP server: a socket that listens before anything large is imported, and uvicorn.
 
-Clients that connect while the application is still being imported wait; they are not refused. On
-SIGTERM or Ctrl-C, the server stops listening, completes the requests in progress within
-`stop_seconds`, and returns.
+Clients that connect while the application is still being imported have to wait, but are not
+rejected. On SIGTERM or Ctrl-C, the server stops listening, completes the requests in progress
+within `stop_seconds`, and returns.
 """
 
 from __future__ import annotations

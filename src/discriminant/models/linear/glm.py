@@ -88,7 +88,7 @@ _RETREATS = (1e-6, 1e-4, 1e-2, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundaryResult:
+class BarrierResult:
     """Result of a minimisation with a decreasing barrier."""
 
     descent: OptimisationResult
@@ -98,7 +98,7 @@ class BoundaryResult:
 
 def minimise_on_boundary(
     objective: PenalisedLoss, start: Floats, *, max_passes: int, progress: Progress | None = None
-) -> BoundaryResult:
+) -> BarrierResult:
     """Minimise with a decreasing barrier; at `start`, the mean of every row must be valid."""
     assert isinstance(objective.loss, Deviance)
     deviance, passes, points = objective.loss, 0, [start]
@@ -116,18 +116,18 @@ def minimise_on_boundary(
         points.append(last.theta)
         passes += last.passes
         if not last.converged:
-            return BoundaryResult(last, touched=False, passes=passes)
+            return BarrierResult(last, touched=False, passes=passes)
     if last.point.slope.least > _AT_BOUNDARY:
         inside = minimise(0.0)
         passes += inside.passes
         if inside.converged:
-            return BoundaryResult(inside, touched=False, passes=passes)
+            return BarrierResult(inside, touched=False, passes=passes)
     return _extrapolate(objective, points[-3:], last, passes)
 
 
 def _extrapolate(
     objective: PenalisedLoss, points: list[Floats], last: OptimisationResult, passes: int
-) -> BoundaryResult:
+) -> BarrierResult:
     """Return the limit of the path, extrapolated from its last three points by a parabola."""
     limit = np.einsum("k,kqm->qm", _EXTRAPOLATION, np.stack(points))
     for retreat in _RETREATS:
@@ -137,7 +137,7 @@ def _extrapolate(
         if np.isfinite(point.value):
             break
     end = OptimisationResult(theta, point, True, last.decrement, (point.value,))
-    return BoundaryResult(end, touched=True, passes=passes)
+    return BarrierResult(end, touched=True, passes=passes)
 
 
 _SETTLED = 1e-14  # a smaller gradient is nearly rounding error

@@ -104,7 +104,7 @@ class Endpoints:
     # --- predictions ------------------------------------------------------------------------------
 
     def predict(self, scope: Scope, name: str | None, body: bytes) -> Response:
-        """Predict rows in JSON, CSV or Arrow, and answer in one of these."""
+        """Predict rows in JSON, CSV or Arrow, and respond in one of these formats."""
         model = self._model(scope, name)
         kind = _content_type(scope)
         accepted = _accepted(scope, kind)
@@ -285,7 +285,7 @@ def _unsupported(kind: bytes) -> HttpError:
 
 
 def _accepted(scope: Scope, kind: bytes) -> bytes:
-    """Return the type of the response: as Accept states, else that of the request."""
+    """Return the type of the response: that of the header Accept, else that of the request."""
     header: bytes = scope["header_values"].get(b"accept", b"*/*")
     if header == b"*/*":
         return kind if kind in _RESPONSE_KINDS else JSON

@@ -11,9 +11,9 @@
                                                            rows from that of the training rows
     discriminant_drift_t2, _p_value, _rows{model}          Hotelling's T2 test of the two means
 
-Drift needs a model that stores the moments of its training rows. The rows of requests are added to
-moments of their own and are not stored. Counts and moments start again with the process, and those
-of a model also when its file changes.
+Drift needs a model that stores the moments of its training rows. The rows of requests are summed to
+separate moments and are not stored. Counts and moments start at zero with the process; those of a
+model are also reset when its file changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BUFFERED_ROWS = 4096
 
 
 class Drift:
-    """Moments of the rows of requests beside those of the training rows."""
+    """Moments of the rows of requests, and those of the training rows."""
 
     def __init__(self, training: ClassMoments) -> None:
         self._training = training.reduce("pooled") if training.detail != "pooled" else training

@@ -8,7 +8,8 @@
     probabilities   false                          leave them out
 
 The contribution of a column to a prediction is the change of the log odds of the predicted class
-against the second, if the column's value is replaced by its typical one, the training mean:
+against the second most probable class, if the value of the column is replaced by its typical value,
+the training mean:
 
     c_j = [log P(c|x) - log P(r|x)] - [log P(c|x') - log P(r|x')]      x' = x, but column j typical
 
@@ -55,7 +56,7 @@ class PredictionOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> PredictionOptions:
-        """Return the options of a request; raise if one is not valid."""
+        """Return the options of a request; an invalid option is an error."""
         if unknown := [name for name in given if name not in OPTIONS]:
             raise RequestError(
                 f"The option '{unknown[0][:100]}' is not known. Options are: {', '.join(OPTIONS)}.",
@@ -125,7 +126,7 @@ class Predictions:
 
 
 class Predictor:
-    """A loaded model with what its predictions need, computed once."""
+    """A loaded model, with data that its predictions need and that are computed only once."""
 
     def __init__(self, model: Any, *, array: bool) -> None:
         self.model = model
@@ -312,7 +313,7 @@ class Predictor:
         return log_posterior_of(model, EncodedRows(columns, nothing, nothing))
 
     def typical_features(self) -> tuple[Floats, str]:
-        """Return the features (d,) of a typical row, and where they come from."""
+        """Return the features (d,) of a typical row, and a text on their source."""
         moments = self.training_moments()
         if moments is not None:
             return np.asarray(moments.anchor.values(moments.centre[None]))[0], "training means"
@@ -347,7 +348,7 @@ class Predictor:
         return None
 
     def _smallest_changes(self, features: Floats) -> list[Any] | None:
-        """Return for each row the numeric column whose change alone changes the class soonest."""
+        """Return for each row the numeric column whose smallest change changes the class."""
         free = {
             column.features[0]: column.name
             for column in self.encoding.used
@@ -421,7 +422,7 @@ def _innermost(model: Any) -> Any:
 
 
 def _encodes_once(model: Any) -> bool:
-    """Return whether every method of a model accepts rows that are encoded already."""
+    """Return whether every method of a model accepts rows that are already encoded."""
     if isinstance(model, Decision) and model.outlier is None:
         model = model.estimator_
     return isinstance(model, Encoded) and not model._skips_encoding()

@@ -105,6 +105,14 @@ class HeadlineFacts(TypedDict):
     method: str  # how the correction was computed: one sentence
 
 
+class GainFacts(TypedDict):
+    """Log loss of guessing minus that of the selected model, on the same held-out rows."""
+
+    value: float
+    low: float
+    high: float
+
+
 class PoolMemberFacts(TypedDict):
     """A model of the pool, and its weight."""
 
@@ -170,6 +178,7 @@ class ComparisonFacts(TypedDict):
     note: NotRequired[str]  # note that applies to all models
     surface: NotRequired[SurfaceFacts]
     headline: NotRequired[HeadlineFacts]
+    gain: NotRequired[GainFacts]
     pool: NotRequired[list[PoolMemberFacts]]  # sorted by weight, largest first
     best_single: NotRequired[BestSingleFacts]  # only if the pool was selected
     yardstick: NotRequired[YardstickFacts]
@@ -484,7 +493,7 @@ class UseFacts(TypedDict, total=False):
     python: str
     sql: str
     command: str
-    onnx: str  # command that writes an ONNX file
+    onnx: str  # commands that write ONNX and JavaScript files
     refused: list[str]  # input that the model rejects
     card: list[list[str]]  # model card: names and texts
 

@@ -23,6 +23,7 @@ from discriminant.table.blocks import Floats
 if TYPE_CHECKING:
     from discriminant.study.comparison import Choice, Comparison, ModelResult
 
+_OPTIMISM_DRAWS = 200
 _PIECE = 65_536  # number of rows whose Brier score is computed at a time
 
 
@@ -90,9 +91,15 @@ def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
     known = ~np.isin(held.labels.astype(str), candidates[0].unlearned_classes)[held.codes]
     losses = _criterion(candidates, by, known)
     every = {"criterion": (losses, known.astype(np.float64))}
-    best = correct_losses(losses, every, lambda means: means.argmin(axis=1), weight=held.weight)
+    best = correct_losses(
+        losses, every, lambda means: means.argmin(axis=1), weight=held.weight, draws=_OPTIMISM_DRAWS
+    )
     first = correct_losses(
-        losses, every, lambda means: np.zeros(len(means), dtype=np.intp), weight=held.weight
+        losses[:, :1],
+        {"criterion": (losses[:, :1], every["criterion"][1])},
+        lambda means: np.zeros(len(means), dtype=np.intp),
+        weight=held.weight,
+        draws=_OPTIMISM_DRAWS,
     )
     return max(best["criterion"].value - first["criterion"].value, 0.0)
 

@@ -20,7 +20,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 
 from discriminant.errors import CommandError
 from discriminant.web.responses import (
@@ -271,25 +270,38 @@ def _single_headers(scope: Scope) -> dict[bytes, bytes]:
 class _LimitedBody:
     """The body of a request, with limits on its size and on the time until it is complete."""
 
-    __slots__ = ("_access", "_complete", "_deadline", "_receive", "_size")
+    __slots__ = ("_access", "_complete", "_deadline", "_late", "_loop", "_receive", "_size")
 
     def __init__(self, receive: Receive, access: Access) -> None:
         self._receive = receive
         self._access = access
         self._size = 0
         self._complete = False
-        self._deadline = monotonic() + access.body_seconds
+        self._late = False
+        self._loop = asyncio.get_running_loop()
+        self._deadline = self._loop.time() + access.body_seconds
+
+    def _stop(self, task: asyncio.Task[None]) -> None:
+        self._late = True
+        task.cancel()
 
     async def receive(self) -> Message:
         """Receive the next part of the body."""
         if self._complete:
             return await self._receive()
+        task = asyncio.current_task()
+        assert task is not None
+        timer = self._loop.call_at(self._deadline, self._stop, task)
         try:
-            async with asyncio.timeout(self._deadline - monotonic()):
-                message = await self._receive()
-        except TimeoutError:
+            message = await self._receive()
+        except asyncio.CancelledError:
+            if not self._late:
+                raise
+            task.uncancel()
             text = f"The body was not complete after {self._access.body_seconds:g} seconds."
             raise HttpError(408, "BodyTooSlowError", text, headers=CLOSE) from None
+        finally:
+            timer.cancel()
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             self._complete = not message.get("more_body", False)

@@ -104,8 +104,8 @@ def _protocol() -> type[asyncio.Protocol]:
         _in_headers = False
         _header_bytes = 0
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             self._start_timer()
 
         def data_received(self, data: bytes) -> None:
@@ -141,7 +141,7 @@ def _protocol() -> type[asyncio.Protocol]:
 
         def _close(self) -> None:
             self._timer = None
-            if not self.transport.is_closing():
+            if self.transport is not None and not self.transport.is_closing():
                 self.transport.close()
 
     return Protocol

@@ -552,11 +552,12 @@ def make_fit(
     diverging = scoring.converged and stride > _MAX_RELATIVE_STEP * (
         1.0 + float(np.abs(end.theta).max(initial=0.0))
     )
-    pearson, pearson_passes = _pearson(penalised, end.point)
     is_inside = scoring.converged and not diverging and not scoring.at_edge
+    theta = end.theta if is_inside else end.point.theta
+    pearson, pearson_passes = _pearson(penalised, end.point, theta)
     return GLMFit(
         penalised.coordinates,
-        end.theta if is_inside else end.point.theta,
+        theta,
         end.point.slope,
         2.0 * null.point.slope.loss,
         pearson,
@@ -571,10 +572,11 @@ def make_fit(
     )
 
 
-def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
-    """Return Pearson's chi-squared and the number of passes it took.
+def _pearson(objective: PenalisedLoss, point: Point, theta: Floats) -> tuple[float, int]:
+    """Return Pearson's chi-squared at theta and the number of passes it took.
 
-    Chi-squared is NaN if the family has a fixed dispersion.
+    Chi-squared is NaN if the family has a fixed dispersion. For the Gaussian family it is the
+    deviance, which does not change to first order between the last point and theta.
     """
     deviance = objective.loss
     assert isinstance(deviance, Deviance)
@@ -582,7 +584,7 @@ def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
         return 2.0 * point.slope.loss, 0
     if deviance.family not in FREE_DISPERSION:
         return float("nan"), 0
-    coef, intercept = objective.coordinates.coefficients(point.theta)
+    coef, intercept = objective.coordinates.coefficients(theta)
     loss = Pearson(deviance)
     reading = LossReading(objective.features, objective.anchor, coef, intercept, loss)
     return 2.0 * float(objective.read(reading).loss), 1

@@ -57,12 +57,14 @@ def model_names(paths: Sequence[str]) -> dict[str, str]:
 def load_model(name: str, path: str) -> ServedModel:
     """Load a model and make it ready to predict."""
     from discriminant import store
-    from discriminant.web.service.predictions import Predictor
+    from discriminant.web.service.predictions import Predictor, SparsePredictor
 
     digest = str(store.look(path)["sha256"])
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
+    if hasattr(model, "write_predictions") and not hasattr(model, "feature_names_in_"):
+        return ServedModel(name, path, type(model).__name__, digest, SparsePredictor(model))
     model, array = with_columns(model)
     predictor = Predictor(model, array=array)
     kind = type(predictor.encoded.estimator_).__name__

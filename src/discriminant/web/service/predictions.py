@@ -35,7 +35,7 @@ from discriminant.posterior import gives_posterior
 from discriminant.study.predict import has_decision
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Frame
-from discriminant.table.encoding import EncodedRows
+from discriminant.table.encoding import EncodedRows, Encoding
 from discriminant.table.memory import ColumnarFeatures
 from discriminant.web.service.rows import RequestError, plain_getter
 
@@ -375,6 +375,38 @@ class Predictor:
         except LinearModelError:  # the model is not linear
             return None
         return changes
+
+
+class SparsePredictor(Predictor):
+    """A label tree that was fitted to sparse rows without column names."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.array = self.regressor = self.has_posterior = self.has_decision = False
+        self.is_tree = True
+        self.encoding = Encoding(())
+        self.labels = tuple(model.classes_.tolist())
+        self.values_of = None
+        self.width = int(model.n_features_in_)
+        first = getattr(model, "first_feature_", 0)
+        self.first = first if isinstance(first, int) else 0  # number of the first feature
+
+    def training_moments(self) -> Any:
+        """Return None: a label tree stores no moments."""
+        return None
+
+    def predict_sparse(self, rows: Any, options: PredictionOptions = DEFAULTS) -> Predictions:
+        """Predict the best labels of the rows of a CSR matrix."""
+        if options.changes_decision or options.explain:
+            raise RequestError(
+                "prior, cost, reject and explain are not available for a label tree.",
+                kind="OptionError",
+            )
+        with capture_warnings() as notes:
+            top = self._best(self.model, rows, options.top_k or 5)
+        predicted = [best[0][0] if best else None for best in top]
+        texts = [str(note) for note in notes]
+        return Predictions(predicted, self.labels, top=top, notes=texts)
 
 
 def _encoded_within(model: Any) -> Any:

@@ -283,6 +283,47 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
+def sparse_rows(rows: Any, *, width: int, first: int, limit: int) -> Any:
+    """Return a CSR matrix of rows that are objects of feature numbers and values.
+
+    For example [{"3": 0.5, "17": 1.25}, {}]; features that are left out are 0.
+    """
+    from scipy.sparse import csr_array
+
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list):
+        raise RequestError(f"The rows are {_type_of(rows)}. Send an array of objects.")
+    check_row_count(len(rows), limit)
+    starts, places, values = [0], list[int](), list[float]()
+    for number, row in enumerate(rows):
+        if type(row) is not dict:
+            raise RequestError(
+                f"Row {number} (counted from 0) is {_type_of(row)}. Send each row as an object of "
+                'feature numbers, {"3": 0.5, ...}.'
+            )
+        for key, value in row.items():
+            place = int(key) - first if key.isascii() and key.isdigit() and len(key) < 12 else -1
+            if not 0 <= place < width:
+                raise RequestError(
+                    f"Row {number} (counted from 0): '{key[:100]}' is not the number of a feature, "
+                    f"{first} to {first + width - 1}.",
+                    kind="ColumnNamesError",
+                )
+            if type(value) not in _NUMBERS or not np.isfinite(float(value)):
+                raise RequestError(
+                    f"Row {number} (counted from 0), feature {key}: the value is "
+                    f"{_type_of(value)}, and the model expects a finite number there.",
+                    kind="CellTypeError",
+                )
+            places.append(place)
+            values.append(value)
+        starts.append(len(places))
+    data = np.array(values, dtype=np.float32)
+    matrix = csr_array((data, places, starts), shape=(len(rows), width), dtype=np.float32)
+    matrix.sum_duplicates()
+    return matrix
+
+
 # --- CSV ------------------------------------------------------------------------------------------
 
 

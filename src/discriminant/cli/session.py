@@ -165,8 +165,8 @@ class Session:
         files = {name: str(path) for name, path in (written or {}).items() if path is not None}
         if self.as_json:
             provenance = {"version": versions(), "seed": self.seed, "command": self.command}
-            made = {**facts.get("made", {}), **provenance}
-            output = {**facts, "written": files, "made": made}
+            provenance = {**facts.get("made", {}), **provenance}
+            output = {**facts, "written": files, "made": provenance}
             print(json.dumps(plain(output), indent=1, allow_nan=False))
             return
         lines = [

@@ -105,6 +105,14 @@ class HeadlineFacts(TypedDict):
     method: str  # how the correction was computed: one sentence
 
 
+class GainFacts(TypedDict):
+    """Log loss of guessing minus that of the selected model, on the same held-out rows."""
+
+    value: float
+    low: float
+    high: float
+
+
 class PoolMemberFacts(TypedDict):
     """A model of the pool, and its weight."""
 
@@ -170,6 +178,7 @@ class ComparisonFacts(TypedDict):
     note: NotRequired[str]  # note that applies to all models
     surface: NotRequired[SurfaceFacts]
     headline: NotRequired[HeadlineFacts]
+    gain: NotRequired[GainFacts]
     pool: NotRequired[list[PoolMemberFacts]]  # sorted by weight, largest first
     best_single: NotRequired[BestSingleFacts]  # only if the pool was selected
     yardstick: NotRequired[YardstickFacts]
@@ -357,7 +366,7 @@ class CardFacts(TypedDict):
     values: list[float]  # (B,) value of each bin, if a column has few values; else empty
     levels: list[str]  # (B,) levels of a category; empty for a numeric column
     counts: list[list[float]]  # (K, B) weight of each class in each bin or level
-    alone: float | None  # share of its variation that is between the classes, 0 to 1
+    explained: float | None  # share of its variation that is between the classes, 0 to 1
     bins: str  # one character for each point of the discriminant space: "A" is bin 0, ...
 
 
@@ -375,8 +384,8 @@ class RankFacts(TypedDict):
     """Importance of a feature by several measures."""
 
     feature: str
-    importance: float  # mean of `alone` and `added`
-    alone: float  # separation that the feature explains alone: share of its variation
+    importance: float  # mean of `explained` and `added`
+    explained: float  # separation that the feature explains alone: share of its variation
     added: float | None  # partial R squared, given all other features
     loading: float | None  # largest |correlation| with a discriminant direction
     step: int | None  # step of the stepwise selection
@@ -484,7 +493,7 @@ class UseFacts(TypedDict, total=False):
     python: str
     sql: str
     command: str
-    onnx: str  # command that writes an ONNX file
+    onnx: str  # commands that write ONNX and JavaScript files
     refused: list[str]  # input that the model rejects
     card: list[list[str]]  # model card: names and texts
 

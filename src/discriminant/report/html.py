@@ -33,6 +33,7 @@ from discriminant.assessment.intervals import wilson
 from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
 from discriminant.report.fact_types import (
+    CheckFacts,
     DecisionFacts,
     Facts,
     FindingFacts,
@@ -65,6 +66,7 @@ from discriminant.report.verdict import (
     warning_checks,
 )
 
+_NOTES = 5  # largest number of notes of the data checks on the first screen
 _SENTENCE = 2000  # largest number of characters of a sentence
 _ENDS_SCRIPT = re.compile(r"</?script|<!--", re.IGNORECASE)
 _TESTS = {
@@ -99,6 +101,7 @@ def render(facts: Facts) -> str:
         codes=codes,
         verdict=facts.get("verdict") or verdict_of(facts),
         warnings=warning_checks(facts),
+        check_notes=_check_notes(facts),
         other_reasons=other_reasons(facts),
         findings=_first_findings(facts),
         in_short=result(facts),
@@ -114,9 +117,14 @@ def render(facts: Facts) -> str:
     )
 
 
+def _check_notes(facts: Facts) -> list[CheckFacts]:
+    """Return the notes of the data checks for the first screen."""
+    return [check for check in facts.get("checks", []) if check["severity"] == "note"][:_NOTES]
+
+
 def _first_findings(facts: Facts) -> list[FindingFacts]:
     """Return the findings for the first screen: those that no data check reports as well."""
-    kinds = {check["kind"] for check in warning_checks(facts)}
+    kinds = {check["kind"] for check in [*warning_checks(facts), *_check_notes(facts)]}
     findings = facts["matters"]["findings"] if "matters" in facts else []
     return [finding for finding in findings if finding["kind"] not in kinds]
 
@@ -320,6 +328,7 @@ def _template(name: str) -> Any:
         "area": format.area,
         "first_sentence": first_sentence,
         "best_first": best_first,
+        "after_first_sentence": lambda text: text.removeprefix(first_sentence(text)).strip(),
         "chance": format.p_value,
         "whole": format.whole,
         "duration": format.duration,

@@ -129,7 +129,13 @@ def _result(facts: Facts) -> str:
     name = quoted(model["label"])
     subject = f"{name} was selected among {count} models" if count > 1 else f"The model is {name}"
     wrong = "none" if model["error"] == 0 else percent(model["error"])
-    return f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out."
+    one = facts["comparison"].get("headline")
+    if one is None or percent(one["error"]) == percent(model["error"]):
+        return f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out."
+    return (
+        f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out, or "
+        f"{percent(one['error'])} when corrected for the selection."
+    )
 
 
 def _rejected_share(decision: DecisionFacts) -> float:

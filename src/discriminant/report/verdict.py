@@ -2,7 +2,7 @@
 
     no     the corrected log loss is not below that of the class shares by more than its interval,
            and the error is not significantly below that of always predicting the most frequent
-           class
+           class; the interval is that of the gain over guessing on the same rows, if it is known
     care   a data check of severity "stop" or "warning"; a class of fewer than 10 rows; a recall
            whose 95% interval reaches below 50%; poor calibration; boosted trees that are clearly
            better; a fit that did not converge; a class that is never predicted correctly
@@ -75,12 +75,13 @@ class Headline(NamedTuple):
 def headline(facts: Facts) -> Headline:
     """Return the corrected measures of the selected model, or its raw measures."""
     one: Any = facts["comparison"].get("headline")
+    model = selected(facts)
     if one is not None:
         ends = (one["log_loss_low"], one["log_loss_high"])
-        return Headline(
-            one["error"], one["error_low"], one["error_high"], one["log_loss"], *ends, True
-        )
-    model = selected(facts)
+        low, high = one["error_low"], one["error_high"]
+        if low == high:  # no resample has an error: Wilson's interval of the raw figure
+            low, high = model["error_low"] or low, model["error_high"] or high
+        return Headline(one["error"], low, high, one["log_loss"], *ends, True)
     ends = (model["error_low"], model["error_high"])
     return Headline(model["error"], *ends, model["log_loss"], None, None, False)
 
@@ -129,8 +130,14 @@ def better_than_guessing(facts: Facts) -> bool:
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     if one.error_high is not None and baseline is not None and one.error_high < baseline:
         return True
-    loss = one.log_loss if one.log_loss_high is None else one.log_loss_high
-    return loss is not None and loss < baseline_log_loss(facts)
+    if one.log_loss is None:
+        return False
+    gain = facts["comparison"].get("gain")
+    if gain is not None:  # the correction for the selection moves the interval
+        correction = one.log_loss - (selected(facts)["log_loss"] or one.log_loss)
+        return gain["low"] - correction > 0
+    highest = one.log_loss if one.log_loss_high is None else one.log_loss_high
+    return highest < baseline_log_loss(facts)
 
 
 def _against_guessing(facts: Facts) -> str:
@@ -220,17 +227,17 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
     for row in decision["by_class"]:
         if row["recall"] is None or row["label"] in few:
             continue
-        found = row["recall"] * row["rows"]
-        if float(wilson((np.array(found), np.array(row["rows"])))[0]) < _LEAST_RECALL:
-            low.append((row["label"], found, row["rows"]))
+        correct = row["recall"] * row["rows"]
+        if float(wilson((np.array(correct), np.array(row["rows"])))[0]) < _LEAST_RECALL:
+            low.append((row["label"], correct, row["rows"]))
     if len(low) == 1:
-        label, found, rows = low[0]
-        reasons.append(f"it recognises only {share(found, rows)} of {name_list([label])}")
+        label, correct, rows = low[0]
+        reasons.append(f"it recognises only {share(correct, rows)} of {name_list([label])}")
     elif low:
-        label, found, rows = min(low, key=lambda one: one[1] / one[2])
+        label, correct, rows = min(low, key=lambda one: one[1] / one[2])
         reasons.append(
             f"the recall of {count_with_noun(len(low), 'class', 'classes')} may be below 50% "
-            f"(lowest: {name_list([label])}, {share(found, rows)})"
+            f"(lowest: {name_list([label])}, {share(correct, rows)})"
         )
     return reasons
 

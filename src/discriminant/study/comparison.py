@@ -767,7 +767,7 @@ def _log_loss_p(first: ModelResult, second: ModelResult, folds: int) -> float | 
 def _simplest(candidates: list[ModelResult], best: ModelResult, by: str) -> ModelResult:
     """Return the simplest model within one standard error of the best.
 
-    Of equally simple models the better one is returned.
+    Among equally simple models the one with the lower loss is returned.
     """
     limit = _loss(best, by) + best.standard_error[by]
     near = [result for result in candidates if _loss(result, by) <= limit]

@@ -35,6 +35,7 @@ from discriminant.report.fact_types import (
     DecisionFacts,
     Facts,
     FindingFacts,
+    GainFacts,
     MattersFacts,
     ModelFacts,
     Provenance,
@@ -153,6 +154,9 @@ def report_facts(
 def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts) -> dict[str, Any]:
     """Return the sections that describe the rows and the selected model."""
     run, held = study._get_run(), _held(study)
+    gain = None if held is None else _gain(held)
+    if gain is not None:
+        comparison["gain"] = gain
     table, moments = run.table, _class_moments(study)
     sample = RowSample.of(table, most=_SHOWN_ROWS, seed=study.seed)
     points = RowSample.of(table, most=_POINTS, seed=study.seed)
@@ -192,6 +196,26 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
         title=study._get_choice().title,
     )
     return {name: section for name, section in sections.items() if section}
+
+
+def _gain(held: HeldOutPredictions) -> GainFacts | None:
+    """Return the mean gain in log loss over guessing the class shares, with a 95% interval.
+
+    With gains g of n rows, the interval is mean(g) -+ 1.96 sd(g) / sqrt(n).
+    """
+    if not held.probabilistic:
+        return None
+    weight = np.ones(len(held.codes)) if held.weight is None else held.weight
+    share = np.bincount(held.codes, weight, minlength=len(held.labels)) / weight.sum()
+    rows = np.flatnonzero(weight > 0)
+    own = held.log_posterior[rows, held.codes[rows]]
+    gains = own - np.log(share[held.codes[rows]])
+    if not np.isfinite(gains).all() or len(rows) < 2:
+        return None
+    mean = float(np.average(gains, weights=weight[rows]))
+    variance = float(np.average((gains - mean) ** 2, weights=weight[rows]))
+    reach = 1.959963984540054 * np.sqrt(variance / (len(rows) - 1))
+    return GainFacts(value=mean, low=mean - reach, high=mean + reach)
 
 
 def _held(study: ReportedStudy) -> HeldOutPredictions | None:
@@ -514,10 +538,27 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
     use = use_section(file=file, sql=sql, command=command, python=python)
     if use is not None:
         use["refused"] = _refused(study)
-        if file and sql:
-            onnx = shlex.quote(f"{Path(file).stem}.onnx")
-            use["onnx"] = f"discriminant export {shlex.quote(file)} --to onnx --out {onnx}"
+        if file and _has_export(model):
+            export, stem = f"discriminant export {shlex.quote(file)}", Path(file).stem
+            use["onnx"] = "\n".join(
+                f"{export} --to {format} --out {shlex.quote(f'{stem}.{ending}')}"
+                for format, ending in (("onnx", "onnx"), ("javascript", "js"))
+            )
+            if not sql:
+                use["sql"] = (
+                    f"{_sql_comment(file, table, keys)}\n-- The SQL is too long for a page."
+                )
     return use
+
+
+def _has_export(model: Any) -> bool:
+    from discriminant.export.plan import make_plan
+
+    try:
+        make_plan(model)
+    except DiscriminantError:
+        return False
+    return True
 
 
 def _sql_comment(file: str, table: str, keys: Sequence[str]) -> str:

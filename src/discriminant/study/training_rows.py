@@ -1,8 +1,8 @@
 """Sketch of the rows to which a model was fitted, to recognise them when a model is assessed.
 
 Rows are hashed by their encoded features. The sketch holds the `SIZE` smallest hashes: a random
-sample of the distinct training rows, and the same sample for the same rows. Of other rows, those
-with a hash up to the largest hash of the sketch are a random sample as well, so
+sample of the distinct training rows, and the same sample for the same rows. Among the rows of
+another table, those with a hash up to the largest hash of the sketch are a random sample too, so
 
     share of training rows  =  rows of that sample that are in the sketch / rows of that sample
 

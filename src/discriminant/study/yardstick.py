@@ -34,6 +34,7 @@ _MAX_CELLS = 600_000  # rows times classes and the square root of the features, 
 _FOLDS = 5
 _ROUNDS = 100
 _CLEAR = 0.95  # trees are much better if their log loss is below this share, and significantly so
+_LEAST_GAIN = 0.005  # difference of the log losses below which trees are not much better
 _LITTLE = 1.02  # ratio of the log losses up to which little is lost
 _FEW_ROWS = 5_000
 _LEAST = 1e-15  # least probability
@@ -86,7 +87,9 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
         ours = float(np.average(own_losses[both], weights=share))
         difference: Floats = losses[both] - own_losses[both]
         p = _p_of(difference, share, joined[both], F)
-    better = bool(ours is not None and log_loss < _CLEAR * ours and p < 0.05)
+    better = bool(
+        ours is not None and log_loss < min(_CLEAR * ours, ours - _LEAST_GAIN) and p < 0.05
+    )
     return YardstickFacts(
         label=LABEL,
         error=error,
@@ -114,7 +117,7 @@ def _fit(
     # on few rows, threads cost more than they save
     threads = threadpool_limits(1 if len(train) < _FEW_ROWS else None, user_api="openmp")
     with threads, warnings.catch_warnings(), capture_warnings():
-        warnings.simplefilter("ignore")  # of scikit-learn, on rare classes in its validation rows
+        warnings.simplefilter("ignore")  # rare classes in scikit-learn's validation rows
         trees.fit(train, codes, sample_weight=weight)
     return np.asarray(trees.predict_proba(test)), np.asarray(trees.classes_)
 
@@ -160,7 +163,7 @@ def _text(
             f"{figures}: trees do much better, so the boundary is not of the kind that these "
             "models can draw; consider trees."
         )
-    if ours <= trees:
+    if ours <= trees or fixed(ours, 3) == fixed(trees, 3):
         return f"{figures}: nothing is lost by not using trees."
     if ours <= _LITTLE * trees:
         return f"{figures}: little is lost by not using trees."

@@ -12,6 +12,7 @@ from discriminant.report.format import percent
 from discriminant.report.html import render
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import in_short, tiles
+from discriminant.report.verdict import verdict_of
 from tests.unit.report.samples import cancer
 
 
@@ -124,3 +125,20 @@ def test_column_that_is_constant_in_a_fold_only_is_not_called_ignored():
     assert details == [
         "Column(s) 'once' are constant in the training rows of a fold and are ignored in that fold."
     ]
+
+
+def test_verdict_compares_the_log_loss_with_guessing_row_by_row():
+    generator = np.random.default_rng(1)
+    lead = generator.normal(size=160)
+    frame = pd.DataFrame(
+        {"x": lead, "y": np.where(lead + 2 * generator.normal(size=160) > 1.3, "b", "a")}
+    )
+    study = dd.study(frame, target="y")
+    study.compare(["lda"])
+    facts = study.facts()
+    facts["comparison"]["models"][0] |= {"error_high": 1.0}
+    verdicts = []
+    for low in (0.01, -0.01):
+        facts["comparison"]["gain"] = {"value": 0.05, "low": low, "high": 0.2}
+        verdicts.append(verdict_of(facts)["level"] == "no")
+    assert verdicts == [False, True]

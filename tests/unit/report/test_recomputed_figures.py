@@ -453,3 +453,15 @@ def test_numbers_of_misclassified_unsure_and_suspicious_rows(made, request):
     for kind, count in expected.items():
         found = re.search(rf"(\d+) rows? {kind}", words)
         assert (0 if found is None else int(found[1])) == count
+
+
+@pytest.mark.parametrize("made", ["wine", "cancer"])
+def test_gain_over_guessing_with_its_interval(made, request):
+    page = request.getfixturevalue(made)
+    own = np.log(page.p[np.arange(page.n), page.codes])
+    gains = own - np.log(page.counts / page.n)[page.codes]
+    ends = stats.norm.interval(0.95, gains.mean(), stats.sem(gains))
+    gain = page.facts["comparison"]["gain"]
+    np.testing.assert_allclose(
+        [gain["value"], gain["low"], gain["high"]], [gains.mean(), *ends], rtol=1e-6
+    )

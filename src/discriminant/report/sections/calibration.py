@@ -108,9 +108,15 @@ def _describe(gap: float, poor: bool, confidence: float, right: float) -> str:
     """Return a sentence on whether the probabilities can be trusted, and what to do if not."""
     if not poor:
         points = "less than 0.1" if gap < 0.001 else number(100 * gap, 2)
+        if gap >= _GAP:
+            return (
+                "The probabilities show no significant error: on average they differ from the "
+                f"observed frequencies by {points} percentage points, which chance can explain "
+                "with so few rows."
+            )
         return (
             "The probabilities can be trusted: on average they differ from the observed "
-            f"frequencies by {points} percentage points, which is within chance or below 3 points."
+            f"frequencies by {points} percentage points."
         )
     kind = (
         f"too confident: the mean probability of its predictions is {percent(confidence)}, but "

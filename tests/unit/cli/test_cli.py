@@ -133,7 +133,7 @@ def test_stdout_is_one_json_object_and_progress_is_on_stderr(place, tmp_path):
         cwd=tmp_path,
     )
     told = json.loads(found.stdout)
-    assert [one["name"] for one in told["comparison"]["models"]] == ["lda", "qda"]
+    assert [one["name"] for one in told["comparison"]["models"]] == ["lda", "qda", "pool"]
     assert told["made"]["command"].startswith("discriminant compare")
     assert "[1/2] LDA" in found.stderr
 

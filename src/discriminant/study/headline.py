@@ -29,9 +29,10 @@ _PIECE = 65_536  # rows of the Brier score at a time
 def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     """Return the corrected measures, or None if the predictions were not stored."""
     selected = comparison[choice.name]
-    asked = choice.rule == "asked"
     by = choice.by or "log_loss"
+    asked = choice.rule == "asked"
     candidates = [selected] if asked else comparison.selectable(by, choice.select)
+    asked = asked or len(candidates) == 1  # nothing was selected
     if selected not in candidates or by not in _MEASURES:
         return None
     # of equal losses the first is selected, as in `Comparison.choose`

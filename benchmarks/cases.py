@@ -98,7 +98,7 @@ CASES = [
     small_report(1_000, 10, 3),
     moment_part(1_000_000, 30, 2),
     whole_report(1_000_000, 30, 2),
-    comparison("moments", 50_000, 30, 2, MOMENTS),
+    comparison("moments", 25_000, 30, 2, MOMENTS),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
     start("help", "import discriminant.cli as c; c.main(['--help'])", "`discriminant --help`"),

@@ -98,12 +98,14 @@ def _svm(name, task, size, make, goal):
         contenders = {OURS: ours}
         for peer, fit in fits.items():
             announce(peer)
+            spent = 0.0
             for tolerance in (1e-2, 1e-4, 1e-6, 1e-8):
                 took, fitted = timed(lambda: fit(tolerance))  # noqa: B023
+                spent += took
                 if objective(fitted) <= lowest * (1 + _OBJECTIVE):
                     contenders[peer] = lambda fit=fit, tolerance=tolerance: fit(tolerance)
                     break
-                if took > 20 * seconds + 5:
+                if spent > 20 * seconds + 5:  # left out: it would take minutes
                     break
         return Contest(contenders, lambda model: model.predict(X[:500]), _bytes(X))
 

@@ -54,6 +54,26 @@ def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -
     return [title, "", *lines] if title else lines
 
 
+def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> str:
+    """Return a table for notebooks: a caption, a head, rows whose first cell is a name, a note.
+
+    >>> html_table("Sizes", ["", "n"], [["ash", "<9"]], "").partition("<tbody>")[2]
+    '<tr><th scope="row">ash</th><td>&lt;9</td></tr></tbody></table>'
+    """
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for first, *cells in rows
+    )
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return (
+        f"<table><caption>{escape(title)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{lines}</tbody></table>{below}"
+    )
+
+
 def text_matrix(
     title: str, names: Sequence[object], columns: Sequence[str], values: Floats
 ) -> list[str]:

@@ -341,7 +341,7 @@ def explain_row(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant explain-row loans.model applicant.csv
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import explain_row as run_command
+    from discriminant.cli.model_commands import explain_row as run_command
 
     return run_command(_session(options), model, source, options)
 

@@ -29,20 +29,22 @@ from discriminant.cli.options import (
 )
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs, with_decision
-from discriminant.errors import CommandError, TargetError
+from discriminant.errors import CommandError, TargetError, capture_warnings
 from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as export_model
-from discriminant.report.format import count_with_noun
+from discriminant.report.format import count_with_noun, percent
 from discriminant.study.data_source import is_partitioned, open_partitions, resolve_database
 from discriminant.study.predict import PredictedRows, check_suffix, predict_file
 from discriminant.study.progress import ProgressRate
 from discriminant.study.row_explanation import explain_rows
+from discriminant.study.training_rows import training_share
 from discriminant.table.cells import encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.load import read_frame
 from discriminant.table.partitioned_source import with_read_options
 
+_TRAINING = 0.05  # share of training rows among assessed rows above which a warning is printed
 _LOG_ROWS = 1_000_000  # rows between two lines of progress
 
 
@@ -162,8 +164,28 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     labels, codes = encode_label_cells(frame[target])
     truth = match_spelling(labels, model.classes_)[codes]
     assessment = evaluate(model, frame, truth, unseen=options["unknown"])
-    session.result({"rows": len(frame), **assessment.to_dict()}, str(assessment))
+    facts = {"rows": len(frame), **assessment.to_dict()}
+    share = _training_share(model, encoding, frame)
+    if share is not None:
+        facts["training_share"] = share
+        if share > _TRAINING:
+            session.warn(
+                f"About {percent(share)} of these rows were used to fit the model, so the figures "
+                "are better than for new rows. Assess the model on rows that it has not seen, or "
+                "read the held-out figures of its report."
+            )
+    session.result(facts, str(assessment))
     return DONE
+
+
+def _training_share(model: Any, encoding: Encoding, frame: Any) -> float | None:
+    """Return the share of the rows to which the model was fitted; None if that is not known."""
+    inner = model.estimator_ if isinstance(model, Decision) else model
+    sketch = getattr(inner, "training_rows_", None)
+    if sketch is None:
+        return None
+    with capture_warnings():
+        return training_share(sketch, encoding.encode_rows(frame).features)
 
 
 def _assess_partitions(

@@ -205,6 +205,12 @@ comparing_options = _all(
     time_option,
     seed_option,
     click.option(
+        "--repeats",
+        type=click.IntRange(1, 100),
+        help="How often the rows are divided into folds (default: 3 for fewer than 250 rows, "
+        "else 1).",
+    ),
+    click.option(
         "--most",
         type=click.IntRange(100),
         default=50_000,
@@ -321,8 +327,8 @@ _TABLES = frozenset(
         *("thousands", "encoding", "max_classes", "max_levels", "max_bytes", "formula"),
     }
 )
-_SELECTING = frozenset({"by", "rule"})
-_COMPARING = frozenset({"models", "folds", "groups", "time", "most"}) | _SELECTING
+_SELECTING = frozenset({"by", "rule", "select"})
+_COMPARING = frozenset({"models", "folds", "groups", "time", "repeats", "most"}) | _SELECTING
 _DECIDING = frozenset({"cost", "reject"})
 _SPARSE = "applies only to label trees of sparse rows (--model label-tree without --target)"
 _NOT_SPARSE = "applies only to tables (--target), not to label trees of sparse rows"

@@ -165,8 +165,8 @@ class Session:
         files = {name: str(path) for name, path in (written or {}).items() if path is not None}
         if self.as_json:
             provenance = {"version": versions(), "seed": self.seed, "command": self.command}
-            made = {**facts.get("made", {}), **provenance}
-            output = {**facts, "written": files, "made": made}
+            provenance = {**facts.get("made", {}), **provenance}
+            output = {**facts, "written": files, "made": provenance}
             print(json.dumps(plain(output), indent=1, allow_nan=False))
             return
         lines = [
@@ -201,7 +201,7 @@ class Progress:
         self.session = session
         self._bar: Any = None
         self._task: Any = None
-        self._logged = time.monotonic()
+        self._logged = self._started = time.monotonic()
 
     def __enter__(self) -> Callable[[str, int, int], None]:
         if sys.stderr.isatty() and not self.session.quiet:
@@ -229,7 +229,17 @@ class Progress:
             self._bar.update(self._task, description=visible(what), **steps)
         elif done >= 0 and what != "done":
             self._logged = time.monotonic()
-            self.session.log(f"[{done + 1}/{of}] {what}" if of > 1 else f"{what} ...")
+            self.session.log(self._step(what, done, of) if of > 1 else f"{what} ...")
         elif done < 0 and time.monotonic() - self._logged > _LOG_SECONDS:
             self._logged = time.monotonic()
             self.session.log(what)
+
+    def _step(self, what: str, done: int, of: int) -> str:
+        """Return a line on a step, with the time left if the others take as long as those done."""
+        if not done:
+            self._started = time.monotonic()
+            return f"[1/{of}] {what}"
+        from discriminant.report.format import duration
+
+        left = (time.monotonic() - self._started) / done * (of - done)
+        return f"[{done + 1}/{of}] {what} (about {duration(left)} left)"

@@ -112,7 +112,9 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     _check_request(source, options)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     with open_study(session, source, options) as analysis:
-        compared = analysis.compare(_compared_models(options), most=options["most"])
+        compared = analysis.compare(
+            _compared_models(options), most=options["most"], repeats=options["repeats"]
+        )
         choice = analysis.choose(
             options["model"], by=options["by"], rule=options["rule"], select=options["select"]
         )
@@ -153,7 +155,9 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     """Print the table of the comparison."""
     _check_request(source, options)
     with open_study(session, source, options) as analysis:
-        compared = analysis.compare(split_names(options["models"]), most=options["most"])
+        compared = analysis.compare(
+            split_names(options["models"]), most=options["most"], repeats=options["repeats"]
+        )
         choice = analysis.choose(by=options["by"], rule=options["rule"], select=options["select"])
     session.result(
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
@@ -199,7 +203,7 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         models = split_names(options["models"])
         if models is None and options["model"]:
             models = [options["model"]]
-        compared = analysis.compare(models, most=options["most"])
+        compared = analysis.compare(models, most=options["most"], repeats=options["repeats"])
         choice = analysis.choose(
             options["model"], by=options["by"], rule=options["rule"], select=options["select"]
         )
@@ -227,7 +231,9 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     with open_study(session, source, options, unlabelled="error") as analysis:
         name, why = options["model"], "The model was not compared with other models."
         if name is None:
-            analysis.compare(split_names(options["models"]), most=options["most"])
+            analysis.compare(
+                split_names(options["models"]), most=options["most"], repeats=options["repeats"]
+            )
             choice = analysis.choose(
                 by=options["by"], rule=options["rule"], select=options["select"]
             )

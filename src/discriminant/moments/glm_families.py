@@ -294,7 +294,7 @@ _CANCELLED = 1e-3  # loss, relative to the size of its terms, below which rows a
 def _poisson_sums(scores: Floats, response: Floats, want: Want) -> ScoreDerivatives | None:
     """Return the sums for a Poisson response with log link, in few passes over the rows.
 
-    The loss is `y (log y - s) + mu - y`. Return None if most of it cancels, or if a mean is invalid.
+    The loss is `y (log y - s) + mu - y`. Return None if most of it cancels or a mean is invalid.
     """
     with np.errstate(all="ignore"):
         mean = np.exp(scores)

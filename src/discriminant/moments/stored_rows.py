@@ -197,7 +197,8 @@ class ClassRows(Summable):
     @property
     def centred(self) -> Floats:
         """(N, d) rows centred at the mean of their class."""
-        return np.asarray(self.offsets - self.mean[self.codes])
+        means = self.mean[self.codes]
+        return np.subtract(self.offsets, means, out=means)
 
     def overflowed(self) -> npt.NDArray[np.bool_]:
         """Return a boolean array (d,): True for columns whose sum of squares is not finite."""

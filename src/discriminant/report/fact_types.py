@@ -366,7 +366,7 @@ class CardFacts(TypedDict):
     values: list[float]  # (B,) value of each bin, if a column has few values; else empty
     levels: list[str]  # (B,) levels of a category; empty for a numeric column
     counts: list[list[float]]  # (K, B) weight of each class in each bin or level
-    alone: float | None  # share of its variation that is between the classes, 0 to 1
+    explained: float | None  # share of its variation that is between the classes, 0 to 1
     bins: str  # one character for each point of the discriminant space: "A" is bin 0, ...
 
 
@@ -384,8 +384,8 @@ class RankFacts(TypedDict):
     """Importance of a feature by several measures."""
 
     feature: str
-    importance: float  # mean of `alone` and `added`
-    alone: float  # separation that the feature explains alone: share of its variation
+    importance: float  # mean of `explained` and `added`
+    explained: float  # separation that the feature explains alone: share of its variation
     added: float | None  # partial R squared, given all other features
     loading: float | None  # largest |correlation| with a discriminant direction
     step: int | None  # step of the stepwise selection

@@ -52,12 +52,12 @@ def to_markdown(facts: Facts) -> str:
     return join_parts(parts, facts["made"], facts.get("use"))
 
 
-def join_parts(parts: list[str], made: Provenance, use: UseFacts | None) -> str:
+def join_parts(parts: list[str], provenance: Provenance, use: UseFacts | None) -> str:
     """Join the sections to one text; append how to use the model, and the provenance."""
     texts = [*parts, *([] if use is None else _use(use))]
-    texts.append(f"Created by discriminant {escape_name(made['version'])}.")
-    if "command" in made:
-        texts.append(fenced(made["command"]))
+    texts.append(f"Created by discriminant {escape_name(provenance['version'])}.")
+    if "command" in provenance:
+        texts.append(fenced(provenance["command"]))
     return "\n\n".join(part for part in texts if part) + "\n"
 
 

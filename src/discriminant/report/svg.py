@@ -352,16 +352,16 @@ def draw_recalls(decision: DecisionFacts) -> Svg:
     foot = step * len(lowest) + 8.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
     for i, (k, row) in enumerate(lowest):
-        found, top = row["recall"] * row["rows"], step * i
-        low, high = (float(end) for end in wilson((np.array(found), np.array(row["rows"]))))
+        correct, top = row["recall"] * row["rows"], step * i
+        low, high = (float(end) for end in wilson((np.array(correct), np.array(row["rows"]))))
         y = top + step - 11.0
-        tooltip = f"{share(found, row['rows'])}, 95% interval {percent(low)} to {percent(high)}"
+        tooltip = f"{share(correct, row['rows'])}, 95% interval {percent(low)} to {percent(high)}"
         bar = line((scale(low), y), (scale(high), y), f"bar {colour(k)}")
         parts.append(
             element("g", element("title", tooltip), bar, mark((scale(row["recall"]), y), k, "big"))
         )
         parts.append(name_text((10.0, top + 17), row["label"], kind="label"))
-        parts.append(text((WIDTH - 6, y + 5), share(found, row["rows"]), "end", "label"))
+        parts.append(text((WIDTH - 6, y + 5), share(correct, row["rows"]), "end", "label"))
     parts.append(text((WIDTH / 2, foot + 38), "recall", "middle", "axis"))
     title = f"Recall of {len(lowest)} classes on held-out rows, with intervals"
     return figure("recalls", foot + 48, *parts, title=title)

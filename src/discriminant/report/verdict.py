@@ -229,17 +229,17 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
     for row in decision["by_class"]:
         if row["recall"] is None or row["label"] in few:
             continue
-        found = row["recall"] * row["rows"]
-        if float(wilson((np.array(found), np.array(row["rows"])))[0]) < _LEAST_RECALL:
-            low.append((row["label"], found, row["rows"]))
+        correct = row["recall"] * row["rows"]
+        if float(wilson((np.array(correct), np.array(row["rows"])))[0]) < _LEAST_RECALL:
+            low.append((row["label"], correct, row["rows"]))
     if len(low) == 1:
-        label, found, rows = low[0]
-        reasons.append(f"it recognises only {share(found, rows)} of {name_list([label])}")
+        label, correct, rows = low[0]
+        reasons.append(f"it recognises only {share(correct, rows)} of {name_list([label])}")
     elif low:
-        label, found, rows = min(low, key=lambda one: one[1] / one[2])
+        label, correct, rows = min(low, key=lambda one: one[1] / one[2])
         reasons.append(
             f"the recall of {count_with_noun(len(low), 'class', 'classes')} may be below 50% "
-            f"(lowest: {name_list([label])}, {share(found, rows)})"
+            f"(lowest: {name_list([label])}, {share(correct, rows)})"
         )
     return reasons
 

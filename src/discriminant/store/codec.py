@@ -187,7 +187,7 @@ class Decoder:
 
     def _lookup(self, decoded: list[Any], number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(decoded):
-            self._refuse(f"it refers to an object that does not come before it ({str(number)[:20]})")
+            self._refuse(f"it refers to an object that is not before it ({str(number)[:20]})")
         return decoded[number]
 
     def _slice(self, value: dict[str, Any]) -> slice:

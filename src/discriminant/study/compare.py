@@ -676,9 +676,9 @@ def _copies(results: Sequence[ModelResult]) -> list[tuple[ModelResult, ModelResu
     """Return each result whose held-out posteriors equal those of an earlier result, and that."""
     copies: list[tuple[ModelResult, ModelResult]] = []
     for i, result in enumerate(results):
-        taken = {copy.name for copy, _ in copies}
+        copied = {copy.name for copy, _ in copies}
         for earlier in results[:i]:
-            if earlier.name not in taken and _same_predictions(earlier, result):
+            if earlier.name not in copied and _same_predictions(earlier, result):
                 copies.append((result, earlier))
                 break
     return copies

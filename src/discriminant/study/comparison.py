@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from scipy.special import stdtr
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.measures import MEASURES
-from discriminant.assessment.printed_results import PrintedResult, text_table
+from discriminant.assessment.printed_results import PrintedResult, html_table, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import corrected_t, mcnemar
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
@@ -375,7 +375,8 @@ class Comparison(PrintedResult):
     members: tuple[PoolMember, ...] = ()  # the models of the pool, the largest weight first
     baseline_log_loss: float = math.nan  # log loss of predicting the class shares
     repeats: int = 1  # how often the rows were divided into folds
-    held_out_by: str = ""  # "groups of 'patient'", if rows are not held out one by one
+    held_out_by: str = ""  # how rows are held out, if not at random
+    optimisms: dict[str, float] = field(default_factory=dict)  # results of `optimism`, once known
 
     def __getitem__(self, name: str) -> ModelResult:
         """Return the result of the model with this name."""
@@ -408,6 +409,13 @@ class Comparison(PrintedResult):
                 ),
             ]
         )
+
+    def _repr_html_(self) -> str:
+        head = ["Model", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
+        title, *_ = self.text.splitlines()
+        rows = [_cells(result.facts) for result in self.results]
+        notes = f"Baseline (always predicting the most frequent class): {percent(self.baseline)}."
+        return html_table(title, head, rows, notes)
 
     def frame(self) -> Any:
         """Return a pandas frame with a row for each model."""
@@ -482,10 +490,11 @@ class Comparison(PrintedResult):
 
     def optimism(self, by: str) -> float:
         """Return by how much the criterion of the best single model is too low on average."""
-        singles = [result for result in self._candidates(by) if result.name != POOL]
-        if len(singles) < 2:
-            return 0.0
-        return selection_optimism(sorted(singles, key=lambda result: _loss(result, by)), by)
+        if by not in self.optimisms:
+            singles = [result for result in self._candidates(by) if result.name != POOL]
+            best_first = sorted(singles, key=lambda result: _loss(result, by))
+            self.optimisms[by] = selection_optimism(best_first, by) if len(singles) > 1 else 0.0
+        return self.optimisms[by]
 
     def selectable(self, by: str, select: str) -> list[ModelResult]:
         """Return the results among which a model is selected."""
@@ -758,7 +767,7 @@ def _log_loss_p(first: ModelResult, second: ModelResult, folds: int) -> float | 
 def _simplest(candidates: list[ModelResult], best: ModelResult, by: str) -> ModelResult:
     """Return the simplest model within one standard error of the best.
 
-    Of equally simple models the better one is returned.
+    Among equally simple models the one with the lower loss is returned.
     """
     limit = _loss(best, by) + best.standard_error[by]
     near = [result for result in candidates if _loss(result, by) <= limit]

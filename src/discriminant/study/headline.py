@@ -1,9 +1,9 @@
 """Headline of a comparison: error and log loss of the selected model, corrected for its selection.
 
 The selection is repeated on bootstrap samples of the held-out rows and measured on the other rows
-(`assessment.resampling.selection_bias`). Each row counts once, also if the folds are repeated: its
-loss is then the mean over the repetitions. If the model was named, nothing was selected: the
-figures are the raw ones, and the bootstrap gives the intervals only.
+(`assessment.resampling.selection_bias`). Each row counts once, even if the folds are repeated: its
+loss is then the mean over the repetitions. If the user named the model, nothing was selected: the
+figures are not corrected, and the bootstrap gives only the intervals.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from discriminant.table.blocks import Floats
 if TYPE_CHECKING:
     from discriminant.study.comparison import Choice, Comparison, ModelResult
 
+_OPTIMISM_DRAWS = 200
 _PIECE = 65_536  # rows of the Brier score at a time
 
 
 def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     """Return the corrected measures, or None if the predictions were not stored."""
     selected = comparison[choice.name]
+    requested = choice.rule == "asked"
     by = choice.by or "log_loss"
-    asked = choice.rule == "asked"
-    candidates = [selected] if asked else comparison.selectable(by, choice.select)
-    asked = asked or len(candidates) == 1  # nothing was selected
+    candidates = [selected] if requested else comparison.selectable(by, choice.select)
+    requested = requested or len(candidates) == 1  # nothing was selected
     if selected not in candidates or by not in _MEASURES:
         return None
-    # of equal losses the first is selected, as in `Comparison.choose`
+    # if losses are equal, the first is selected, as in `Comparison.choose`
     candidates = sorted(candidates, key=lambda result: result.model.simplicity)
     if any(result.predictions is None for result in candidates):
         return None
@@ -55,7 +56,7 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     error = corrected["error"]
     raw_error = float(selected.facts["error"] or 0.0)
     # of a model that was named, the mean over the samples differs from the raw figure by chance
-    shift = raw_error - error.value if asked else 0.0
+    shift = raw_error - error.value if requested else 0.0
     facts = HeadlineFacts(
         error=error.value + shift,
         error_low=max(error.low + shift, 0.0),
@@ -65,11 +66,11 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
         log_loss_low=None,
         log_loss_high=None,
         log_loss_raw=loss,
-        method=_method(asked, len(candidates)),
+        method=_method(requested, len(candidates)),
     )
     if "log_loss" in corrected and loss is not None:
         log = corrected["log_loss"]
-        shift = loss - log.value if asked else 0.0
+        shift = loss - log.value if requested else 0.0
         facts["log_loss"] = log.value + shift
         facts["log_loss_low"] = max(log.low + shift, 0.0)
         facts["log_loss_high"] = log.high + shift
@@ -77,11 +78,12 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
 
 
 def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
-    """Return by how much the criterion of the best of some models is too low on average.
+    """Return by how much the criterion of the best model is too low on average.
 
-    `candidates` are sorted, the best first. It is the mean over bootstrap samples of the loss, on
-    rows that were not drawn, of the model that is best on the drawn rows, less that of the first
-    model. 0 without stored predictions, or for a criterion that is not a mean over rows.
+    `candidates` are sorted, the best first. In each bootstrap sample, the model that is best on the
+    drawn rows has a loss on the rows that were not drawn. The result is the mean of these losses
+    minus the loss of the first candidate. It is 0 without stored predictions, or for a criterion
+    that is not a mean over rows.
     """
     if by not in _MEASURES or any(result.predictions is None for result in candidates):
         return 0.0
@@ -90,9 +92,15 @@ def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
     known = ~np.isin(held.labels.astype(str), candidates[0].unlearned_classes)[held.codes]
     losses = _criterion(candidates, by, known)
     every = {"criterion": (losses, known.astype(np.float64))}
-    best = correct_losses(losses, every, lambda means: means.argmin(axis=1), weight=held.weight)
+    best = correct_losses(
+        losses, every, lambda means: means.argmin(axis=1), weight=held.weight, draws=_OPTIMISM_DRAWS
+    )
     first = correct_losses(
-        losses, every, lambda means: np.zeros(len(means), dtype=np.intp), weight=held.weight
+        losses[:, :1],
+        {"criterion": (losses[:, :1], every["criterion"][1])},
+        lambda means: np.zeros(len(means), dtype=np.intp),
+        weight=held.weight,
+        draws=_OPTIMISM_DRAWS,
     )
     return max(best["criterion"].value - first["criterion"].value, 0.0)
 
@@ -103,8 +111,8 @@ def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np
     return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
 
 
-def _method(asked: bool, candidates: int) -> str:
-    if asked or candidates == 1:
+def _method(requested: bool, candidates: int) -> str:
+    if requested or candidates == 1:
         return (
             "The model was not selected by these rows, so its figures need no correction; the "
             "intervals come from a bootstrap of the held-out rows."

@@ -1,11 +1,11 @@
-"""Learning curve of a comparison: would more rows help?
+"""Learning curve of a comparison: whether more rows would help.
 
 Moments of folds add, so a model fitted to one, two, four or eight of ten folds costs no further
-reading of the rows. Each fold is held out in turn, and the training folds are those that follow it:
+reading of the rows. Each fold is held out in turn, and the next m folds are the training folds:
 
     train(f, m) = part_{f+1} + ... + part_{f+m}   (modulo F),   m = 1, 2, 4, 8 and F - 1
 
-The curve is that of the best compared model that is fitted to moments with fixed options.
+The curve is that of the best compared model that is fitted to moments and has only fixed options.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _HELD_ROWS = 2_000  # rows of each fold that are scored
 _STEPS = (0.1, 0.2, 0.4, 0.8)
-_CLEAR = 0.01  # least relative gain of the last doubling for which more rows are worth it
+_CLEAR = 0.01  # least relative gain of the last doubling for which more rows are recommended
 
 
 def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveFacts | None:
@@ -90,7 +90,7 @@ def _model(comparison: Comparison) -> ModelResult | None:
 def _point(
     folded: MemoryFolds, sums: Any, estimator: Any, m: int, seed: int
 ) -> tuple[Floats, Floats]:
-    """Return the log loss and the error of each fold, by fits to the `m` folds after it."""
+    """Return the log loss and the error of each fold, by the fit to the next `m` folds."""
     F, losses, errors = len(sums), [], []
     generator = np.random.default_rng(seed)
     for f in range(F):

@@ -1,16 +1,17 @@
-"""Explanation of single predictions: what each column contributes, and what would change them.
+"""Explanations of predictions: the contribution of each column, and changes that change them.
 
-The contribution of a column is the change of the log odds of the predicted class against the next
-most probable class when the column takes its value from a reference row instead:
+The contribution of a column is the difference of two log odds of the predicted class against the
+next most probable class: for the row, and for the row with the column's value of a reference row:
 
     c_j = log p_k(x) / p_l(x)  -  log p_k(x') / p_l(x'),    x' = x with column j of the reference
 
-For a linear model, c_j is weight times distance from the reference; for other models the
-contributions need not add up to the log odds. The reference is the mean that fills missing cells if
-there is one, else the origin of the model, a row in the middle of the fitted rows.
+For a linear model, c_j is the weight times the distance from the reference; for other models the
+contributions need not add up to the log odds. The reference consists of the means that fill missing
+cells, if the encoding has them; otherwise it is the origin of the model, near the middle of the
+rows of the fit.
 
-For columns of numbers, the nearest value that changes the prediction, with all other columns as
-they are, is found on a grid and by bisection; for categories, every level is tried.
+For a column of numbers, the nearest value that changes the prediction (with all other columns
+unchanged) is computed on a grid and by bisection; for a category, every level is tried.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.summary import PrintedResult
+from discriminant.assessment.printed_results import PrintedResult
 from discriminant.errors import StudyError, capture_warnings
 from discriminant.estimators.meta.decision import Decision, log_posterior_of
 from discriminant.posterior import gives_posterior
@@ -36,7 +37,7 @@ _BISECTIONS = 40
 
 @dataclass(frozen=True, slots=True)
 class ColumnContribution:
-    """What one column contributes to a prediction."""
+    """Contribution of one column to a prediction."""
 
     column: str
     value: str
@@ -122,7 +123,7 @@ def explain_rows(model: Any, source: Any, encoding: Encoding, *, most: int) -> E
 
 
 class _Rows:
-    """A fitted classifier of encoded features, and the typical values of these."""
+    """A fitted classifier of encoded features, and typical values of the features."""
 
     def __init__(self, model: Any, classifier: Any, encoding: Encoding) -> None:
         self.classifier, self.encoding = classifier, encoding
@@ -144,17 +145,17 @@ class _Rows:
         decision = self._decisions(x[None])[0]
         if decision in self.names and decision != self.names[k]:
             k, other = self.names.index(decision), k
-        found = []
+        contributions = []
         for column, lo, hi in self.columns:
-            found.append(self._column(column, x, slice(lo, hi), logs, (k, other), decision))
-        found.sort(key=lambda one: -abs(one.contribution))
+            contributions.append(self._column(column, x, slice(lo, hi), logs, (k, other), decision))
+        contributions.sort(key=lambda one: -abs(one.contribution))
         return RowExplanation(
             row=i,
             decision=decision,
             probability=float(np.exp(logs[k])),
             against=self.names[other],
             against_probability=float(np.exp(logs[other])),
-            columns=tuple(found),
+            columns=tuple(contributions),
         )
 
     def _column(
@@ -248,7 +249,7 @@ class _Rows:
 
 
 def _rules(classifier: Any) -> Iterator[Any]:
-    """Yield the rules and bases of a classifier and of those it consists of."""
+    """Yield the rules and bases of a classifier, and those of the classifiers inside it."""
     for name in ("rule_", "basis_"):
         value = getattr(classifier, name, None)
         yield from getattr(value, "parts", (value,))

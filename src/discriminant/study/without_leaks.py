@@ -27,7 +27,7 @@ def compare_without(
     columns: Sequence[Column],
     names: Sequence[str],
 ) -> WithoutColumnsFacts | None:
-    """Return what is selected without the named columns; None if no feature is left.
+    """Return the model selected without the named columns; None if no feature is left.
 
     For a partitioned table the comparison uses the sample in memory.
     """
@@ -41,11 +41,11 @@ def compare_without(
         return None
     schema = replace(table.schema, features=tuple(table.schema.features[j] for j in places))
     rows = replace(table, schema=schema, features=table.features[:][:, places])
-    alone = run.on(rows, run.in_memory.fold)
+    without = run.on(rows, run.in_memory.fold)
     removed = name_list([f"'{name}'" for name in names])
     with capture_warnings():
         try:
-            comparison = alone.compare(list(models))
+            comparison = without.compare(list(models))
             choice = comparison.choose()
         except DiscriminantError as fault:
             return WithoutColumnsFacts(
@@ -73,6 +73,6 @@ def compare_without(
 
 
 def leaking_columns(checks: Sequence[CheckFacts]) -> list[str]:
-    """Return the columns that the data checks found to reveal the class."""
+    """Return the columns that reveal the class, according to the data checks."""
     names = [name for check in checks if check["kind"] == "leak" for name in check["columns"]]
     return list(dict.fromkeys(names))

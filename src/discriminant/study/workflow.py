@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -40,7 +41,7 @@ from discriminant.report.fact_types import (
     WithoutColumnsFacts,
     YardstickFacts,
 )
-from discriminant.report.format import count_with_noun
+from discriminant.report.format import count_with_noun, shown
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks, check_source
@@ -54,6 +55,7 @@ from discriminant.study.learning_curve import learning_curve
 from discriminant.study.models import POOL, StudyModel, candidate_models, resolve_models
 from discriminant.study.progress import ProgressRate, StudyProgress
 from discriminant.study.report import explanation, report_facts, write_report
+from discriminant.study.training_rows import row_sketch
 from discriminant.study.without_leaks import compare_without, leaking_columns
 from discriminant.study.yardstick import boosted_trees
 from discriminant.table.load import EncodedTable
@@ -158,6 +160,13 @@ class Study:
             f"{len(table.schema.labels)} classes{selected})"
         )
 
+    def _repr_html_(self) -> str:
+        lines = [repr(self), *(shown(note, 500) for note in self.opened.notes)]
+        if self.choice is not None:
+            lines.append(self.choice.why)
+        text = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return text if self.comparison is None else text + self.comparison._repr_html_()
+
     @property
     def opened(self) -> EncodedTable:
         """The rows in memory, the encoding of their columns, and notes on rows and columns."""
@@ -205,7 +214,9 @@ class Study:
 
     # --- comparing ------------------------------------------------------------------------------
 
-    def compare(self, models: Any = None, *, most: int = _MAX_ROWS) -> Comparison:
+    def compare(
+        self, models: Any = None, *, most: int = _MAX_ROWS, repeats: int | None = None
+    ) -> Comparison:
         """Compare models on the same folds.
 
         Parameters
@@ -217,14 +228,22 @@ class Study:
             Largest number of rows of each training set to which models that need rows are fitted.
             If such models are fitted to a sample, a note in the result states this. Models based on
             moments are always fitted to all rows.
+        repeats : int, optional
+            How often the rows are divided into folds; measures are means over the divisions. After
+            the first, only models that may be selected are compared again. Default: 3 for fewer
+            than 250 rows, else 1; 1 if rows are held out by a column.
 
         Returns
         -------
         Comparison
             Measures of every model on held-out rows.
         """
+        if repeats is not None and not (isinstance(repeats, int | np.integer) and repeats >= 1):
+            raise OptionError.of("repeats", repeats, "a whole number, 1 or more")
         study_models = resolve_models(models)
-        self.comparison = self._get_run(most).compare(study_models, distinct=models is None)
+        run = self._get_run(most)
+        run.repeats = None if repeats is None else int(repeats)
+        self.comparison = run.compare(study_models, distinct=models is None)
         self.choice = None
         self._fitted_models = {}  # the same name may now stand for another model
         self._models = {model.name: model for model in study_models}
@@ -297,6 +316,9 @@ class Study:
             else:
                 model = self._models.get(name) or resolve_models([name])[0]
                 self._fitted_models[name] = self._fit(model)
+            if self.study_source.partitioned is None:  # else the rows are not in memory
+                sketch = row_sketch(self.opened.table.features)
+                self._fitted_models[name].training_rows_ = sketch
         return self._fitted_models[name]
 
     def fitted(self, model: Any) -> Encoded:

@@ -117,7 +117,7 @@ def _fit(
     # on few rows, threads cost more than they save
     threads = threadpool_limits(1 if len(train) < _FEW_ROWS else None, user_api="openmp")
     with threads, warnings.catch_warnings(), capture_warnings():
-        warnings.simplefilter("ignore")  # of scikit-learn, on rare classes in its validation rows
+        warnings.simplefilter("ignore")  # rare classes in scikit-learn's validation rows
         trees.fit(train, codes, sample_weight=weight)
     return np.asarray(trees.predict_proba(test)), np.asarray(trees.classes_)
 

@@ -3,7 +3,7 @@
     source -> cells of each column -> encoding of each column -> Table
 
 Columns stay separate arrays, as they were read; no matrix is formed here. `engines.dispatch` opens
-sources that are read in parts.
+sources that are read in partitions.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     {"time": "...", "level": "info", "event": "request", "request_id": "...", "method": "POST",
      "route": "/models/{name}/predict", "status": 200, "ms": 1.2, "model": "loans", "rows": 3}
 
-The log contains no headers, no query, no body and no path that a client made up: a route is one of
-those of the server. So it contains no token and no value of a row. An unexpected error is logged
-with its type and the places in the code, without its text, and the client sees only the id.
+The log contains no headers, no query and no body. Instead of the path that a client sent, it
+contains a route of the server. So it contains no token and no value of a row. An unexpected error
+is logged with its type and the places in the code, without its text; the client gets only the id.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ JSON = b"application/json"
 
 
 class HttpError(Exception):
-    """A request that is refused, with the status and the message of the response."""
+    """A request that is rejected, with the status and the message of the response."""
 
     def __init__(
         self, status: int, kind: str, message: str, *, headers: Headers | None = None

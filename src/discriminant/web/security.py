@@ -8,8 +8,8 @@
     load            more than `max_requests` at a time are refused with 503 and Retry-After
     headers         a strict Content-Security-Policy, nosniff, no-referrer, no-store
 
-A refused request does not reach the application. `Access` has the settings; the service and other
-front ends use the same middleware with their own.
+A rejected request does not reach the application. `Access` holds the settings; each front end uses
+this middleware with its own settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 
 from discriminant.errors import CommandError
 from discriminant.web.responses import (
@@ -54,7 +53,7 @@ CLOSE: Headers = [(b"connection", b"close")]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may use a server, and how much of it."""
+    """Access rules of a server: who may use it, and how much."""
 
     token: str | None = None
     hosts: frozenset[str] | None = LOOPBACK  # allowed names in Host, without port; None: any
@@ -155,7 +154,7 @@ def _cookie(header: bytes, name: str) -> bytes:
 
 
 def read_token(path: str | None) -> str | None:
-    """Return the token from a file, or else from the environment variable; None without both.
+    """Return the token from a file or, without a file, from the environment variable; or None.
 
     The token is the first line of the file. On the command line itself, other users of the machine
     could read it.
@@ -258,7 +257,7 @@ def overloaded() -> HttpError:
 
 
 def _single_headers(scope: Scope) -> dict[bytes, bytes]:
-    """Return the headers by name; raise if one that matters here is repeated."""
+    """Return the headers by name; a repeated header that is used here is an error."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in headers and name in _SINGLE:
@@ -271,25 +270,38 @@ def _single_headers(scope: Scope) -> dict[bytes, bytes]:
 class _LimitedBody:
     """The body of a request, with limits on its size and on the time until it is complete."""
 
-    __slots__ = ("_access", "_complete", "_deadline", "_receive", "_size")
+    __slots__ = ("_access", "_complete", "_deadline", "_late", "_loop", "_receive", "_size")
 
     def __init__(self, receive: Receive, access: Access) -> None:
         self._receive = receive
         self._access = access
         self._size = 0
         self._complete = False
-        self._deadline = monotonic() + access.body_seconds
+        self._late = False
+        self._loop = asyncio.get_running_loop()
+        self._deadline = self._loop.time() + access.body_seconds
+
+    def _stop(self, task: asyncio.Task[None]) -> None:
+        self._late = True
+        task.cancel()
 
     async def receive(self) -> Message:
         """Receive the next part of the body."""
         if self._complete:
             return await self._receive()
+        task = asyncio.current_task()
+        assert task is not None
+        timer = self._loop.call_at(self._deadline, self._stop, task)
         try:
-            async with asyncio.timeout(self._deadline - monotonic()):
-                message = await self._receive()
-        except TimeoutError:
+            message = await self._receive()
+        except asyncio.CancelledError:
+            if not self._late:
+                raise
+            task.uncancel()
             text = f"The body was not complete after {self._access.body_seconds:g} seconds."
             raise HttpError(408, "BodyTooSlowError", text, headers=CLOSE) from None
+        finally:
+            timer.cancel()
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             self._complete = not message.get("more_body", False)

@@ -1,8 +1,8 @@
 """The HTTP server: a socket that listens before anything large is imported, and uvicorn.
 
-Clients that connect while the application is still being imported wait; they are not refused. On
-SIGTERM or Ctrl-C, the server stops listening, completes the requests in progress within
-`stop_seconds`, and returns.
+Clients that connect while the application is still being imported have to wait, but are not
+rejected. On SIGTERM or Ctrl-C, the server stops listening, completes the requests in progress
+within `stop_seconds`, and returns.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _protocol() -> type[asyncio.Protocol]:
         _in_headers = False
         _header_bytes = 0
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             self._start_timer()
 
         def data_received(self, data: bytes) -> None:
@@ -141,7 +141,7 @@ def _protocol() -> type[asyncio.Protocol]:
 
         def _close(self) -> None:
             self._timer = None
-            if not self.transport.is_closing():
+            if self.transport is not None and not self.transport.is_closing():
                 self.transport.close()
 
     return Protocol

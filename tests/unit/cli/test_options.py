@@ -85,6 +85,11 @@ VALUES = {
     "models": "lda",
     "folds": "3",
     "most": "200",
+    "groups": "name",
+    "time": "day",
+    "repeats": "2",
+    "no_yardstick": None,
+    "select": "pool",
     "cost": '{"ill": {"well": 2}}',
     "reject": "0.2",
     "target": "y",
@@ -167,6 +172,8 @@ def test_every_option_is_known_to_apply_or_to_be_refused_somewhere(command):
         known |= reading
     if command == "assess":
         known |= {"unknown"}
+    if command == "explain-row":
+        known |= {"rows", "cost", "reject"}
     assert {one.name for one in cli.commands[command].params} <= known
 
 

@@ -234,6 +234,38 @@ def test_pearson_is_the_squared_residual_over_the_variance(family, link, seed):
     assert found == pytest.approx(0.5 * ((responses - mean) ** 2 / variance[family]).sum())
 
 
+@pytest.mark.parametrize("family", ["poisson", "gamma"])
+@pytest.mark.parametrize("error", [1.0, 0.1, 1e-3, 1e-7])
+def test_deviance_of_the_log_link_keeps_its_digits_for_close_fits(family, error):
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal(200)
+    responses = np.exp(scores) * (1.0 + error * rng.random(200))
+    found = loss_at(Deviance(family, "log"), scores[None], block_of(responses=responses[:, None]))
+    with mpmath.workdps(40):
+        pairs = [(mpmath.mpf(y), mpmath.exp(s)) for y, s in zip(responses, scores, strict=True)]
+        if family == "poisson":
+            exact = sum(y * mpmath.log(y / mu) - (y - mu) for y, mu in pairs)
+        else:
+            exact = sum((y - mu) / mu - mpmath.log(y / mu) for y, mu in pairs)
+    # the scores are rounded: an error of eps in a score changes the loss of a row by eps * error
+    assert found.loss == pytest.approx(float(exact), rel=1e-13 + 1e-15 / error)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("correct", [False, True])
+def test_logistic_loss_keeps_its_digits_far_from_the_boundary(spread, correct):
+    rng = np.random.default_rng(1)
+    codes, scores = rng.integers(0, 2, 300), spread * rng.standard_normal(300)
+    if correct:
+        scores = np.where(codes == 1, 1.0, -1.0) * (np.abs(scores) + 20.0)
+    found = loss_at(BinaryLoss(), scores[None], block_of(codes))
+    wrong_side = np.where(codes == 1, -scores, scores)
+    assert found.loss == pytest.approx(np.logaddexp(0.0, wrong_side).sum(), rel=1e-13)
+    with mpmath.workdps(60):
+        curvature = [1 / ((1 + mpmath.exp(t)) * (1 + mpmath.exp(-t))) for t in wrong_side]
+    np.testing.assert_allclose(found.curvature[0], [float(c) for c in curvature], rtol=1e-12)
+
+
 def test_every_link_of_a_mean_is_used_by_a_family():
     used = {link for links in LINKS.values() for link in links}
     assert used == set(SCORES) and set(MEANS) <= used

@@ -86,7 +86,7 @@ TRAPS = {
     doubled_column: r"age_again duplicates age|age duplicates age_again",
     shuffled_labels: r"Do not use it: no better than guessing",
     imbalance: r"Imbalance: 1.0% ill",
-    identifier: r"[Ii]dentifier .*customer_id",
+    identifier: r"(?i)identifier .*customer_id",
     time_drift: r"Drift: .*mass|mass.* drift",
 }
 

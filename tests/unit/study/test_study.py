@@ -27,7 +27,7 @@ def frame_of(loader):
 @pytest.fixture(scope="module")
 def wine():
     study = dd.study(frame_of(load_wine), target="kind", seed=3)
-    study.compare(QUICK)
+    study.compare(QUICK, repeats=1)
     return study
 
 
@@ -39,7 +39,7 @@ def splits(study):
 def test_measures_of_lda_are_those_of_scikit_learn_on_the_same_folds():
     frame = frame_of(load_wine)
     wine = dd.study(frame, target="kind", seed=3)
-    wine.compare({"lda": dd.LDA(denominator="ml")})
+    wine.compare({"lda": dd.LDA(denominator="ml")}, repeats=1)
     X, y = frame.drop(columns="kind"), frame["kind"]
     p = cross_val_predict(
         LinearDiscriminantAnalysis(), X, y, cv=splits(wine), method="predict_proba"
@@ -91,14 +91,15 @@ def test_models_without_probabilities_have_errors_and_auc_but_no_log_loss():
 
 
 def test_the_choice_is_the_simplest_within_one_standard_error(wine):
-    choice = wine.choose(by="log_loss")
+    choice = wine.choose(by="log_loss", rule="one_se", select="single")
     outcomes = {one.name: one for one in wine.comparison.results}
     assert outcomes.pop("least_squares").facts["log_loss"] is None  # it gives no probabilities
+    outcomes.pop("pool", None)
     best = min(outcomes.values(), key=lambda one: one.facts["log_loss"])
     limit = best.facts["log_loss"] + best.standard_error["log_loss"]
     near = [one for one in outcomes.values() if one.facts["log_loss"] <= limit]
     assert outcomes[choice.name].model.simplicity == min(one.model.simplicity for one in near)
-    assert wine.choose(rule="least").name == best.name
+    assert wine.choose(rule="least", select="single").name == best.name
 
 
 def test_the_standard_error_is_that_over_folds(wine):
@@ -190,7 +191,7 @@ def test_ones_own_classifiers_join_the_comparison():
     from sklearn.naive_bayes import GaussianNB
 
     study = dd.study(frame_of(load_iris), target="kind", folds=5)
-    compared = study.compare({"bayes": GaussianNB(), "lda": dd.LDA()})
+    compared = study.compare({"bayes": GaussianNB(), "lda": dd.LDA()}, repeats=1)
     frame = frame_of(load_iris)
     said = cross_val_predict(
         GaussianNB(), frame.drop(columns="kind"), frame["kind"], cv=splits(study)
@@ -232,7 +233,7 @@ def test_classes_of_one_row_beside_a_single_other_make_log_losses_infinite_and_b
 def test_models_that_take_no_weights_are_left_out_of_a_weighted_study():
     frame = frame_of(load_iris).assign(w=np.arange(150) % 3 + 1.0)
     study = dd.study(frame, target="kind", weight="w", folds=3)
-    compared = study.compare(["lda", "perceptron"])
+    compared = study.compare(["lda", "perceptron"], repeats=1)
     assert [name for name, _ in compared.left_out] == ["Perceptron"]
     repeated = frame.loc[frame.index.repeat(frame["w"].astype(int))]
     fold = np.repeat(compared["lda"].predictions.fold, frame["w"].astype(int))
@@ -334,7 +335,7 @@ def test_a_class_of_one_row_costs_no_model_its_log_loss_and_is_told_of_once():
     X, y = iris.data, iris.target_names[iris.target].astype(object)
     y[7] = "alone"
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=y)
-    found = dd.study(frame, target="kind").compare(["lda", "nearest_mean"])
+    found = dd.study(frame, target="kind").compare(["lda", "nearest_mean"], repeats=1)
     held = found["lda"].predictions
     rows = np.flatnonzero(y != "alone")
     loss = -held.log_posterior[rows, held.codes[rows]].mean()

@@ -542,7 +542,9 @@ def test_note_on_filled_cells_names_means_for_numbers_and_shares_for_categories(
     size, colour = [1.0, None, 2.0, 4.0, 5.0, 3.0], ["red", "blue", None, "red", "blue", "red"]
     frame = pd.DataFrame({"size": size, "colour": colour, "kind": list("aabbab")})
     notes = {
-        column: dd.study(frame[[column, "kind"]], target="kind", missing="mean", folds=2).opened.notes[-1]
+        column: dd.study(
+            frame[[column, "kind"]], target="kind", missing="mean", folds=2
+        ).opened.notes[-1]
         for column in ("size", "colour")
     }
     assert notes == {

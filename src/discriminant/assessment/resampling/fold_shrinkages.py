@@ -5,8 +5,9 @@ With L_sf the summed loss of the rows of fold f by LDA with shrinkage s fitted t
     shrinkage of fold f       least  sum over g != f of L_sg
     shrinkage for all rows    least  sum over all g  of L_sg
 
-All fits come from the moments of the folds. Ties go to the larger amount. This serves tables of
-expanded features, for which the grid of RDA would need a covariance of each class.
+All fits are computed from the moments of the folds. If losses are equal, the larger amount is
+chosen. This module is for tables of expanded features, for which the grid of RDA would need a
+covariance of each class.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldShrinkages:
-    """Amounts of shrinkage chosen for each fold, and the fits with them to the other rows."""
+    """Amount of shrinkage chosen for each fold, and the fit with it to the other rows."""
 
     shrinkages: Floats  # (S,) increasing
     losses: Floats  # (S, F) summed loss of the rows of each fold

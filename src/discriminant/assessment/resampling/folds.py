@@ -184,7 +184,7 @@ def time_folds(times: npt.NDArray[Any], folds: int) -> FoldNumbers:
     The earliest rows, about 1 / (folds + 1) of all, have fold -1: they are never held out.
 
     >>> time_folds(np.array([3, 1, 2, 2, 4, 5]), 2).tolist()
-    [0, -1, -1, -1, 1, 1]
+    [0, -1, 0, 0, 1, 1]
     """
     distinct, index, counts = np.unique(times, return_inverse=True, return_counts=True)
     if not isinstance(folds, int | np.integer) or not 2 <= folds < len(distinct):

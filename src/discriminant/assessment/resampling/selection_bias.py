@@ -9,12 +9,13 @@ model m on held-out row i, for b = 1 .. B:
     select on the drawn rows             m_b = selection of  sum_i c_i L_im / sum_i c_i
     measure on the rows not drawn        e_b = mean of L_im_b over the rows with c_i = 0
 
-The corrected loss is the mean of e_b, and its interval the quantiles of e_b. About 37% of the rows
-are not drawn, so the interval is wider than one for N rows with a fixed model; the additional width
-stands for the variation between training sets, which held-out rows alone do not show.
+The corrected loss is the mean of e_b, and the ends of its interval are quantiles of e_b. About 37%
+of the rows are not drawn, so the interval is wider than that of a fixed model on N rows. The
+additional width accounts for the variation between training sets, which held-out rows alone do not
+show.
 
-More than `MAX_BLOCKS` rows are first summed in that many blocks of random rows, which are then
-drawn in place of rows.
+If there are more than `MAX_BLOCKS` rows, they are first summed in this number of blocks of random
+rows, and blocks are drawn instead of rows.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Selection = Callable[[Floats], npt.NDArray[np.intp]]  # (B, M) mean losses to (B
 
 @dataclass(frozen=True, slots=True)
 class CorrectedLoss:
-    """Mean loss of the selected model on rows that did not help to select it."""
+    """Mean loss of the selected model on rows that were not used to select it."""
 
     value: float
     low: float
@@ -80,8 +81,8 @@ def correct_losses(
     >>> least = lambda losses: losses.argmin(axis=1)
     >>> losses = wrong.astype(float)
     >>> corrected = correct_losses(losses, {"error": (losses, np.ones(100))}, least)["error"]
-    >>> float(losses.mean(axis=0).min()), round(corrected.value, 2)
-    (0.4, 0.51)
+    >>> float(losses.mean(axis=0).min()), round(corrected.value, 1)
+    (0.43, 0.5)
     """
     N = len(criterion)
     rows = np.ones(N) if weight is None else weight
@@ -98,8 +99,8 @@ def correct_losses(
         return np.column_stack(sums)
 
     counts = generator.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-    drawn_weight = counts @ block_sums(rows[:, None])
-    selected = select((counts @ block_sums(criterion * rows[:, None])) / drawn_weight)
+    sampled_weight = counts @ block_sums(rows[:, None])
+    selected = select((counts @ block_sums(criterion * rows[:, None])) / sampled_weight)
     left = (counts == 0).astype(np.float64)
     each = np.arange(draws)
     corrected = {}

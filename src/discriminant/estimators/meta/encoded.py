@@ -28,6 +28,7 @@ from discriminant.errors import (
     OptionError,
     ResponseError,
     ShapeError,
+    capture_warnings,
     warn,
 )
 from discriminant.estimators.base import (
@@ -252,6 +253,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     classes_: Labels  # only if the estimator is a classifier
     said_: tuple[str, ...]
     rows_dropped_: int
+    training_rows_: Floats  # only if a study fitted the model: hashes of some of its rows
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -634,7 +636,16 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if self.encoding_.missing in ("marginal", "em") and rows.incomplete.any():
             scores = np.asarray(self.estimator_.marginal_scores(rows.matrix()))
             return np.asarray(from_scores(scores))
-        return np.asarray(answer(_features_to_predict(self.estimator_, rows, self.encoding_)))
+        features = _features_to_predict(self.estimator_, rows, self.encoding_)
+        if isinstance(self.estimator_, RowEstimator):
+            return np.asarray(answer(features))
+        # the estimators inside a pool may know names, which the encoding has matched
+        with capture_warnings() as warnings:
+            predicted = np.asarray(answer(features))
+        for warning in warnings:
+            if not isinstance(warning, NamesUncheckedWarning):
+                warn(warning)
+        return predicted
 
     def _predict_intervals(self, X: Any, method: str, interval: float) -> Any:
         """Call a method of the estimator that computes confidence intervals."""

@@ -88,7 +88,7 @@ _RETREATS = (1e-6, 1e-4, 1e-2, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundaryResult:
+class BarrierResult:
     """Result of a minimisation with a decreasing barrier."""
 
     descent: OptimisationResult
@@ -98,7 +98,7 @@ class BoundaryResult:
 
 def minimise_on_boundary(
     objective: PenalisedLoss, start: Floats, *, max_passes: int, progress: Progress | None = None
-) -> BoundaryResult:
+) -> BarrierResult:
     """Minimise with a decreasing barrier; at `start`, the mean of every row must be valid."""
     assert isinstance(objective.loss, Deviance)
     deviance, passes, points = objective.loss, 0, [start]
@@ -116,18 +116,18 @@ def minimise_on_boundary(
         points.append(last.theta)
         passes += last.passes
         if not last.converged:
-            return BoundaryResult(last, touched=False, passes=passes)
+            return BarrierResult(last, touched=False, passes=passes)
     if last.point.slope.least > _AT_BOUNDARY:
         inside = minimise(0.0)
         passes += inside.passes
         if inside.converged:
-            return BoundaryResult(inside, touched=False, passes=passes)
+            return BarrierResult(inside, touched=False, passes=passes)
     return _extrapolate(objective, points[-3:], last, passes)
 
 
 def _extrapolate(
     objective: PenalisedLoss, points: list[Floats], last: OptimisationResult, passes: int
-) -> BoundaryResult:
+) -> BarrierResult:
     """Return the limit of the path, extrapolated from its last three points by a parabola."""
     limit = np.einsum("k,kqm->qm", _EXTRAPOLATION, np.stack(points))
     for retreat in _RETREATS:
@@ -137,7 +137,7 @@ def _extrapolate(
         if np.isfinite(point.value):
             break
     end = OptimisationResult(theta, point, True, last.decrement, (point.value,))
-    return BoundaryResult(end, touched=True, passes=passes)
+    return BarrierResult(end, touched=True, passes=passes)
 
 
 _SETTLED = 1e-14  # a smaller gradient is nearly rounding error
@@ -552,11 +552,12 @@ def make_fit(
     diverging = scoring.converged and stride > _MAX_RELATIVE_STEP * (
         1.0 + float(np.abs(end.theta).max(initial=0.0))
     )
-    pearson, pearson_passes = _pearson(penalised, end.point)
     is_inside = scoring.converged and not diverging and not scoring.at_edge
+    theta = end.theta if is_inside else end.point.theta
+    pearson, pearson_passes = _pearson(penalised, end.point, theta)
     return GLMFit(
         penalised.coordinates,
-        end.theta if is_inside else end.point.theta,
+        theta,
         end.point.slope,
         2.0 * null.point.slope.loss,
         pearson,
@@ -571,10 +572,11 @@ def make_fit(
     )
 
 
-def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
-    """Return Pearson's chi-squared and the number of passes it took.
+def _pearson(objective: PenalisedLoss, point: Point, theta: Floats) -> tuple[float, int]:
+    """Return Pearson's chi-squared at theta and the number of passes it took.
 
-    Chi-squared is NaN if the family has a fixed dispersion.
+    Chi-squared is NaN if the family has a fixed dispersion. For the Gaussian family it is the
+    deviance, which does not change to first order between the last point and theta.
     """
     deviance = objective.loss
     assert isinstance(deviance, Deviance)
@@ -582,7 +584,7 @@ def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
         return 2.0 * point.slope.loss, 0
     if deviance.family not in FREE_DISPERSION:
         return float("nan"), 0
-    coef, intercept = objective.coordinates.coefficients(point.theta)
+    coef, intercept = objective.coordinates.coefficients(theta)
     loss = Pearson(deviance)
     reading = LossReading(objective.features, objective.anchor, coef, intercept, loss)
     return 2.0 * float(objective.read(reading).loss), 1

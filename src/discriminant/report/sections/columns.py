@@ -40,7 +40,7 @@ def columns_section(
     points
         Rows of the discriminant space, whose bins are listed too.
     """
-    alone = {} if moments is None else _alone(moments)
+    shares = {} if moments is None else _explained_shares(moments)
     by_name = {column.name: column for column in encoded}
     cards = []
     for column in columns:
@@ -50,12 +50,12 @@ def columns_section(
         if not column["features"] or len(places) != len(features) or not places:
             continue
         card = _card(column, sample, places, one, points)
-        card["alone"] = max((alone.get(name, 0.0) for name in features), default=None)
+        card["explained"] = max((shares.get(name, 0.0) for name in features), default=None)
         cards.append(card)
-    return sorted(cards, key=lambda card: -(card["alone"] or 0.0))[:_CARDS]
+    return sorted(cards, key=lambda card: -(card["explained"] or 0.0))[:_CARDS]
 
 
-def _alone(moments: ClassMoments) -> dict[str, float]:
+def _explained_shares(moments: ClassMoments) -> dict[str, float]:
     """Return the share of the variation of each feature that is between the classes."""
     within = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     total = within + moments.weight @ (moments.mean - moments.centre) ** 2
@@ -81,7 +81,7 @@ def _card(
         values=[],
         levels=[],
         counts=[],
-        alone=None,
+        explained=None,
         bins="",
     )
     if encoded is not None and encoded.kind == "category":

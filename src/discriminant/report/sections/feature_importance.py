@@ -3,17 +3,17 @@
 All measures but the effects follow from the moments. With W the scatter within classes, T the total
 scatter, and L(S) = |W_S| / |T_S| Wilks' lambda of a set S of features:
 
-    alone_j    1 - W_jj / T_jj            what feature j explains without the others
-    added_j    1 - L(all) / L(all but j)  what it explains in addition to all others: partial R^2,
-               = 1 - T^jj / W^jj          from the diagonals of the inverses
-    importance (alone_j + added_j) / 2    the two ends of Shapley's average over all orders
-    loading_j  largest |correlation| of the feature with a discriminant direction, within classes
-    step_j     when a stepwise search enters it
-    effect_j   change of the selected model's probability at the mean of all rows, when feature j
-               rises from half a standard deviation below its mean to half above (an indicator: from
-               0 to 1), the others held at their means
+    explained_j  1 - W_jj / T_jj           what feature j explains without the others
+    added_j      1 - L(all) / L(all but j)  what it explains in addition to all others: partial
+                 = 1 - T^jj / W^jj         R^2, from the diagonals of the inverses
+    importance   (explained_j + added_j) / 2, the two ends of Shapley's average over all orders
+    loading_j    largest |correlation| of the feature with a discriminant direction, within classes
+    step_j       when a stepwise search enters it
+    effect_j     change of the selected model's probability at the mean of all rows, when feature j
+                 rises from half a standard deviation below its mean to half above (an indicator:
+                 from 0 to 1), the others held at their means
 
-Loadings and `alone` ignore the other features; coefficients and `added` hold them fixed; the
+Loadings and `explained` ignore the other features; coefficients and `added` hold them fixed; the
 stepwise order conditions on the features that entered before. So the three orders can differ.
 """
 
@@ -82,7 +82,7 @@ def ranking_section(
             RankFacts(
                 feature=names[j],
                 importance=float(importance[j]),
-                alone=float(single[j]),
+                explained=float(single[j]),
                 added=None if np.isnan(added[j]) else float(added[j]),
                 loading=None if loadings is None else loadings.get(names[j]),
                 step=steps.get(names[j]),

@@ -183,7 +183,7 @@ def _separates(
         f"After {name_list(known)}, a stepwise search for these two classes adds "
         f"{name_list([following[0]])} next."
         if known and following
-        else f"Of the features measured, {name_list([following[0]])} separates them most."
+        else f"Among the measured features, {name_list([following[0]])} separates them most."
         if following
         else ""
     )

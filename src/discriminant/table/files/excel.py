@@ -2,7 +2,8 @@
 
 The first row that is not empty holds the names of the columns. Cells are numbers, texts, truth
 values and dates as Excel stores them; a column of several kinds is read as text. Formulas have the
-values that were saved with the file. python-calamine reads the file; macros are never run.
+values that were saved with the file. The library python-calamine reads the file; macros are never
+run.
 """
 
 from __future__ import annotations

@@ -45,12 +45,12 @@ class ServiceOptions:
 
     max_rows: int = 100_000
     seconds: float = 30.0  # time limit of one prediction
-    reload_seconds: float = 1.0  # time between two looks at the model files
+    reload_seconds: float = 1.0  # time between two checks of the model files
     threads: int = 2
 
 
 class Response(NamedTuple):
-    """A response that is complete."""
+    """A complete response."""
 
     body: bytes
     kind: bytes = JSON
@@ -80,7 +80,7 @@ _ROUTES = {
     "/predict": Route("/predict", "POST", "predict", True),
     "/invocations": Route("/invocations", "POST", "invocations", True),
 }
-_MODEL_ROUTES = {  # by what precedes and what follows the name of the model
+_MODEL_ROUTES = {  # by the parts of the path before and after the name of the model
     ("models", "predict"): Route("/models/{name}/predict", "POST", "predict", True),
     ("models", "invocations"): Route("/models/{name}/invocations", "POST", "invocations", True),
     ("v2/models", ""): Route("/v2/models/{name}", "GET", "model_metadata"),
@@ -90,7 +90,7 @@ _MODEL_ROUTES = {  # by what precedes and what follows the name of the model
 
 
 def find_route(path: str) -> tuple[Route | None, str | None]:
-    """Return the route of a path, and the name of the model in it.
+    """Return the route of a path, and the name of the model in the path.
 
     >>> find_route("/v2/models/iris/infer")[1], find_route("/models/../../etc/passwd/predict")
     ('iris', (None, None))
@@ -166,7 +166,7 @@ class Service:
         self._endpoints = Endpoints(self.registry, self.options, token=self._token)
         self.registry.load_all()
         gc.collect()
-        gc.freeze()  # what is loaded stays, so that later collections are short
+        gc.freeze()  # loaded objects are permanent, so that later garbage collections are short
         self.log.write("info", "ready", models=list(self.registry.paths))
 
     def _model_changed(self, model: ServedModel) -> None:
@@ -244,7 +244,7 @@ class Service:
 
 
 def _retrieve(work: asyncio.Future[Any]) -> None:
-    """Take the exception of abandoned work, which would be reported as never retrieved."""
+    """Retrieve the exception of abandoned work, which asyncio would report otherwise."""
     if not work.cancelled():
         work.exception()
 

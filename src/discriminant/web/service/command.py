@@ -49,7 +49,7 @@ def serve(paths: Sequence[str], options: ServeOptions) -> None:
 def _serve(
     listener: socket.socket, paths: Sequence[str], token: str | None, options: ServeOptions
 ) -> None:
-    # One product has few rows: threads of BLAS would cost more than they save.
+    # A request has few rows, so that threads of BLAS would cost more time than they save.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from discriminant.web.service.app import Service, ServiceOptions, build_app
@@ -81,8 +81,8 @@ def _serve(
 def allowed_hosts(host: str, names: Sequence[str]) -> frozenset[str] | None:
     """Return the names that a Host header may have; None for any.
 
-    A server that other machines reach has many names, and every request to it needs the token,
-    which a page of another site does not have. With `names` it is limited to these.
+    A server that other machines can reach has many names, and every request to it needs the token,
+    which a page of another site does not have. With `names` the server accepts only these names.
     """
     if not is_loopback(host) and not names:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pyarrow as pa
+from scipy.sparse import csr_array
 
 from discriminant.study.prediction_writers import safe_cell
 from discriminant.table.cells import Frame
@@ -20,7 +21,13 @@ from discriminant.web.service.app import Response, ServiceOptions
 from discriminant.web.service.metrics import Metrics
 from discriminant.web.service.models import ModelRegistry, ServedModel
 from discriminant.web.service.openapi import describe
-from discriminant.web.service.predictions import DEFAULTS, OPTIONS, PredictionOptions, Predictions
+from discriminant.web.service.predictions import (
+    DEFAULTS,
+    OPTIONS,
+    PredictionOptions,
+    Predictions,
+    SparsePredictor,
+)
 from discriminant.web.service.rows import (
     RequestError,
     frame_of_arrow,
@@ -30,12 +37,14 @@ from discriminant.web.service.rows import (
     frame_of_split,
     parse_json,
     plain_rows,
+    sparse_rows,
 )
 
 CSV = b"text/csv"
 ARROW_STREAM = b"application/vnd.apache.arrow.stream"
 ARROW_FILE = b"application/vnd.apache.arrow.file"
 _RESPONSE_KINDS = (JSON, CSV, ARROW_STREAM, ARROW_FILE)
+Rows = Frame | EncodedRows | csr_array
 _MLFLOW = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
@@ -95,12 +104,12 @@ class Endpoints:
     # --- predictions ------------------------------------------------------------------------------
 
     def predict(self, scope: Scope, name: str | None, body: bytes) -> Response:
-        """Predict rows in JSON, CSV or Arrow, and answer in one of these."""
+        """Predict rows in JSON, CSV or Arrow, and respond in one of these formats."""
         model = self._model(scope, name)
         kind = _content_type(scope)
         accepted = _accepted(scope, kind)
         options = _query_options(scope)
-        rows: Frame | EncodedRows
+        rows: Rows
         if kind == JSON:
             rows, options = self._json_rows(model, body, options)
         else:
@@ -110,7 +119,7 @@ class Endpoints:
 
     def _json_rows(
         self, model: ServedModel, body: bytes, options: dict[str, Any]
-    ) -> tuple[Frame | EncodedRows, dict[str, Any]]:
+    ) -> tuple[Rows, dict[str, Any]]:
         given, encoding = parse_json(body), model.predictor.encoding
         if isinstance(given, dict) and "rows" in given and isinstance(given["rows"], dict | list):
             rows = given.pop("rows")
@@ -120,13 +129,23 @@ class Endpoints:
             options = {**given, **options}
         else:
             rows = given
+        if isinstance(model.predictor, SparsePredictor):
+            return self._sparse_rows(model.predictor, rows), options
         values_of = model.predictor.values_of
         plain = None if values_of is None else plain_rows(rows, values_of)
         if plain is not None:
             return plain, options
         return frame_of_records(rows, encoding, self.options.max_rows), options
 
+    def _sparse_rows(self, predictor: SparsePredictor, rows: Any) -> csr_array:
+        limit = self.options.max_rows
+        matrix: csr_array = sparse_rows(
+            rows, width=predictor.width, first=predictor.first, limit=limit
+        )
+        return matrix
+
     def _table_rows(self, scope: Scope, model: ServedModel, body: bytes, kind: bytes) -> Frame:
+        _refuse_sparse(model)
         encoding, limit = model.predictor.encoding, self.options.max_rows
         if kind == CSV:
             return frame_of_csv(body, encoding, limit, _charset(scope))
@@ -139,6 +158,7 @@ class Endpoints:
         model = self._model(scope, name)
         if _content_type(scope) not in (JSON, b"application/octet-stream"):
             raise _unsupported(_content_type(scope))
+        _refuse_sparse(model)
         length = scope["header_values"].get(b"inference-header-content-length")
         request = protocol.parse_request(body, length, model, self.options.max_rows)
         predictions = self._predict(scope, model, request.frame, request.options)
@@ -153,13 +173,14 @@ class Endpoints:
         model = self._model(scope, name)
         kind = _content_type(scope)
         options: dict[str, Any] = {}
+        rows: Rows
         if kind == JSON:
-            frame, options = self._mlflow_rows(model, body)
+            rows, options = self._mlflow_rows(model, body)
         elif kind == CSV:
-            frame = self._table_rows(scope, model, body, kind)
+            rows = self._table_rows(scope, model, body, kind)
         else:
             raise _unsupported(kind)
-        predictions = self._predict(scope, model, frame, _options(options))
+        predictions = self._predict(scope, model, rows, _options(options))
         result: dict[str, Any] = {
             "predictions": predictions.records() if options else predictions.predicted
         }
@@ -167,7 +188,7 @@ class Endpoints:
             result["warnings"] = predictions.notes
         return Response(dump(result))
 
-    def _mlflow_rows(self, model: ServedModel, body: bytes) -> tuple[Frame, dict[str, Any]]:
+    def _mlflow_rows(self, model: ServedModel, body: bytes) -> tuple[Rows, dict[str, Any]]:
         request = parse_json(body)
         given = [key for key in _MLFLOW if isinstance(request, dict) and key in request]
         if len(given) != 1:
@@ -179,6 +200,8 @@ class Endpoints:
         options = request.get("params") or {}
         if not isinstance(options, dict):
             raise RequestError("params is not an object.")
+        if isinstance(model.predictor, SparsePredictor):
+            return self._sparse_rows(model.predictor, rows), options
         if given == ["dataframe_split"]:
             if not isinstance(rows, dict):
                 raise RequestError(
@@ -195,13 +218,28 @@ class Endpoints:
         self,
         scope: Scope,
         model: ServedModel,
-        rows: Frame | EncodedRows,
+        rows: Rows,
         options: PredictionOptions,
     ) -> Predictions:
-        scope["rows"] = rows.shape[0] if isinstance(rows, EncodedRows) else len(rows)
-        predictions = model.predictor.predict(rows, options)
+        scope["rows"] = len(rows) if isinstance(rows, Frame) else int(rows.shape[0])
+        predictor = model.predictor
+        if isinstance(rows, csr_array):
+            assert isinstance(predictor, SparsePredictor)
+            predictions = predictor.predict_sparse(rows, options)
+        else:
+            predictions = predictor.predict(rows, options)
         self.metrics.predictions(model, predictions)
         return predictions
+
+
+def _refuse_sparse(model: ServedModel) -> None:
+    if isinstance(model.predictor, SparsePredictor):
+        raise RequestError(
+            f"The model '{model.name}' was fitted to sparse rows. Send JSON to /predict: each row "
+            'as an object of feature numbers, {"3": 0.5, ...}.',
+            kind="ContentTypeError",
+            status=415,
+        )
 
 
 def package_version() -> str:
@@ -247,7 +285,7 @@ def _unsupported(kind: bytes) -> HttpError:
 
 
 def _accepted(scope: Scope, kind: bytes) -> bytes:
-    """Return the type of the response: as Accept states, else that of the request."""
+    """Return the type of the response: that of the header Accept, else that of the request."""
     header: bytes = scope["header_values"].get(b"accept", b"*/*")
     if header == b"*/*":
         return kind if kind in _RESPONSE_KINDS else JSON

@@ -11,9 +11,9 @@
                                                            rows from that of the training rows
     discriminant_drift_t2, _p_value, _rows{model}          Hotelling's T2 test of the two means
 
-Drift needs a model that stores the moments of its training rows. The rows of requests are added to
-moments of their own and are not stored. Counts and moments start again with the process, and those
-of a model also when its file changes.
+Drift needs a model that stores the moments of its training rows. The rows of requests are summed to
+separate moments and are not stored. Counts and moments start at zero with the process; those of a
+model are also reset when its file changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from discriminant.assessment.inference.group_tests import hotelling
 from discriminant.engines.dispatch import read_moments
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.blocks import Floats, Schema
+from discriminant.table.blocks import Schema
+from discriminant.table.encoding import EncodedRows
 from discriminant.table.memory import Table
 from discriminant.web.service.models import ServedModel
 from discriminant.web.service.predictions import Predictions
@@ -42,12 +43,12 @@ _BUFFERED_ROWS = 4096
 
 
 class Drift:
-    """Moments of the rows of requests beside those of the training rows."""
+    """Moments of the rows of requests, and those of the training rows."""
 
     def __init__(self, training: ClassMoments) -> None:
         self._training = training.reduce("pooled") if training.detail != "pooled" else training
         self._served: ClassMoments | None = None
-        self._buffer: list[Floats] = []
+        self._buffer: list[EncodedRows] = []
         self._buffered = 0
 
     @classmethod
@@ -58,17 +59,18 @@ class Drift:
             return None
         return cls(moments) if len(moments.features) <= _MAX_FEATURES else None
 
-    def add(self, features: Floats) -> None:
-        """Add the features (n, d) of some rows; rows with missing features are left out."""
-        self._buffer.append(features)
-        self._buffered += len(features)
+    def add(self, rows: EncodedRows) -> None:
+        """Add some rows; those with missing features are left out."""
+        self._buffer.append(rows)
+        self._buffered += rows.shape[0]
         if self._buffered >= _BUFFERED_ROWS:
             self._fold()
 
     def _fold(self) -> None:
         if not self._buffer:
             return
-        rows = np.concatenate(self._buffer)
+        by_column = zip(*(rows.features.columns for rows in self._buffer), strict=True)
+        rows = np.column_stack([np.concatenate(parts, dtype=np.float64) for parts in by_column])
         self._buffer, self._buffered = [], 0
         rows = rows[np.isfinite(rows).all(axis=1)]
         if not len(rows):
@@ -149,7 +151,7 @@ class Metrics:
                 counts.rejected += predictions.decision.count("REJECT")
                 counts.outliers += predictions.decision.count("OUTLIER")
             if counts.drift is not None and predictions.encoded is not None:
-                counts.drift.add(predictions.encoded.matrix())
+                counts.drift.add(predictions.encoded)
 
     def text(self) -> str:
         """Return all metrics in the text format of Prometheus."""

@@ -1,8 +1,8 @@
 """The models of a service: loaded from files, and loaded again when a file changes.
 
 A file that changes is loaded beside the model in use, which is then replaced in one step. Requests
-in progress complete with the model they started with, and no request waits. A file that cannot be
-loaded, or that disappears, leaves the model in use; the log says so.
+in progress complete with the model they started with, and no request waits. If a file cannot be
+loaded, or disappears, the model stays in use, and the log states this.
 
 No file can run code: a model file contains numbers and texts only (`store`).
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedModel:
-    """A model that answers requests."""
+    """A model that serves requests."""
 
     name: str
     path: str
@@ -57,12 +57,14 @@ def model_names(paths: Sequence[str]) -> dict[str, str]:
 def load_model(name: str, path: str) -> ServedModel:
     """Load a model and make it ready to predict."""
     from discriminant import store
-    from discriminant.web.service.predictions import Predictor
+    from discriminant.web.service.predictions import Predictor, SparsePredictor
 
     digest = str(store.look(path)["sha256"])
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
+    if hasattr(model, "write_predictions") and not hasattr(model, "feature_names_in_"):
+        return ServedModel(name, path, type(model).__name__, digest, SparsePredictor(model))
     model, array = with_columns(model)
     predictor = Predictor(model, array=array)
     kind = type(predictor.encoded.estimator_).__name__
@@ -112,7 +114,7 @@ class ModelRegistry:
         return len(self._models) == len(self.paths)
 
     def is_ready(self, name: str) -> bool:
-        """Return whether a model is loaded; raise if there is no model of this name."""
+        """Return whether a model is loaded; an unknown name is an error."""
         if name not in self.paths:
             raise self._unknown()
         return name in self._models
@@ -132,7 +134,7 @@ class ModelRegistry:
         )
 
     def only(self) -> ServedModel:
-        """Return the only model of the service; raise if there are several."""
+        """Return the only model of the service; several models are an error."""
         if len(self.paths) == 1:
             return self.model(next(iter(self.paths)))
         raise HttpError(

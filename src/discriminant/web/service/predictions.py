@@ -8,7 +8,8 @@
     probabilities   false                          leave them out
 
 The contribution of a column to a prediction is the change of the log odds of the predicted class
-against the second, if the column's value is replaced by its typical one, the training mean:
+against the second most probable class, if the value of the column is replaced by its typical value,
+the training mean:
 
     c_j = [log P(c|x) - log P(r|x)] - [log P(c|x') - log P(r|x')]      x' = x, but column j typical
 
@@ -34,7 +35,7 @@ from discriminant.posterior import gives_posterior
 from discriminant.study.predict import has_decision
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Frame
-from discriminant.table.encoding import EncodedRows
+from discriminant.table.encoding import EncodedRows, Encoding
 from discriminant.table.memory import ColumnarFeatures
 from discriminant.web.service.rows import RequestError, plain_getter
 
@@ -55,7 +56,7 @@ class PredictionOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> PredictionOptions:
-        """Return the options of a request; raise if one is not valid."""
+        """Return the options of a request; an invalid option is an error."""
         if unknown := [name for name in given if name not in OPTIONS]:
             raise RequestError(
                 f"The option '{unknown[0][:100]}' is not known. Options are: {', '.join(OPTIONS)}.",
@@ -125,7 +126,7 @@ class Predictions:
 
 
 class Predictor:
-    """A loaded model with what its predictions need, computed once."""
+    """A loaded model, with data that its predictions need and that are computed only once."""
 
     def __init__(self, model: Any, *, array: bool) -> None:
         self.model = model
@@ -312,7 +313,7 @@ class Predictor:
         return log_posterior_of(model, EncodedRows(columns, nothing, nothing))
 
     def typical_features(self) -> tuple[Floats, str]:
-        """Return the features (d,) of a typical row, and where they come from."""
+        """Return the features (d,) of a typical row, and a text on their source."""
         moments = self.training_moments()
         if moments is not None:
             return np.asarray(moments.anchor.values(moments.centre[None]))[0], "training means"
@@ -347,7 +348,7 @@ class Predictor:
         return None
 
     def _smallest_changes(self, features: Floats) -> list[Any] | None:
-        """Return for each row the numeric column whose change alone changes the class soonest."""
+        """Return for each row the numeric column whose smallest change changes the class."""
         free = {
             column.features[0]: column.name
             for column in self.encoding.used
@@ -376,6 +377,38 @@ class Predictor:
         return changes
 
 
+class SparsePredictor(Predictor):
+    """A label tree that was fitted to sparse rows without column names."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.array = self.regressor = self.has_posterior = self.has_decision = False
+        self.is_tree = True
+        self.encoding = Encoding(())
+        self.labels = tuple(model.classes_.tolist())
+        self.values_of = None
+        self.width = int(model.n_features_in_)
+        first = getattr(model, "first_feature_", 0)
+        self.first = first if isinstance(first, int) else 0  # number of the first feature
+
+    def training_moments(self) -> Any:
+        """Return None: a label tree stores no moments."""
+        return None
+
+    def predict_sparse(self, rows: Any, options: PredictionOptions = DEFAULTS) -> Predictions:
+        """Predict the best labels of the rows of a CSR matrix."""
+        if options.changes_decision or options.explain:
+            raise RequestError(
+                "prior, cost, reject and explain are not available for a label tree.",
+                kind="OptionError",
+            )
+        with capture_warnings() as notes:
+            top = self._best(self.model, rows, options.top_k or 5)
+        predicted = [best[0][0] if best else None for best in top]
+        texts = [str(note) for note in notes]
+        return Predictions(predicted, self.labels, top=top, notes=texts)
+
+
 def _encoded_within(model: Any) -> Any:
     while not isinstance(model, Encoded):
         model = model.estimator_
@@ -389,7 +422,7 @@ def _innermost(model: Any) -> Any:
 
 
 def _encodes_once(model: Any) -> bool:
-    """Return whether every method of a model accepts rows that are encoded already."""
+    """Return whether every method of a model accepts rows that are already encoded."""
     if isinstance(model, Decision) and model.outlier is None:
         model = model.estimator_
     return isinstance(model, Encoded) and not model._skips_encoding()

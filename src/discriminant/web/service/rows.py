@@ -10,9 +10,9 @@ The kinds of the cells are checked here, the values by the encoding of the model
 so that a request and a file with the same rows give the same predictions and the same errors. An
 error names the row (counted from 0), the column and the type of the value.
 
-Arrow data from a client is validated in full before it is used, since lengths and offsets in it
-could point anywhere. Compressed Arrow data is refused, because a small body could expand to any
-size.
+Arrow data from a client are validated completely before they are used, since their lengths and
+offsets could point anywhere. Compressed Arrow data are rejected, because a small body could expand
+to any size.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def check_row_count(rows: int, limit: int) -> None:
 
 
 def plain_getter(encoding: Encoding) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return a function from a record to its values, if every column is a number as it stands."""
+    """Return a function from a record to its values, if every column is used as a plain number."""
     plain = all(
         column.kind == "number" and not column.indicator and not column.written
         for column in encoding.used
@@ -116,8 +116,8 @@ def plain_getter(encoding: Encoding) -> Callable[[Any], tuple[Any, ...]] | None:
 def plain_rows(rows: Any, values_of: Callable[[Any], tuple[Any, ...]]) -> EncodedRows | None:
     """Return the features of a few records of finite numbers; None for any other rows.
 
-    The features are those that the encoding would return, in less time. Any other rows, and those
-    with an error, take the usual way through a frame.
+    The features are those that the encoding would return, computed in less time. All other rows,
+    and rows with an error, are read as a frame.
     """
     if type(rows) is not list or not 0 < len(rows) <= _FEW_ROWS:
         return None
@@ -172,7 +172,7 @@ def frame_of_records(rows: Any, encoding: Encoding, limit: int) -> Frame:
 
 
 def frame_of_split(names: Any, data: Any, encoding: Encoding, limit: int) -> Frame:
-    """Return the cells of rows that are arrays, with the names of the columns apart."""
+    """Return the cells of rows that are arrays; the names of the columns are given separately."""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise RequestError("columns is not an array of texts. Send the name of each column once.")
     check_duplicate_names(names)
@@ -268,7 +268,7 @@ def _text_cells(name: str, values: Sequence[str | None]) -> Cells:
 
 
 def _level_text(value: Any) -> str | None:
-    """Return a value as the text of a category, as a file with this value would give it."""
+    """Return a value as the text that a category has when it is read from a file."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value if value is None or isinstance(value, str) else str(value)
@@ -281,6 +281,47 @@ def _type_of(value: Any) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(f"'{name[:100]}'" for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def sparse_rows(rows: Any, *, width: int, first: int, limit: int) -> Any:
+    """Return a CSR matrix of rows that are objects of feature numbers and values.
+
+    For example [{"3": 0.5, "17": 1.25}, {}]; features that are left out are 0.
+    """
+    from scipy.sparse import csr_array
+
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list):
+        raise RequestError(f"The rows are {_type_of(rows)}. Send an array of objects.")
+    check_row_count(len(rows), limit)
+    starts, places, values = [0], list[int](), list[float]()
+    for number, row in enumerate(rows):
+        if type(row) is not dict:
+            raise RequestError(
+                f"Row {number} (counted from 0) is {_type_of(row)}. Send each row as an object of "
+                'feature numbers, {"3": 0.5, ...}.'
+            )
+        for key, value in row.items():
+            place = int(key) - first if key.isascii() and key.isdigit() and len(key) < 12 else -1
+            if not 0 <= place < width:
+                raise RequestError(
+                    f"Row {number} (counted from 0): '{key[:100]}' is not the number of a feature, "
+                    f"{first} to {first + width - 1}.",
+                    kind="ColumnNamesError",
+                )
+            if type(value) not in _NUMBERS or not np.isfinite(float(value)):
+                raise RequestError(
+                    f"Row {number} (counted from 0), feature {key}: the value is "
+                    f"{_type_of(value)}, and the model expects a finite number there.",
+                    kind="CellTypeError",
+                )
+            places.append(place)
+            values.append(value)
+        starts.append(len(places))
+    data = np.array(values, dtype=np.float32)
+    matrix = csr_array((data, places, starts), shape=(len(rows), width), dtype=np.float32)
+    matrix.sum_duplicates()
+    return matrix
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -337,7 +378,7 @@ def frame_of_arrow(body: bytes, encoding: Encoding, limit: int) -> Frame:
 def _arrow_table(body: bytes, limit: int) -> Any:
     buffer = pa.py_buffer(body)
     if body[:6] == b"ARROW1":
-        stream = body[8:]  # a file is a stream with a magic number before and a footer behind
+        stream = body[8:]  # a file is a stream between a magic number and a footer
         buffer = pa.py_buffer(stream)
     _check_uncompressed(buffer)
     rows, batches = 0, []

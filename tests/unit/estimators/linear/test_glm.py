@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
+from scipy.special import gammaln
 from sklearn.linear_model import PoissonRegressor
 
 from discriminant import GLM, LinearRegression, Logistic, LogLinear
@@ -300,6 +301,36 @@ def test_a_start_from_some_of_many_rows_leads_to_the_same_end_in_few_passes():
     model = GLM("poisson").fit(X, y)
     np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-9)
     assert model.n_passes_ <= 6
+
+
+@pytest.mark.parametrize("rows", [400, 40_000])
+def test_standard_errors_of_gamma_with_log_link_are_those_of_least_squares(rows):
+    # The expected curvature of a row is 1 whatever its mean, so the covariance is (Z'Z)^-1.
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((rows, 3)) * [1.0, 5.0, 0.2] + [0.0, 40.0, -1.0]
+    y = rng.gamma(2.0, np.exp((X - [0.0, 40.0, -1.0]) @ [0.3, -0.05, 1.0]))
+    model = GLM("gamma", "log").fit(X, y)
+    Z = np.column_stack([np.ones(rows), X])
+    mean = np.exp(Z @ np.append(model.intercept_, model.coef_))
+    dispersion = (((y - mean) / mean) ** 2).sum() / (rows - 4)
+    np.testing.assert_allclose(
+        np.sum(Z * ((y - mean) / mean)[:, None], axis=0) / rows, 0, atol=1e-11
+    )
+    assert model.dispersion_ == pytest.approx(dispersion, rel=1e-10)
+    wanted = np.sqrt(dispersion * np.diagonal(np.linalg.inv(Z.T @ Z)))
+    np.testing.assert_allclose(model.inference().std_error, wanted, rtol=1e-8)
+
+
+@pytest.mark.parametrize("responses", ["counts", "large counts", "shares"])
+def test_poisson_log_likelihood_is_the_sum_of_the_log_probabilities(responses):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 2))
+    y = rng.poisson(np.exp(X @ [0.5, -0.3] + (8.0 if responses == "large counts" else 0.5)))
+    y = y + 0.5 if responses == "shares" else y.astype(float)
+    model = GLM("poisson").fit(X, y)
+    mean = model.predict(X)
+    wanted = (y * np.log(mean) - mean - gammaln(y + 1.0)).sum()
+    assert model.inference().likelihood.log_likelihood == pytest.approx(wanted, rel=1e-12)
 
 
 # --- convergence ----------------------------------------------------------------------------------

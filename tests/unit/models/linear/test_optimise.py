@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.models.linear.logistic import intercept_only_start, proves_overlap, white_sample
 from discriminant.models.linear.optimise import (
+    ExactCurvature,
     PenalisedLoss,
     bounds_after_newton_step,
     exact_curvature,
@@ -124,6 +125,32 @@ def test_reused_curvature_takes_fewer_curvatures_and_more_passes():
     assert set(in_newton) == {"curvature"} and len(in_newton) == plain.passes
     assert reused.passes == len(problem.wants) > plain.passes
     assert problem.wants.count("curvature") < plain.passes
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.3, 0.2, 30.0])
+def test_approximate_curvature_leads_to_the_same_minimum_and_its_own_curvature(factor):
+    # A curvature that is 5 times too small makes steps too long: the line search shortens them.
+    problem = expensive_problem()
+    plain = newton_descent(problem.recorded, problem.start)
+    problem.wants = []
+    approximation = ExactCurvature(factor * plain.point.curvature)
+    found = newton_descent(
+        problem.recorded, problem.start, reuse_curvature=True, approximation=approximation
+    )
+    np.testing.assert_allclose(found.theta, plain.theta, atol=1e-8)
+    np.testing.assert_allclose(found.point.curvature, plain.point.curvature, atol=1e-8)
+    assert found.converged and problem.wants[0] == "gradient"
+
+
+def test_stop_ends_the_steps_with_an_approximate_curvature_without_another_curvature():
+    problem = expensive_problem()
+    approximation = ExactCurvature(problem.at(problem.start).curvature)
+    problem.wants = []
+    found = newton_descent(
+        problem.recorded, problem.start, approximation=approximation, stop=lambda point: True
+    )
+    assert problem.wants == ["gradient"] * 2
+    assert not found.converged and found.passes == 2
 
 
 # --- what is foreseen -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
@@ -9,7 +10,7 @@ from discriminant.table.cells import to_frame
 from discriminant.web.service.models import load_model
 from discriminant.web.service.predictions import PredictionOptions
 from discriminant.web.service.rows import RequestError
-from tests.unit.web.conftest import NAMES, table
+from tests.unit.web.conftest import NAMES, start, table
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +128,32 @@ def test_label_tree_answers_with_its_best_labels(tmp_path):
     assert found.top == expected
     assert found.probabilities is None
     assert list(found.columns()) == ["predicted", "label_1", "score_1", "label_2", "score_2"]
+
+
+def test_label_tree_of_sparse_rows_takes_feature_numbers(tmp_path):
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 5, 200)
+    X = sparse.random_array((200, 30), density=0.2, rng=random, format="lil")
+    X[np.arange(200), labels] = 3.0
+    X = X.tocsr().astype(np.float32)
+    tree = dd.LabelTree().fit(X, labels)
+    tree.save(tmp_path / "tree.model")
+    client = start({"tree": str(tmp_path / "tree.model")}).client
+    rows = [
+        {str(j): float(v) for j, v in zip(row.indices, row.data, strict=True)}
+        for row in (X[[i]] for i in range(20))
+    ]
+    answer = client.post("/predict", json={"rows": rows, "top_k": 2}).json()["predictions"]
+    codes, scores = tree.predict_topk(X[:20], k=2)
+    assert [row["predicted"] for row in answer] == tree.classes_[codes[:, 0]].tolist()
+    found = [[best["score"] for best in row["top"]] for row in answer]
+    np.testing.assert_array_equal(found, scores)
+    for bad in ([{"30": 1.0}], [{"x": 1.0}], [{"3": "a"}], [[1, 2]], []):
+        assert client.post("/predict", json=bad).status_code == 400
+    kind = {"content-type": "text/csv"}
+    assert client.post("/predict", content="1,2", headers=kind).status_code == 415
+    assert client.get("/openapi.json").status_code == 200
+    assert client.get("/v2/models/tree").status_code == 200
 
 
 @pytest.mark.parametrize(

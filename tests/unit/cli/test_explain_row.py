@@ -1,0 +1,125 @@
+"""The commands explain-row and assess on the rows of the fit, and input from Excel."""
+
+import datetime
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+
+import discriminant as dd
+from discriminant.cli.run import run as main
+from discriminant.table.files.excel import read_workbook
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wine")
+    bunch = load_wine(as_frame=True)
+    frame = bunch.data.assign(
+        colour=np.where(bunch.data["hue"] > 1, "red", "white"),
+        kind=bunch.target_names[bunch.target],
+    )
+    frame = frame.sample(frac=1, random_state=0)
+    frame[:120].to_csv(folder / "train.csv", index=False)
+    frame[120:].to_csv(folder / "rest.csv", index=False)
+    frame[100:].to_csv(folder / "mixed.csv", index=False)
+    model = str(folder / "lda.model")
+    train = str(folder / "train.csv")
+    assert main(["fit", train, "--target", "kind", "--model", "lda", "--out", model]) == 0
+    return folder, frame
+
+
+def test_explain_row_gives_contributions_and_values_that_change_the_prediction(fitted, capsys):
+    folder, frame = fitted
+    rows = folder / "rest.csv"
+    capsys.readouterr()
+    assert main(["explain-row", str(folder / "lda.model"), str(rows), "--rows", "3", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    model = dd.load(folder / "lda.model")
+    rest = frame[120:123].reset_index(drop=True)
+    predicted, proba = model.predict(rest), model.predict_proba(rest)
+    assert [row["decision"] for row in answer["rows"]] == predicted.tolist()
+    for i, row in enumerate(answer["rows"]):
+        assert row["probability"] == pytest.approx(proba[i].max())
+        for one in row["columns"]:
+            if one["flips_at"] is None or one["column"] == "colour":
+                continue
+            changed = rest.iloc[[i]].copy()
+            value = float(one["flips_at"].replace(",", "").replace("\u2212", "-"))
+            changed[one["column"]] = value + 1e-3 * (value - changed[one["column"]])
+            assert model.predict(changed)[0] == one["becomes"]
+
+
+def test_explain_row_with_costs_explains_the_decision(fitted, capsys):
+    folder, frame = fitted
+    costs = {one: {"class_2": 1e9} for one in ("class_0", "class_1")}  # never miss a class_2
+    arguments = ["explain-row", str(folder / "lda.model"), str(folder / "rest.csv"), "--json"]
+    capsys.readouterr()
+    assert main([*arguments, "--cost", json.dumps(costs)]) == 0
+    with_costs = [row["decision"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    model = dd.Decision.of_fitted(dd.load(folder / "lda.model"), cost=costs)
+    assert with_costs == model.decide(frame[120:130]).tolist()
+    assert with_costs != dd.load(folder / "lda.model").predict(frame[120:130]).tolist()
+
+
+def test_contributions_of_a_linear_model_add_up_to_the_log_odds(fitted, capsys):
+    folder, frame = fitted
+    main(
+        [
+            "explain-row",
+            str(folder / "lda.model"),
+            str(folder / "rest.csv"),
+            "--rows",
+            "1",
+            "--json",
+        ]
+    )
+    (row,) = json.loads(capsys.readouterr().out.partition("{")[2].join(["{", ""]))["rows"]
+    model = dd.load(folder / "lda.model")
+    one = frame[120:121]
+    logs, classes = model.predict_log_proba(one)[0], model.classes_.tolist()
+    k, other = classes.index(row["decision"]), classes.index(row["against"])
+    origin = model.estimator_.rule_.anchor.origin
+    typical = model.estimator_.predict_log_proba(origin[None])[0]
+    total = (logs[k] - logs[other]) - (typical[k] - typical[other])
+    assert sum(c["contribution"] for c in row["columns"]) == pytest.approx(total)
+
+
+@pytest.mark.parametrize(("file", "share"), [("train", 1.0), ("mixed", 20 / 78), ("rest", 0.0)])
+def test_assess_tells_rows_of_the_fit(fitted, capsys, file, share):
+    folder, _ = fitted
+    capsys.readouterr()
+    assert main(["assess", str(folder / "lda.model"), str(folder / f"{file}.csv"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["training_share"] == pytest.approx(share)
+    assert ("used to fit the model" in err) == (share > 0)
+
+
+def test_json_of_report_is_the_object_of_facts(fitted, capsys):
+    folder, _ = fitted
+    facts = folder / "facts.json"
+    arguments = ["report", str(folder / "train.csv"), "--target", "kind", "--models", "lda,qda"]
+    arguments += ["--out", str(folder / "page.html"), "--facts", str(facts), "--no-yardstick"]
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    printed, written = json.loads(capsys.readouterr().out), json.loads(facts.read_text())
+    assert {name: printed[name] for name in written} == written
+    assert "yardstick" not in written["comparison"] and "headline" in written["comparison"]
+
+
+def test_workbook_is_read_as_the_table_that_was_written(tmp_path):
+    pytest.importorskip("python_calamine")
+    pytest.importorskip("openpyxl")
+    bunch = load_wine(as_frame=True)
+    frame = bunch.data.assign(kind=bunch.target_names[bunch.target])
+    frame["day"] = [datetime.datetime(2024, 1, 1) + datetime.timedelta(i) for i in range(178)]
+    frame.loc[3, "alcohol"] = np.nan
+    path = tmp_path / "wine.xlsx"
+    frame.to_excel(path, index=False)
+    table = read_workbook(str(path)).to_pandas()
+    pd.testing.assert_frame_equal(table, frame, check_dtype=False)
+    from_excel = dd.study(path, target="kind", missing="mean").compare(["lda"])
+    from_frame = dd.study(frame, target="kind", missing="mean").compare(["lda"])
+    assert from_excel["lda"].facts["log_loss"] == from_frame["lda"].facts["log_loss"]

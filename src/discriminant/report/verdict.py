@@ -79,9 +79,11 @@ def headline(facts: Facts) -> Headline:
     if one is not None:
         ends = (one["log_loss_low"], one["log_loss_high"])
         low, high = one["error_low"], one["error_high"]
-        if low == high:  # no resample has an error: Wilson's interval of the raw figure
-            low, high = model["error_low"] or low, model["error_high"] or high
-        return Headline(one["error"], low, high, one["log_loss"], *ends, True)
+        same = abs(one["error"] - one["error_raw"]) < 1e-12  # nothing was selected
+        if same or low == high:  # Wilson's interval of the raw figure; no resample has an error
+            low, high = model["error_low"] or 0.0, model["error_high"] or high
+        corrected = not same or one["log_loss"] != one["log_loss_raw"]
+        return Headline(one["error"], low, high, one["log_loss"], *ends, corrected)
     ends = (model["error_low"], model["error_high"])
     return Headline(model["error"], *ends, model["log_loss"], None, None, False)
 

@@ -33,6 +33,7 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     requested = choice.rule == "asked"
     by = choice.by or "log_loss"
     candidates = [selected] if requested else comparison.selectable(by, choice.select)
+    requested = requested or len(candidates) == 1  # nothing was selected
     if selected not in candidates or by not in _MEASURES:
         return None
     # if losses are equal, the first is selected, as in `Comparison.choose`

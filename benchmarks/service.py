@@ -2,6 +2,7 @@
 
     python benchmarks/service.py [--peer .venv-clients/bin/python] [--requests 2000] [--rounds 5]
     python benchmarks/service.py --minutes 10        70% of the measured capacity for 10 minutes
+    python benchmarks/service.py --overload          200 connections that send 1,000 rows each
 
 Both servers run in one process with uvicorn, uvloop and httptools, and answer the same rows of 20
 numbers with classes and probabilities of 3 classes. The CPU time is that of the server's process,
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +43,7 @@ def main():
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--overload", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         model = write_model(Path(folder))
@@ -54,7 +57,9 @@ def main():
         try:
             for server in servers.values():
                 server.wait()
-            if options.minutes:
+            if options.overload:
+                asyncio.run(overload(ours))
+            elif options.minutes:
                 asyncio.run(load_test(ours, model, options.minutes))
             else:
                 compare(servers, options)
@@ -188,6 +193,26 @@ def compare(servers, options):
             peer = best.get("FastAPI + scikit-learn")
             ratio = f"{used / peer:.2f}" if peer else ""
             print(f"{name:20}{label:26}{used:20.3f}{ratio:>8}")
+
+
+async def overload(server, connections=200, seconds=10.0):
+    """Send 1,000 rows on many connections at once, and time the first answer afterwards."""
+    message, end = messages()["1,000 rows, JSON"], time.perf_counter() + seconds
+    statuses = Counter()
+
+    async def client():
+        while time.perf_counter() < end:
+            status, _ = await send(server.port, message, 1)
+            statuses[status] += 1
+
+    await asyncio.gather(*(client() for _ in range(connections)))
+    started = time.perf_counter()
+    status, _ = await send(server.port, messages()["1 row, JSON"], 1)
+    recovery = time.perf_counter() - started
+    print(f"{connections} connections, {seconds:g} s: {dict(statuses)}")
+    print(f"then {status} in {recovery * 1e3:.0f} ms; memory {server.memory():.0f} MB")
+    if set(statuses) - {200, 503} or status != 200:
+        raise SystemExit(1)
 
 
 async def load_test(server, model, minutes):

@@ -5,7 +5,8 @@
     Origin          a request that a page of another site sends is refused, also by Sec-Fetch-Site
     token           `Authorization: Bearer ...`, compared in constant time; optionally a cookie
     body            no larger than `max_bytes`, and complete within `body_seconds`
-    load            more than `max_requests` at a time are refused with 503 and Retry-After
+    load            more than `max_requests` at a time, or bodies of more than `max_total_bytes`
+                    together, are refused with 503 and Retry-After
     headers         a strict Content-Security-Policy, nosniff, no-referrer, no-store
 
 A rejected request does not reach the application. `Access` holds the settings; each front end uses
@@ -63,6 +64,7 @@ class Access:
     max_bytes: int = 32 << 20
     body_seconds: float = 30.0
     max_requests: int = 256
+    max_total_bytes: int = 256 << 20  # of the bodies of all requests in progress
 
     def check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         """Raise `HttpError` if the request may not be processed."""
@@ -212,6 +214,7 @@ class SecurityMiddleware:
         self.app = app
         self.access = access
         self.active = 0  # requests in progress
+        self.bytes = 0  # received with them
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process a request."""
@@ -233,13 +236,13 @@ class SecurityMiddleware:
             await send(message)
 
         self.active += 1
+        limited = _LimitedBody(receive, self)
         try:
             headers = _single_headers(scope)
             if self.active > self.access.max_requests:
                 raise overloaded()
             self.access.check(scope, headers)
             scope["header_values"] = headers
-            limited = _LimitedBody(receive, self.access)
             await self.app(scope, limited.receive, send_with_headers)
         except HttpError as error:
             if started:
@@ -248,6 +251,7 @@ class SecurityMiddleware:
             await respond_error(send_with_headers, error, scope.get("request_id", ""))
         finally:
             self.active -= 1
+            self.bytes -= limited.size
 
 
 def overloaded() -> HttpError:
@@ -270,16 +274,16 @@ def _single_headers(scope: Scope) -> dict[bytes, bytes]:
 class _LimitedBody:
     """The body of a request, with limits on its size and on the time until it is complete."""
 
-    __slots__ = ("_access", "_complete", "_deadline", "_late", "_loop", "_receive", "_size")
+    __slots__ = ("_complete", "_deadline", "_late", "_loop", "_owner", "_receive", "size")
 
-    def __init__(self, receive: Receive, access: Access) -> None:
+    def __init__(self, receive: Receive, owner: SecurityMiddleware) -> None:
         self._receive = receive
-        self._access = access
-        self._size = 0
+        self._owner = owner
+        self.size = 0
         self._complete = False
         self._late = False
         self._loop = asyncio.get_running_loop()
-        self._deadline = self._loop.time() + access.body_seconds
+        self._deadline = self._loop.time() + owner.access.body_seconds
 
     def _stop(self, task: asyncio.Task[None]) -> None:
         self._late = True
@@ -298,15 +302,21 @@ class _LimitedBody:
             if not self._late:
                 raise
             task.uncancel()
-            text = f"The body was not complete after {self._access.body_seconds:g} seconds."
+            seconds = self._owner.access.body_seconds
+            text = f"The body was not complete after {seconds:g} seconds."
             raise HttpError(408, "BodyTooSlowError", text, headers=CLOSE) from None
         finally:
             timer.cancel()
         if message["type"] == "http.request":
-            self._size += len(message.get("body", b""))
+            part = len(message.get("body", b""))
+            self.size += part
+            self._owner.bytes += part
             self._complete = not message.get("more_body", False)
-            if self._size > self._access.max_bytes:
-                raise self._access.too_large()
+            access = self._owner.access
+            if self.size > access.max_bytes:
+                raise access.too_large()
+            if self._owner.bytes > access.max_total_bytes:
+                raise overloaded()
         else:
             self._complete = True
         return message

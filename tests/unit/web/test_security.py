@@ -134,6 +134,17 @@ def test_more_requests_than_the_limit_are_shed_with_retry_after(model_folder):
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
 
 
+def test_bodies_beyond_the_limit_for_all_requests_are_shed_and_then_accepted_again(model_folder):
+    path = {"mixed": str(model_folder / "mixed.model")}
+    full = start(path, max_total_bytes=100)
+    body = b" " * 60 + json.dumps(ROWS).encode()
+    kind = {"content-type": "application/json"}
+    response = full.client.post("/predict", content=body, headers=kind)
+    assert (response.status_code, response.json()["kind"]) == (503, "OverloadedError")
+    for _ in range(3):  # the bytes of earlier requests do not count
+        assert full.client.post("/predict", json=ROWS).status_code == 200
+
+
 def test_every_response_has_the_security_headers(guarded):
     for path, headers in (("/ping", {}), ("/nothing", bearer()), ("/v2", {}), ("/v2", bearer())):
         found = guarded.client.get(path, headers=headers).headers

@@ -69,6 +69,7 @@ def _serve(
         max_bytes=options.max_bytes,
         body_seconds=options.seconds,
         max_requests=options.max_requests,
+        max_total_bytes=max(8 * options.max_bytes, 64 << 20),
     )
     server = create_server(build_app(service, access), stop_seconds=options.stop_seconds)
     service.stop = lambda: setattr(server, "should_exit", True)

@@ -260,7 +260,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     type=click.Path(),
     required=True,
     help="File for the rows with their predictions: .csv, .txt, .parquet, .arrow "
-    "or .feather; - prints a CSV.",
+    "or .feather. Use '-' to print a CSV.",
 )
 @click.option("--prefix", default="", help="Prefix for the names of the added columns.")
 @click.option("--no-probabilities", is_flag=True, help="Add only the predicted class.")

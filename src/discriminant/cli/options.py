@@ -65,8 +65,10 @@ source_options = _all(
 CSV_STYLE = ("encoding", "delimiter", "decimal", "thousands")
 csv_options = _all(
     click.option("--delimiter", help="Delimiter of a CSV (default: detected)."),
-    click.option("--decimal", help="Decimal sign of a CSV: . or , (default: detected)."),
-    click.option("--thousands", help="Thousands separator of a CSV: , . ' or a space."),
+    click.option("--decimal", help="Decimal sign of a CSV: '.' or ',' (default: detected)."),
+    click.option(
+        "--thousands", help="Thousands separator of a CSV: ',', '.', an apostrophe or a space."
+    ),
     click.option("--encoding", help="Encoding of a CSV, such as utf-8 or cp1252."),
 )
 target_option = click.option(

@@ -117,7 +117,7 @@ class SourceWriter(ABC):
         return vectors.setdefault(id(step), (f"v{len(vectors)}", step))[0]
 
     def at(self, step: Expression, index: int) -> str:
-        """Return the code for one number of an expression."""
+        """Return the source code of component `index` of an expression."""
         step, index = number_at(step, index)
         if step.op == "constant":
             return repr(float(step.constants[0][index]))
@@ -167,7 +167,7 @@ class SourceWriter(ABC):
         return self.constants[text]
 
     def listed(self, values: Sequence[str]) -> str:
-        """Return the code of a list of constants."""
+        """Return the source code of a list of constants."""
         left, right = self.brackets
         if sum(map(len, values)) < _MAX_LINE:
             tuple_of_one = left == "(" and len(values) == 1

@@ -613,7 +613,7 @@ class ClassMoments(Summable):
         return np.asarray(~np.isfinite(squares.max(axis=0, initial=0.0)))
 
     def badly_scaled(self) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (d,): True where the sums are too large or small for the unit.
+        """Return a boolean array (d,): True for columns whose sums overflow or underflow.
 
         A column with zero variance is well scaled, unless its mean is so small that squares of its
         values would underflow.

@@ -13,7 +13,7 @@ them and factor the result (TSQR). Because the column of ones comes first,
         |    0           C       |
 
 so the lower right block `C` is the factor of the centred rows, and a new origin changes only the
-first row of `R`. Rows can be removed from moments, but not from a factor.
+first row of `R`. Rows can be removed from moments, but not from a QR factor.
 
 `ColumnSums` gives weight, mean and standard deviation of each column of sparse rows, without
 visiting the zeros:

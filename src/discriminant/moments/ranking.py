@@ -100,7 +100,7 @@ class Ranking(Summable):
         weight: Floats | None = None,
         bins: int = BINS,
     ) -> Ranking:
-        """Rank some rows; rankings of other rows can be added.
+        """Rank some rows. The ranking can be added to rankings of other rows.
 
         Parameters
         ----------

@@ -206,7 +206,7 @@ class ClassRows(Summable):
             return np.asarray(~np.isfinite(np.einsum("nj,nj->j", self.offsets, self.offsets)))
 
     def badly_scaled(self) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (d,): True where squares are too large or small for the unit."""
+        """Return a boolean array (d,): True for columns whose squares overflow or underflow."""
         with np.errstate(over="ignore"):
             size = np.einsum("nj,nj->j", self.offsets, self.offsets)
         badly_scaled = np.asarray(~(size <= _HUGE))

@@ -8,7 +8,7 @@
            better; a fit that did not converge; a class that is never predicted correctly
     use    otherwise
 
-Without corrected figures the raw figures of the selected model are compared.
+If there are no corrected values, the uncorrected values of the selected model are compared.
 """
 
 from __future__ import annotations

@@ -110,7 +110,10 @@ def survey_columns(source: PartitionedSource, options: ReadOptions, names: Seque
 
 
 def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> tuple[str, ...]:
-    """Return the columns that need a survey, with target and weight; or no columns."""
+    """Return the columns that need a survey, and the target and the weight.
+
+    If no column needs one and the sample has more than one class, no columns are returned.
+    """
     roles = (options.target, options.weight)
     names = [c.name for c in sample.columns if c.name not in roles and _is_undecided(c, options)]
     if not names and len(labels) > 1:

@@ -383,7 +383,7 @@ def _constant(classes: Classes) -> Columns:
 
 
 def _discoveries(features: tuple[str, ...], order: Places, p_value: Floats, fdr: float) -> Places:
-    """Return the features, in their order, with a false discovery rate of at most `fdr`."""
+    """Return the first features of `order`, as many as keep the false discovery rate at `fdr`."""
     if not len(order):
         return order
     number = len(order)

@@ -329,7 +329,7 @@ class MixtureModel:
         return Mixture(tuple(moments), tuple(rules), tuple(m for own in metrics for m in own))
 
     def _metrics(self, moments: Sequence[ClassMoments]) -> list[tuple[Metric, ...]]:
-        """Return for each class the metrics of its components."""
+        """Return, for each class, the distance metrics of its components."""
         if self.structure == "component":
             # Computed together: a feature that is constant in one component needs the other
             # components.

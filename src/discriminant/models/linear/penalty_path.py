@@ -642,7 +642,10 @@ class PathSolver:
         return theta
 
     def _extrapolate(self, penalty: float) -> Floats:
-        """Return the parabola through the last three solutions at the log of the penalty."""
+        """Return the parabola through the last three solutions, evaluated at log(penalty).
+
+        With fewer than three solutions, the last one is returned.
+        """
         if self.problem.corner is not None or len(self.recent) < 3:
             return self.theta.copy()
         x, places = float(np.log(penalty)), [place for place, _ in self.recent]

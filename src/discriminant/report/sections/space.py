@@ -9,10 +9,10 @@ directions of all rows by R (orthogonal Procrustes, from the class means of both
 Ellipses are those of the class covariances, A' S_k A, at the 95 % point of chi-squared(2).
 
 The shaded regions are the predictions of the selected model on a grid in the plane of two
-directions. A point z of the plane represents the row x = centre + C A z, whose projections on all
-other directions are those of the mean. Along a single direction (two classes) there are histograms,
-and the boundaries are where the prediction changes. Tests that cannot be computed are left out,
-with the reason in the notes.
+directions. A point z of the plane represents the row x = centre + C A z; on the directions outside
+the plane, x is projected to the same point as the centre. Along a single direction (two classes)
+there are histograms, and the boundaries are where the prediction changes. Tests that cannot be
+computed are left out, with the reason in the notes.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _positions(
     held: HeldOutPredictions | None,
     trains: Sequence[ClassMoments],
 ) -> tuple[Floats, str]:
-    """Return the positions of the sampled rows, (m, r), and how they were computed."""
+    """Return the positions (m, r) of the sampled rows, and a sentence on how they were computed."""
     if held is not None and len(trains) == int(held.fold.max()) + 1 <= _MOST_FOLDS:
         positions = _held_out_positions(
             rule, sample, moments, held.fold[sample.numbers], trains=trains

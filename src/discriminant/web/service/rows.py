@@ -195,7 +195,7 @@ def frame_of_split(names: Any, data: Any, encoding: Encoding, limit: int) -> Fra
 
 
 def frame_of_columns(given: Any, encoding: Encoding, limit: int) -> Frame:
-    """Return the cells of an object with an array for each column."""
+    """Return the cells of a JSON object that holds one array for each column."""
     if not isinstance(given, dict) or not given:
         raise RequestError(f"The columns are {_type_of(given)}. Send an object of arrays.")
     lengths = {}

@@ -10,7 +10,7 @@ from discriminant.assessment.evaluate import (
 from discriminant.assessment.inference.comparisons import (
     compare_fits as compare_fits,
 )
-from discriminant.assessment.inference.group_tests import (
+from discriminant.assessment.inference.homogeneity_tests import (
     box_m as box_m,
     hotelling as hotelling,
 )

@@ -21,7 +21,7 @@ from scipy.special import chdtrc, fdtrc
 from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, warn
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats, check_weight
-from discriminant.table.labels import classes_of_columns
+from discriminant.table.labels import classes_of_score_columns
 
 _CLOSE = 1e-4  # tolerance of sums of probabilities, sufficient for float32
 
@@ -239,7 +239,9 @@ def estimated_prior(
 def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floats:
     """Return the (K,) validated old priors, in the order of the columns of the posteriors."""
     known = list(old) if isinstance(old, Mapping) else []
-    names = classes_of_columns(log_posterior, labels=known, classes=classes, what="log_posterior")
+    names = classes_of_score_columns(
+        log_posterior, labels=known, classes=classes, what="log_posterior"
+    )
     if isinstance(old, Mapping) and names is None:
         raise PriorError.without_classes(known)
     labels = np.arange(columns) if names is None else np.asarray(names)

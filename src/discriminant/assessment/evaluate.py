@@ -45,7 +45,7 @@ from discriminant.table.column_types import ReadOptions
 from discriminant.table.labels import (
     as_vector,
     check_same_kind,
-    classes_of_columns,
+    classes_of_score_columns,
     encode_labels,
     other_spellings,
     union_labels,
@@ -112,7 +112,9 @@ def assess(
             raise OptionError.of(name, "given", allowed)
     columns_of = classes
     for name, value in (("log_posterior", log_posterior), ("posterior", posterior)):
-        columns_of = classes_of_columns(value, labels=own.tolist(), classes=columns_of, what=name)
+        columns_of = classes_of_score_columns(
+            value, labels=own.tolist(), classes=columns_of, what=name
+        )
     known, order = _sorted_classes(columns_of, own)
     logs = _check_posterior(log_posterior, posterior, n, known, order)
     cost_order = known if classes is None else known[_sorted_classes(classes, own)[1]]

@@ -35,7 +35,7 @@ from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE
 from discriminant.posterior import validate_log_posterior
 from discriminant.table.blocks import Codes, Floats, Labels, check_weight
-from discriminant.table.labels import classes_of_columns, encode_known_labels, encode_labels
+from discriminant.table.labels import classes_of_score_columns, encode_known_labels, encode_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,9 @@ def _known_labels(log_posterior: Any, classes: Any, costs: Any) -> Labels | None
     if classes is None and isinstance(costs, Costs):
         return costs.labels
     if classes is None:
-        classes = classes_of_columns(log_posterior, labels=[], classes=None, what="log_posterior")
+        classes = classes_of_score_columns(
+            log_posterior, labels=[], classes=None, what="log_posterior"
+        )
     if classes is None:
         return None
     labels, codes = encode_labels(classes)
@@ -98,7 +100,9 @@ def _known_labels(log_posterior: Any, classes: Any, costs: Any) -> Labels | None
 def _columns_of(log_posterior: Any, known: Labels) -> list[int]:
     """Return for each of the K labels the number of its column."""
     names = known.tolist()
-    columns = classes_of_columns(log_posterior, labels=names, classes=names, what="log_posterior")
+    columns = classes_of_score_columns(
+        log_posterior, labels=names, classes=names, what="log_posterior"
+    )
     return [list(columns).index(name) for name in names]
 
 

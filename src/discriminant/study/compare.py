@@ -44,14 +44,19 @@ from discriminant.assessment.resampling.held_out import (
     HeldOutScores,
     auc_of_rankings,
     score_folds,
-    score_model,
+    score_one_model,
 )
 from discriminant.assessment.resampling.held_out_pool import (
     LEAST_WEIGHT,
     HeldOutPool,
     true_class_logs,
 )
-from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, grids_by_fold
+from discriminant.assessment.resampling.rda_grid import (
+    STEPS,
+    Candidates,
+    Grid,
+    grids_without_each_fold,
+)
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import StudyError, capture_warnings
@@ -474,7 +479,7 @@ class ComparisonRun:
         if result.predictions is not None:
             return result.predictions
         with capture_warnings():
-            scores = score_model(self.in_memory, self._maker(result.model)())
+            scores = score_one_model(self.in_memory, self._maker(result.model)())
         assert scores.predictions is not None
         return self._join(result.model, scores.predictions)
 
@@ -654,7 +659,7 @@ class ComparisonRun:
     def _rda_grid(self) -> Grid:
         if self.grid is None:
             candidates = Candidates(GaussianFamily(), np.array(STEPS), STEPS)
-            self.grid, self._grid_by_fold = grids_by_fold(
+            self.grid, self._grid_by_fold = grids_without_each_fold(
                 self.in_memory, candidates, max_rows=_GRID_ROWS, seed=self.seed
             )
         return self.grid

@@ -51,10 +51,10 @@ def integer_run(values: Numbers) -> Runs | None:
     return ((first, last),) if bool((np.diff(values) == 1).all()) else None
 
 
-def merge_runs(left: Runs | None, right: Runs | None) -> Runs | None:
+def join_integer_runs(left: Runs | None, right: Runs | None) -> Runs | None:
     """Return the runs of two sets of rows, with adjacent runs joined. If runs overlap, return None.
 
-    >>> merge_runs(((1.0, 4.0), (9.0, 9.0)), ((5.0, 8.0),))
+    >>> join_integer_runs(((1.0, 4.0), (9.0, 9.0)), ((5.0, 8.0),))
     ((1.0, 9.0),)
     """
     if left is None or right is None:

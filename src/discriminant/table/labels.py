@@ -39,7 +39,7 @@ from discriminant.table.blocks import Codes, Labels
 from discriminant.table.files.csv_dialect import FALSE, TRUE
 
 
-def classes_of_columns(given: Any, *, labels: Sequence[Any], classes: Any, what: str) -> Any:
+def classes_of_score_columns(given: Any, *, labels: Sequence[Any], classes: Any, what: str) -> Any:
     """Return the class of each column, or None if the columns have no usable names.
 
     None means that the columns are in the order of the classes.
@@ -66,7 +66,7 @@ def classes_of_columns(given: Any, *, labels: Sequence[Any], classes: Any, what:
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame([[0.1, 0.9]], columns=["b", "a"])
-    >>> classes_of_columns(frame, labels=["a", "b"], classes=None, what="posterior")
+    >>> classes_of_score_columns(frame, labels=["a", "b"], classes=None, what="posterior")
     ['b', 'a']
     """
     known = list(labels if classes is None else classes)

@@ -31,8 +31,8 @@ from discriminant.table.column_profile import (
     describe_constant,
     integer_run,
     is_row_number,
+    join_integer_runs,
     may_be_row_number,
-    merge_runs,
 )
 from discriminant.table.column_types import ReadOptions, encoding_from_profiles
 from discriminant.table.labels import union_labels
@@ -202,7 +202,7 @@ class ColumnSurvey:
             min(self.low, other.low),
             max(self.high, other.high),
             self.whole and other.whole,
-            merge_runs(self.runs, other.runs),
+            join_integer_runs(self.runs, other.runs),
             weight,
             self.mean + share * (other.mean - self.mean),
             tally,

@@ -46,7 +46,7 @@ from discriminant.moments.ranking import (
 )
 from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import import_pandas
-from discriminant.table.labels import classes_of_columns, encode_labels
+from discriminant.table.labels import classes_of_score_columns, encode_labels
 from discriminant.table.memory import check_weight
 
 _MIN_THREADED = 1 << 16  # number of scores from which sorting in threads is faster
@@ -126,7 +126,9 @@ def ranked_rows(
     names, codes = encode_labels(labels)
     weight = check_weight(sample_weight, len(codes))
     values = as_numbers(scores)
-    classes = classes_of_columns(scores, labels=names.tolist(), classes=classes, what="scores")
+    classes = classes_of_score_columns(
+        scores, labels=names.tolist(), classes=classes, what="scores"
+    )
     if values.ndim == 2:
         names, codes = _classes_with_columns(names, codes, classes, values.shape)
         if classes is not None:

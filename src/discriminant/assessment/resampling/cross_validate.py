@@ -37,7 +37,7 @@ from discriminant.assessment.resampling.held_out import (
     check_supports_partitions,
     fold_model,
     needed_moments_detail,
-    score_model,
+    score_one_model,
 )
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, score_grid
@@ -143,7 +143,7 @@ def cross_validate(
         with merge_warnings():
             detail = needed_moments_detail(estimator)
             partitions = PartitionedFolds.of(X, folds, groups=groups, seed=seed, detail=detail)
-            scores = score_model(partitions, fold_model(estimator)())
+            scores = score_one_model(partitions, fold_model(estimator)())
         assert scores.sums is not None
         return HeldOutTally.of(partitions.labels, scores.sums, probabilistic=probabilistic)
     if y is None:
@@ -160,7 +160,7 @@ def cross_validate(
                 folded = MemoryFolds.of_table(table, fold, detail=estimator.detail)
         else:
             folded = MemoryFolds.of_rows(X, labels, codes, weight, fold)
-        scores = score_model(folded, FoldModel(estimator, adds))
+        scores = score_one_model(folded, FoldModel(estimator, adds))
     warn_classes_in_one_fold(class_counts(codes, weight, labels, fold), labels)
     assert scores.predictions is not None
     return HeldOutPredictions.of(folded, scores.predictions, probabilistic=probabilistic)
@@ -219,7 +219,7 @@ def leave_one_out(
                 predictions = predict_left_out(estimator, table, fixed_prior=prior == "fixed")
         else:
             model = _fix_prior(estimator, codes, weight) if prior == "fixed" else estimator
-            scores = score_model(folded, FoldModel(model, from_moments=False))
+            scores = score_one_model(folded, FoldModel(model, from_moments=False))
             assert scores.predictions is not None
             predictions = scores.predictions
     return HeldOutPredictions.of(folded, predictions, probabilistic=gives_posterior(estimator))

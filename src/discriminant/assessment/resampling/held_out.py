@@ -145,7 +145,7 @@ def score_folds(
         yield _run(name, partial(_score_in_memory, folded, make))
 
 
-def score_model(folded: FoldedTable, model: FoldModel) -> HeldOutScores:
+def score_one_model(folded: FoldedTable, model: FoldModel) -> HeldOutScores:
     """Score one model, issue its warnings and raise its error."""
     (scores,) = score_folds(folded, {"model": lambda: model})
     if scores.error is not None:

@@ -118,7 +118,7 @@ def score_path(
         reading = _reading(trains, penalties, fit)
         sums = []
         for f, rows in enumerate(rows_by_fold(numbers)):
-            one_fold = PathOfFold(reading.fits[f])
+            one_fold = FoldPathReading(reading.fits[f])
             sums.append(fold_rows(table.take(rows), one_fold))
         return _path(penalties, sums, _fit_quietly(fit, whole, penalties), numbers)
 
@@ -185,7 +185,7 @@ class PathFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PathOfFold:
+class FoldPathReading:
     """Reading that scores the rows of one fold."""
 
     fit: PathFit

@@ -166,7 +166,7 @@ def score_grid(
     return Grid.of(candidates, sums, folds)
 
 
-def grids_by_fold(
+def grids_without_each_fold(
     folded: MemoryFolds, candidates: Candidates, *, max_rows: int, seed: int
 ) -> tuple[Grid, list[Grid]]:
     """Return the grid over all folds and, for each fold, the grid over the other folds.

@@ -24,7 +24,7 @@ from discriminant.assessment.resampling.folds import (
     is_moment_based,
     prior_option,
 )
-from discriminant.assessment.resampling.held_out import FoldModel, score_model
+from discriminant.assessment.resampling.held_out import FoldModel, score_one_model
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats
@@ -154,7 +154,7 @@ class RefitCriterion:
         if self.from_moments and self.leave_one_out:
             assert folded.table is not None
             return predict_left_out(self.estimator, folded.table, fixed_prior=False)
-        scores = score_model(folded, FoldModel(self.estimator, self.from_moments))
+        scores = score_one_model(folded, FoldModel(self.estimator, self.from_moments))
         assert scores.predictions is not None
         return scores.predictions
 

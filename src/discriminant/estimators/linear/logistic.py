@@ -681,7 +681,7 @@ def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
     options = replace(
         options,
         skip_confirmation=len(table) * table.width > _LONG_TABLE,
-        min_row_weight=smallest_weight(table),
+        min_row_weight=smallest_row_weight(table),
         reuse_curvature=not isinstance(table, PartitionedTable),
     )
     if options.ridge and options.l1_ratio:
@@ -794,7 +794,7 @@ def read_column_sums(table: Table) -> ColumnSums:
     return fold(table, ColumnSumsReading(features, first.mean))
 
 
-def smallest_weight(table: AnyTable) -> float:
+def smallest_row_weight(table: AnyTable) -> float:
     """Return the smallest positive weight of a row."""
     if isinstance(table, PartitionedTable):
         return table.min_weight

@@ -47,7 +47,7 @@ from discriminant.estimators.linear.linear_regression import check_ridge, table_
 from discriminant.estimators.linear.logistic import (
     START_SHARE,
     sample_rows,
-    smallest_weight,
+    smallest_row_weight,
 )
 from discriminant.estimators.linear.maximum_likelihood import (
     LikelihoodInference,
@@ -234,7 +234,7 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
             bool(self.standardize),
             int(self.max_iter),
             self.progress,
-            smallest_weight(table),
+            smallest_row_weight(table),
         )
         totals = class_totals(table)
         share = totals / totals.sum()

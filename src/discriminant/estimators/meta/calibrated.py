@@ -167,7 +167,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
     def predict_log_proba(self, X: Any) -> Floats:
         """Return calibrated log posteriors (n, K)."""
         self._check_is_fitted()
-        scores = calibration_scores(self.estimator_, X)
+        scores = scores_to_calibrate(self.estimator_, X)
         calibrator: Calibrator = self.calibrator_
         return log_posterior(calibrator.log_weights(scores, posterior=self.from_posteriors_))
 
@@ -184,7 +184,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
         fold = rows.folds(self.estimator_, self._option("folds"), seed)
         models = fit_folds(self.estimator, rows, fold, adds=adds)
         return held_out_values(
-            models, rows, fold, score=calibration_scores, values=scores_as_values, seed=seed
+            models, rows, fold, score=scores_to_calibrate, values=scores_as_values, seed=seed
         )
 
     def _fit_partitions(self, table: Any, seed: int) -> HeldOutValues:
@@ -192,7 +192,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
         self.estimator_ = self._unfitted_classifier().fit(table)
         self.classes_ = np.asarray(self.estimator_.classes_)
         folds = self._option("folds")
-        score, values = calibration_scores, scores_as_values
+        score, values = scores_to_calibrate, scores_as_values
         return cross_fit_partitions(
             self.estimator, table, folds=folds, seed=seed, score=score, values=values
         )[1]
@@ -202,7 +202,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
         self._check_scores(model)
         self.estimator_, self.classes_ = model, np.asarray(model.classes_)
         codes = known_codes(rows, self.classes_)
-        scores = calibration_scores(model, rows.X)
+        scores = scores_to_calibrate(model, rows.X)
         return HeldOutValues(scores, codes, np.zeros(len(codes), dtype=np.intp), rows.weight)
 
     def _unfitted_classifier(self) -> Any:
@@ -224,7 +224,7 @@ def gives_log_posterior(model: Any) -> bool:
     )
 
 
-def calibration_scores(model: Any, X: Any) -> Floats:
+def scores_to_calibrate(model: Any, X: Any) -> Floats:
     """Return the scores (n, K) of a fitted classifier: log posteriors, or its decision function."""
     if gives_log_posterior(model):
         logs = log_predict_proba(model, X)

@@ -262,7 +262,7 @@ class _OnlineTraining:
         start: LinearWeights | None,
         record: bool,
     ) -> None:
-        from discriminant.models.linear import compiled_loops as loops
+        from discriminant.models.linear import compiled_perceptron_svm as loops
 
         self._loops, self._features, self._codes, self._scaling = loops, features, codes, scaling
         width = features.shape[1]

@@ -435,7 +435,7 @@ class _DualDescent:
     """Iterate of dual coordinate descent, which the compiled loop updates in place."""
 
     def __init__(self, rows: Any, sign: Floats, cost: Floats, loss: Loss) -> None:
-        from discriminant.models.linear import compiled_loops as loops
+        from discriminant.models.linear import compiled_perceptron_svm as loops
 
         self._sweep = loops.dual_sweep
         self.rows, self.sign, self.cost = rows, np.ascontiguousarray(sign, dtype=float), cost

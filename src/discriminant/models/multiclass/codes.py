@@ -55,8 +55,8 @@ of a row is s = sign f. There are three scores of class k:
 
 In the Hamming distance to class k, a classifier that leaves out class k counts as 1/2. The loss is
 logistic, log(1 + exp(-z)), if the classifiers have probabilities; otherwise it is the hinge,
-max(0, 1 - z). Distances and losses are returned with a negative sign, so the class with the largest score
-is predicted. A row is ambiguous if its code word does not belong to exactly one class: with
+max(0, 1 - z). Distances and losses are returned with a negative sign, so the class with the largest
+score is predicted. A row is ambiguous if its code word does not belong to exactly one class: with
 one-vs-rest, if none or several classifiers are positive; with one-vs-one, if no class wins against
 all others (the regions shown in lecture 4).
 

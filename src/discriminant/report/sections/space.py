@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import chdtri
 
-from discriminant.assessment.inference.group_tests import BoxM, box_m
+from discriminant.assessment.inference.homogeneity_tests import BoxM, box_m
 from discriminant.assessment.inference.manova import FTest, Manova, manova
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import DiscriminantError

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, number, p_value, percent
-from discriminant.study.data_checks.check_input import CheckInput, class_names, finding
+from discriminant.study.data_checks.prepared_table import PreparedTable, class_names, finding
 from discriminant.table.blocks import Floats, Places
 from discriminant.table.labels import lookalike_pairs
 
@@ -29,7 +29,7 @@ _PERMUTATIONS = 499
 _PERMUTED_ROWS = 500  # largest number of rows of the permutation test
 
 
-def label_spellings(table: CheckInput) -> list[CheckFacts]:
+def label_spellings(table: PreparedTable) -> list[CheckFacts]:
     """Return a finding on labels that are probably spellings of the same class."""
     order = np.argsort(-table.counts, kind="stable")
     labels = [table.labels[k] for k in order.tolist() if isinstance(table.labels[k], str)]
@@ -47,7 +47,7 @@ def label_spellings(table: CheckInput) -> list[CheckFacts]:
     return [finding("labels", "warning", "Mixed spellings of classes", text, rows=rows)]
 
 
-def class_sizes(table: CheckInput) -> list[CheckFacts]:
+def class_sizes(table: PreparedTable) -> list[CheckFacts]:
     """Return findings on classes with few rows, and on classes of very different size."""
     counts = table.counts
     findings = []
@@ -79,7 +79,7 @@ def class_sizes(table: CheckInput) -> list[CheckFacts]:
     return findings
 
 
-def signal(table: CheckInput) -> list[CheckFacts]:
+def signal(table: PreparedTable) -> list[CheckFacts]:
     """Return a finding if no difference between the class means is significant."""
     sample = table.sample
     matrix = _feature_matrix(sample)
@@ -108,7 +108,7 @@ def signal(table: CheckInput) -> list[CheckFacts]:
     return [finding("no_signal", "note", "No clear difference between classes", text, rows=n)]
 
 
-def _feature_matrix(table: CheckInput) -> Floats | None:
+def _feature_matrix(table: PreparedTable) -> Floats | None:
     """Return (n, d) standardised features: numbers, and indicators of all levels but the first."""
     parts = [table.matrix]
     for column in table.features:

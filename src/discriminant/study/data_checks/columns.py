@@ -25,9 +25,9 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, fixed, number, percent
-from discriminant.study.data_checks.check_input import (
-    CheckInput,
+from discriminant.study.data_checks.prepared_table import (
     InputColumn,
+    PreparedTable,
     class_names,
     finding,
     name,
@@ -48,7 +48,7 @@ _BLOCK_CELLS = 1 << 22  # cells that are ranked at a time
 # --- leaks ----------------------------------------------------------------------------------------
 
 
-def leaks(table: CheckInput) -> list[CheckFacts]:
+def leaks(table: PreparedTable) -> list[CheckFacts]:
     """Return the columns that alone determine the class, or one of several classes."""
     table = table.sample
     K, n = len(table.labels), len(table)
@@ -96,7 +96,7 @@ def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
     return list(merged.values())
 
 
-def _beyond_chance(table: CheckInput) -> bool:
+def _beyond_chance(table: PreparedTable) -> bool:
     """Whether no column of noise is likely to separate the rarest class from the others."""
     n, least = len(table), int(table.counts[table.counts > 0].min())
     log_subsets = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
@@ -104,7 +104,7 @@ def _beyond_chance(table: CheckInput) -> bool:
     return log_subsets > math.log(2.0 * d * len(table.labels) / _CHANCE)
 
 
-def _numeric_leaks(table: CheckInput) -> dict[str, CheckFacts | None]:
+def _numeric_leaks(table: PreparedTable) -> dict[str, CheckFacts | None]:
     """Return the finding, or None, of each numeric column that separates some classes."""
     leak_of: dict[str, CheckFacts | None] = {}
     numbers = table.numbers
@@ -124,7 +124,7 @@ def _numeric_leaks(table: CheckInput) -> dict[str, CheckFacts | None]:
     return leak_of
 
 
-def _complete_blocks(table: CheckInput) -> Iterator[tuple[list[int], Floats]]:
+def _complete_blocks(table: PreparedTable) -> Iterator[tuple[list[int], Floats]]:
     complete = [j for j, column in enumerate(table.numbers) if not column.missing.any()]
     size = max(_BLOCK_CELLS // max(len(table), 1), 1)
     for start in range(0, len(complete), size):
@@ -158,7 +158,7 @@ def _leak_of(
     column: InputColumn,
     values: Floats,
     codes: npt.NDArray[np.integer],
-    table: CheckInput,
+    table: PreparedTable,
     low: float,
     high: float,
 ) -> CheckFacts | None:
@@ -217,7 +217,7 @@ def _auc(lower: Floats, upper: Floats) -> float:
     return float((ranks[n0:].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
 
 
-def _determined(column: InputColumn, table: CheckInput) -> CheckFacts | None:
+def _determined(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     """Return the finding about a column whose few values each occur in one class only."""
     counts = _class_counts(column, table)
     if counts is None:
@@ -240,7 +240,7 @@ def _determined(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     return finding("leak", "stop", f"Leak: {column.name}", text, [column.name], rows=int(rows))
 
 
-def _class_counts(column: InputColumn, table: CheckInput) -> npt.NDArray[np.intp] | None:
+def _class_counts(column: InputColumn, table: PreparedTable) -> npt.NDArray[np.intp] | None:
     """Return the (L, K) rows of each value and class; None for more than a few values."""
     K, known = len(table.labels), ~column.missing
     most = _VALUES_PER_CLASS * K
@@ -273,7 +273,7 @@ _NINES = frozenset(
 _DISTINCT = 10  # a column has at least this many other values, if one of its values is a sentinel
 
 
-def sentinels(table: CheckInput) -> list[CheckFacts]:
+def sentinels(table: PreparedTable) -> list[CheckFacts]:
     """Return the columns with values that probably stand for missing cells."""
     sample, findings = table.sample, []
     for column, whole in zip(sample.features, table.features, strict=True):
@@ -364,7 +364,7 @@ def _range_without(column: InputColumn, value: float) -> str:
 # --- missing cells, spellings, constants ----------------------------------------------------------
 
 
-def missing_by_class(table: CheckInput) -> list[CheckFacts]:
+def missing_by_class(table: PreparedTable) -> list[CheckFacts]:
     """Return the columns whose share of missing cells depends on the class."""
     findings = []
     counts = table.counts.astype(np.float64)
@@ -397,7 +397,7 @@ def missing_by_class(table: CheckInput) -> list[CheckFacts]:
     return findings
 
 
-def spellings(table: CheckInput) -> list[CheckFacts]:
+def spellings(table: PreparedTable) -> list[CheckFacts]:
     """Return the categories with levels that are probably spellings of the same level."""
     findings = []
     for column in table.columns:
@@ -421,7 +421,7 @@ def spellings(table: CheckInput) -> list[CheckFacts]:
     return findings
 
 
-def constants(table: CheckInput) -> list[CheckFacts]:
+def constants(table: PreparedTable) -> list[CheckFacts]:
     """Return one finding on all columns that have a single value."""
     columns = [column.name for column in table.columns if column.kind == "constant"]
     if not columns:
@@ -435,7 +435,7 @@ def constants(table: CheckInput) -> list[CheckFacts]:
 # --- duplicate columns ----------------------------------------------------------------------------
 
 
-def duplicate_columns(table: CheckInput) -> list[CheckFacts]:
+def duplicate_columns(table: PreparedTable) -> list[CheckFacts]:
     """Return groups of columns that are equal up to scale and shift, or one-to-one."""
     table = table.sample
     findings = []
@@ -463,7 +463,7 @@ def duplicate_columns(table: CheckInput) -> list[CheckFacts]:
     return findings
 
 
-def _correlated_groups(table: CheckInput) -> list[tuple[list[int], float]]:
+def _correlated_groups(table: PreparedTable) -> list[tuple[list[int], float]]:
     """Return groups of numeric columns, and for each group the least |r| with its first column."""
     if len(table) < 10 or len(table.numbers) < 2:
         return []
@@ -500,7 +500,7 @@ def _equal_groups(standard: Floats, columns: npt.NDArray[np.intp]) -> list[tuple
     return [(group, 1.0) for group in members.values() if len(group) > 1]
 
 
-def _equivalent_categories(table: CheckInput) -> list[tuple[str, str]]:
+def _equivalent_categories(table: PreparedTable) -> list[tuple[str, str]]:
     texts = [column for column in table.features if column.is_text][:100]
     pairs = []
     sizes = [len(np.unique(column.known)) for column in texts]

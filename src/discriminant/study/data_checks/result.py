@@ -15,7 +15,7 @@ from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.report.fact_types import CheckFacts, plain
 from discriminant.report.format import count_with_noun, percent, shown
 from discriminant.study.data_checks import classes, columns, rows
-from discriminant.study.data_checks.check_input import SAMPLE_ROWS, CheckInput, finding
+from discriminant.study.data_checks.prepared_table import SAMPLE_ROWS, PreparedTable, finding
 from discriminant.study.data_source import StudySource
 from discriminant.table.cells import Frame, import_pandas
 from discriminant.table.load import EncodedTable
@@ -26,7 +26,7 @@ _HEADS = {
     "warning": "WARNING: read before using a model",
     "note": "NOTE",
 }
-_CHECKS: tuple[Callable[[CheckInput], list[CheckFacts]], ...] = (
+_CHECKS: tuple[Callable[[PreparedTable], list[CheckFacts]], ...] = (
     columns.leaks,
     columns.sentinels,
     rows.identifiers,
@@ -119,7 +119,7 @@ def check_source(
         frame = _sample_frame(source.partitioned, target)
     elif fold is not None and len(fold) < len(frame):
         fold = _fold_of_labelled(opened, frame, fold)
-    table = CheckInput.of(frame, opened.encoding, target=target, fold=fold, seed=seed)
+    table = PreparedTable.of(frame, opened.encoding, target=target, fold=fold, seed=seed)
     total = len(table) if source.partitioned is None else len(source.partitioned)
     dropped = opened.rows_read - len(frame) if source.partitioned is None else 0
     findings = [*unlabelled_rows(dropped, opened.rows_read), *check_table(table)]
@@ -155,6 +155,6 @@ def unlabelled_rows(dropped: int, rows: int) -> list[CheckFacts]:
     return [finding("unlabelled", "warning", title, text, rows=dropped)]
 
 
-def check_table(table: CheckInput) -> list[CheckFacts]:
+def check_table(table: PreparedTable) -> list[CheckFacts]:
     """Return the findings of all checks."""
     return [item for check in _CHECKS for item in check(table)]

@@ -24,9 +24,9 @@ from scipy.stats import rankdata
 
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import count_with_noun, fixed, number, percent
-from discriminant.study.data_checks.check_input import (
-    CheckInput,
+from discriminant.study.data_checks.prepared_table import (
     InputColumn,
+    PreparedTable,
     finding,
     name,
     names,
@@ -54,7 +54,7 @@ _MAX_FOLDS = 20
 # --- identifiers and columns with a role ----------------------------------------------------------
 
 
-def identifiers(table: CheckInput) -> list[CheckFacts]:
+def identifiers(table: PreparedTable) -> list[CheckFacts]:
     """Return the columns that name or number the rows."""
     findings = []
     for column in table.columns:
@@ -95,7 +95,7 @@ def _numbers_rows(column: InputColumn, rows: int) -> str | None:
     return None
 
 
-def roles(table: CheckInput) -> list[CheckFacts]:
+def roles(table: PreparedTable) -> list[CheckFacts]:
     """Return columns that define matched sets, groups, folds or time."""
     findings = []
     for column in table.columns:
@@ -109,7 +109,7 @@ def roles(table: CheckInput) -> list[CheckFacts]:
     return findings
 
 
-def _fold_column(column: InputColumn, table: CheckInput) -> CheckFacts | None:
+def _fold_column(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     named = _FOLD_NAME.search(column.name.casefold()) is not None
     if column.levels is not None:
         known = column.known
@@ -147,7 +147,7 @@ def _equal_sizes(values: npt.NDArray[np.generic]) -> bool:
     return bool(counts.max() - counts.min() <= max(2, 0.1 * counts.mean()))
 
 
-def _matched_sets(column: InputColumn, table: CheckInput) -> CheckFacts | None:
+def _matched_sets(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     if not column.is_text and not column.is_whole:
         return None
     known = ~column.missing
@@ -183,7 +183,7 @@ def _matched_sets(column: InputColumn, table: CheckInput) -> CheckFacts | None:
     return finding("matched_sets", "warning", title, text, [column.name])
 
 
-def _time_column(column: InputColumn, table: CheckInput) -> CheckFacts | None:
+def _time_column(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     if column.is_text:
         return None
     known = column.known
@@ -224,7 +224,7 @@ _GROUP_NAME = re.compile(
 )
 
 
-def _groups(column: InputColumn, table: CheckInput) -> CheckFacts | None:
+def _groups(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     """Return the finding about a column whose values probably group rows that belong together."""
     if not column.is_text and not column.is_whole:
         return None
@@ -350,7 +350,7 @@ def _shared_variance(
 _FINE = 50  # with fewer different values in each column, equal rows are common
 
 
-def duplicate_rows(table: CheckInput) -> list[CheckFacts]:
+def duplicate_rows(table: PreparedTable) -> list[CheckFacts]:
     """Return a finding on rows that are equal in all features."""
     if len(table) < 2 or not table.features:
         return []
@@ -405,7 +405,7 @@ def duplicate_rows(table: CheckInput) -> list[CheckFacts]:
     return [finding("duplicates", severity, title, " ".join(parts), rows=repeated)]
 
 
-def _row_keys(table: CheckInput) -> npt.NDArray[np.uint64]:
+def _row_keys(table: PreparedTable) -> npt.NDArray[np.uint64]:
     """Return (n,) hashes that are equal for rows with equal features."""
     key = np.zeros(len(table), dtype=np.uint64)
     for j, column in enumerate(table.features):
@@ -423,7 +423,7 @@ def _mix64(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return np.asarray(key ^ (key >> np.uint64(31)))
 
 
-def _expected_pairs(table: CheckInput) -> float:
+def _expected_pairs(table: PreparedTable) -> float:
     """Return the expected number of equal pairs of rows if columns were independent."""
     sample, n = table.sample, len(table)
     log_p = 0.0
@@ -442,7 +442,7 @@ _DRIFT_AUC = 0.65
 _MAX_SORTED_LEVELS = 20  # largest number of levels of a category by which rows are sorted
 
 
-def time_drift(table: CheckInput) -> list[CheckFacts]:
+def time_drift(table: PreparedTable) -> list[CheckFacts]:
     """Return a finding if the first and the second half of the rows differ within classes.
 
     Each class is split at the middle of its own rows, so that a file sorted by class does not count
@@ -522,7 +522,7 @@ def time_drift(table: CheckInput) -> list[CheckFacts]:
     return [finding("time_drift", severity, title, text, shifted, n)]
 
 
-def _strata(table: CheckInput) -> list[npt.NDArray[np.intp]]:
+def _strata(table: PreparedTable) -> list[npt.NDArray[np.intp]]:
     """Return the rows of each class, and of each level of the columns by which rows are sorted."""
     stratum = table.codes.astype(np.int64)
     for column in table.columns:

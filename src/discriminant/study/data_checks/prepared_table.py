@@ -76,7 +76,7 @@ class InputColumn:
 
 
 @dataclass(eq=False)
-class CheckInput:
+class PreparedTable:
     """Columns, labels and folds of the labelled rows."""
 
     columns: tuple[InputColumn, ...]
@@ -94,7 +94,7 @@ class CheckInput:
         target: str,
         fold: npt.NDArray[np.intp] | None = None,
         seed: int = 0,
-    ) -> CheckInput:
+    ) -> PreparedTable:
         """Return the columns of a frame whose rows all have a label."""
         labels, codes = encode_label_cells(frame[target])
         present = [
@@ -114,7 +114,7 @@ class CheckInput:
         return tuple(column for column in self.columns if not column.excluded)
 
     @cached_property
-    def sample(self) -> CheckInput:
+    def sample(self) -> PreparedTable:
         """The table, or a random sample of its rows in the order of the file."""
         if len(self) <= SAMPLE_ROWS:
             return self
@@ -122,7 +122,7 @@ class CheckInput:
         rows = np.sort(generator.choice(len(self), SAMPLE_ROWS, replace=False))
         columns = tuple(column.take(rows) for column in self.columns)
         fold = None if self.fold is None else self.fold[rows]
-        return CheckInput(columns, self.labels, self.codes[rows], fold, self.seed)
+        return PreparedTable(columns, self.labels, self.codes[rows], fold, self.seed)
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:

@@ -25,7 +25,7 @@ from discriminant.web.service.predictions import (
     DEFAULTS,
     OPTIONS,
     PredictionOptions,
-    Predictions,
+    RequestPredictions,
     SparsePredictor,
 )
 from discriminant.web.service.rows import (
@@ -220,7 +220,7 @@ class Endpoints:
         model: ServedModel,
         rows: Rows,
         options: PredictionOptions,
-    ) -> Predictions:
+    ) -> RequestPredictions:
         scope["rows"] = len(rows) if isinstance(rows, Frame) else int(rows.shape[0])
         predictor = model.predictor
         if isinstance(rows, csr_array):
@@ -328,7 +328,7 @@ def _options(given: dict[str, Any]) -> PredictionOptions:
 # --- responses ------------------------------------------------------------------------------------
 
 
-def _write(model: ServedModel, predictions: Predictions, kind: bytes) -> bytes:
+def _write(model: ServedModel, predictions: RequestPredictions, kind: bytes) -> bytes:
     if kind == JSON:
         result: dict[str, Any] = {"model": model.name, "predictions": predictions.records()}
         if predictions.notes:

@@ -33,7 +33,7 @@ from discriminant.table.cells import Cells, Frame
 from discriminant.table.encoding import Column
 from discriminant.web.responses import dump
 from discriminant.web.service.models import ServedModel
-from discriminant.web.service.predictions import PredictionOptions, Predictions
+from discriminant.web.service.predictions import PredictionOptions, RequestPredictions
 from discriminant.web.service.rows import (
     RequestError,
     check_row_count,
@@ -337,7 +337,7 @@ def _numbers(tensor: _Tensor) -> Any:
 
 
 def format_response(
-    request: InferenceRequest, predictions: Predictions, model: ServedModel
+    request: InferenceRequest, predictions: RequestPredictions, model: ServedModel
 ) -> tuple[bytes, int | None]:
     """Return the body of a response, and the length of its JSON if binary data follow it."""
     values = _output_values(predictions, model)
@@ -371,14 +371,14 @@ def format_response(
     return header + b"".join(parts), len(header) if parts else None
 
 
-def _response_parameters(predictions: Predictions) -> dict[str, str]:
+def _response_parameters(predictions: RequestPredictions) -> dict[str, str]:
     """Return the notes and explanations of a response as JSON texts."""
     given = {"warnings": predictions.notes, "explanations": predictions.explanations}
     return {name: dump(value).decode() for name, value in given.items() if value}
 
 
 def _output_values(
-    predictions: Predictions, model: ServedModel
+    predictions: RequestPredictions, model: ServedModel
 ) -> dict[str, tuple[str, list[int], list[Any]]]:
     """Return datatype, shape and flat values of each output."""
     n = len(predictions.predicted)

@@ -58,6 +58,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from discriminant import catalog
 from discriminant.engines.dispatch import read_classes
 from discriminant.engines.local import blas_context, map_rows
 from discriminant.engines.partitioned_table import (
@@ -626,13 +627,12 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         Encoded
             The fitted estimator, which predicts from tables with the same columns.
         """
-        from discriminant.estimators.meta.encoded import Encoded
-
+        encoded_class = catalog.estimator_class("Encoded")
         model = cls(**options)
         if _estimator_type(model) not in ("classifier", "regressor"):
             raise FormulaError.no_predictions(cls.__name__)
         reading = {"missing": missing, "unseen": unseen, "formula": formula}
-        encoded = model if isinstance(model, Encoded) else Encoded(model)
+        encoded = model if isinstance(model, encoded_class) else encoded_class(model)
         return encoded.set_params(**reading).fit(data, sample_weight=sample_weight)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -67,17 +67,15 @@ from discriminant.report.format import number
 from discriminant.study.comparison import (
     LEVEL,
     Comparison,
-    ModelResult,
     PoolMember,
     both_correct_weight,
     describe_failed_fits,
     describe_weights,
     held_out_auc,
-    is_separated,
     join_repetitions,
     measure_model,
 )
-from discriminant.study.models import POOL, StudyModel
+from discriminant.study.models import POOL, ModelResult, StudyModel, is_separated
 from discriminant.table.basis import JoinedBasis
 from discriminant.table.blocks import Floats, dense
 from discriminant.table.memory import Table

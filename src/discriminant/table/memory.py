@@ -235,6 +235,31 @@ def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple
     return _open_array(X), None
 
 
+def as_indexable(X: Any) -> Any:
+    """Return rows that have a shape and can be indexed by row number."""
+    if is_sparse(X):
+        return canonical_rows(X) if X.ndim == 2 else X
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
+    """Return the class labels (K,) and the class code of each row (n,).
+
+    Raises an error if there are fewer than two classes.
+    """
+    if len(X.shape) != 2:
+        raise ShapeError.not_two_dimensional(len(X.shape))
+    if y is None:
+        raise LabelError.absent("This model")
+    labels, codes = encode_labels(y)
+    rows = X.shape[0]
+    if len(codes) != rows:
+        raise ShapeError.of_lengths("y", len(codes), rows)
+    if len(labels) < 2:
+        raise LabelError.one_class(labels[0]) if rows else ShapeError.no_rows(rows)
+    return labels, codes
+
+
 def _select_features(X: NamedFeatures, match: Schema | None) -> ColumnarFeatures:
     """Return encoded features in the order of a schema."""
     names = X.column_names

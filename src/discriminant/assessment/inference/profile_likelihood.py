@@ -21,7 +21,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.stats import chi2, norm
 
-from discriminant.assessment.inference.wald import INTERCEPT, Inference
+from discriminant.assessment.inference.coefficient_summary import Inference
+from discriminant.assessment.inference.wald import INTERCEPT
 from discriminant.assessment.printed_results import (
     PrintedResult,
     format_p_as_r,

@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from discriminant.assessment.inference.coefficient_summary import Inference, Likelihood
 from discriminant.assessment.inference.mean_intervals import (
     MeanIntervals,
     mean_ends,
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
+from discriminant.assessment.inference.wald import estimable, infer
 from discriminant.assessment.resampling.penalty_search import (
     ChoiceRule,
     PenalisedModel,

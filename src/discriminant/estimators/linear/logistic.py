@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
+    Inference,
     PenalisedSummary,
 )
 from discriminant.assessment.inference.mean_intervals import (
@@ -33,7 +34,11 @@ from discriminant.assessment.inference.mean_intervals import (
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
+from discriminant.assessment.inference.wald import (
+    INTERCEPT,
+    ClassFit,
+    inference_state,
+)
 from discriminant.assessment.resampling.penalty_search import (
     CRITERIA,
     ChoiceRule,

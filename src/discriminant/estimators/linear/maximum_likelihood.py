@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
+    Inference,
     PenalisedSummary,
 )
 from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
@@ -24,7 +25,6 @@ from discriminant.assessment.inference.profile_likelihood import (
     drop_each,
     profile,
 )
-from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import InferenceError, OptionError
 from discriminant.estimators.base import check_choice

@@ -43,13 +43,12 @@ from discriminant.estimators.meta.resampling import (
     EasyEnsemble,
     Resampled,
     Reweighted,
-    as_indexable,
-    encode_classes,
 )
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import import_pandas
 from discriminant.table.labels import declared_order
+from discriminant.table.memory import as_indexable, encode_classes
 
 # the same fit, with its own threshold and with a moved threshold
 PLAIN, THRESHOLD = "plain", "threshold moved"

@@ -54,7 +54,6 @@ from discriminant.errors import (
     merge_warnings,
 )
 from discriminant.estimators.base import fit_with_weight
-from discriminant.estimators.meta.resampling import as_indexable, encode_classes
 from discriminant.moments.summary_base import Summable, split_by_fold
 from discriminant.table.blocks import (
     Block,
@@ -69,7 +68,7 @@ from discriminant.table.blocks import (
 )
 from discriminant.table.hash_folds import row_hashes
 from discriminant.table.labels import declared_order, encode_labels
-from discriminant.table.memory import as_features, as_table
+from discriminant.table.memory import as_features, as_indexable, as_table, encode_classes
 
 Hashes = npt.NDArray[np.uint64]
 Score = Callable[[Any, Any], Floats]  # fitted model, rows -> (n, k) scores of its classes

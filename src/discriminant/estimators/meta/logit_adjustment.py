@@ -32,14 +32,12 @@ from discriminant.estimators.base import (
 from discriminant.estimators.meta.decision import assumed_prior, declared_prior, log_posterior_of
 from discriminant.estimators.meta.resampling import (
     RebalancingClassifier,
-    as_indexable,
-    encode_classes,
     has_posterior,
 )
 from discriminant.posterior import log_posterior, not_probabilistic
 from discriminant.table.blocks import Floats
 from discriminant.table.labels import declared_order
-from discriminant.table.memory import check_weight
+from discriminant.table.memory import as_indexable, check_weight, encode_classes
 
 _FOLDS = 5
 CANDIDATES = np.linspace(0.0, 2.0, 41)  # of tau='auto'

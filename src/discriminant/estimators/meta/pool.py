@@ -30,10 +30,10 @@ from discriminant.estimators.base import (
     to_memory,
 )
 from discriminant.estimators.meta.decision import log_posterior_of
-from discriminant.estimators.meta.resampling import as_indexable
 from discriminant.posterior import not_probabilistic, pool_log_posteriors, pool_weights
 from discriminant.table.blocks import Floats, Labels, check_weight
 from discriminant.table.labels import encode_labels
+from discriminant.table.memory import as_indexable
 
 
 class Pool(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition):

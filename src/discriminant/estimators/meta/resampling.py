@@ -44,7 +44,6 @@ from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
 from discriminant.errors import (
     ClassWeightError,
-    LabelError,
     OptionError,
     PosteriorError,
     ResamplingError,
@@ -114,8 +113,15 @@ from discriminant.table.blocks import (
     is_sparse,
     numbered_names,
 )
-from discriminant.table.labels import declared_order, encode_labels
-from discriminant.table.memory import Table, as_features, as_table, check_weight
+from discriminant.table.labels import declared_order
+from discriminant.table.memory import (
+    Table,
+    as_features,
+    as_indexable,
+    as_table,
+    check_weight,
+    encode_classes,
+)
 
 # (numbers of all rows, codes, code of a class, its label, number of rows) -> synthetic rows
 Synthesis = Callable[[Features, Codes, int, object, int], Any]
@@ -465,31 +471,6 @@ class RebalancingClassifier(ClassifierWrapper):
         given = option is not None and option[1] is not None
         self.class_shares_ = self.fitted_prior_ if given else before / before.sum()
         self._copy_input_names(model)
-
-
-def as_indexable(X: Any) -> Any:
-    """Return rows that have a shape and can be indexed by row number."""
-    if is_sparse(X):
-        return canonical_rows(X) if X.ndim == 2 else X
-    return X if hasattr(X, "shape") else np.asarray(X)
-
-
-def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
-    """Return the class labels (K,) and the class code of each row (n,).
-
-    Raises an error if there are fewer than two classes.
-    """
-    if len(X.shape) != 2:
-        raise ShapeError.not_two_dimensional(len(X.shape))
-    if y is None:
-        raise LabelError.absent("This model")
-    labels, codes = encode_labels(y)
-    rows = X.shape[0]
-    if len(codes) != rows:
-        raise ShapeError.of_lengths("y", len(codes), rows)
-    if len(labels) < 2:
-        raise LabelError.one_class(labels[0]) if rows else ShapeError.no_rows(rows)
-    return labels, codes
 
 
 def check_positive_int(name: str, value: Any) -> None:

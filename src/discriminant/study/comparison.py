@@ -67,7 +67,7 @@ from discriminant.report.sections.comparison import (
     surface_facts,
 )
 from discriminant.study.headline import headline_of, selection_optimism
-from discriminant.study.models import POOL, POOL_GAIN, ModelResult
+from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 

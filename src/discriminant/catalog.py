@@ -285,9 +285,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "LinearRegression",
-        "estimators.linear.linear_regression",
+        "estimators.linear.linear_regressor",
         "Least-squares regression of one or several numeric responses",
-        values={"RegressionFit": "estimators.linear.linear_regression:RegressionFit"},
+        values={"RegressionFit": "estimators.linear.linear_regressor:RegressionFit"},
     ),
     Estimator(
         "LaplaceNB",
@@ -528,7 +528,7 @@ SHARED_VALUES = {
     "TableMoments": "engines.moments_with_encoding",
     "ClassRows": "moments.stored_rows",
     "ScatterFactor": "moments.qr_factor",
-    "Slope": "moments.loss:LossSums",
+    "Slope": "moments.loss_gradient_sums:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",
     "Schema": "table.blocks",
     "PolynomialBasis": "table.basis",

@@ -46,16 +46,16 @@ from discriminant.assessment.resampling.held_out import (
     score_folds,
     score_one_model,
 )
-from discriminant.assessment.resampling.held_out_pool import (
-    LEAST_WEIGHT,
-    HeldOutPool,
-    true_class_logs,
-)
 from discriminant.assessment.resampling.rda_grid import (
     STEPS,
     Candidates,
     Grid,
     grids_without_each_fold,
+)
+from discriminant.assessment.resampling.stacking_weights import (
+    LEAST_WEIGHT,
+    HeldOutPool,
+    true_class_logs,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable

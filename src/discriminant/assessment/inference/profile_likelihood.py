@@ -31,7 +31,7 @@ from discriminant.assessment.printed_results import (
     text_table,
 )
 from discriminant.models.linear.optimise import Objective, Point, newton_descent
-from discriminant.moments.loss import Want
+from discriminant.moments.loss_gradient_sums import Want
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 

@@ -34,7 +34,13 @@ from discriminant.models.linear.logistic import LogisticFit, penalty_factors
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import LossReading, LossSums, Pass, ScoreDerivatives, Want
+from discriminant.moments.loss_gradient_sums import (
+    LossReading,
+    LossSums,
+    Pass,
+    ScoreDerivatives,
+    Want,
+)
 from discriminant.moments.softmax_loss import LINK_TAILS, LinkName
 from discriminant.table.blocks import Block, Floats
 

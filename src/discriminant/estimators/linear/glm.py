@@ -56,7 +56,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import IterativeEstimator, check_choice
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.linear_regression import (
+from discriminant.estimators.linear.linear_regressor import (
     check_ridge,
     table_anchor,
     validate_responses,
@@ -68,7 +68,7 @@ from discriminant.estimators.linear.logistic import (
     sample_rows,
 )
 from discriminant.estimators.linear.maximum_likelihood import check_interval
-from discriminant.estimators.linear.row_inference import RowInference
+from discriminant.estimators.linear.robust_errors_and_influence import RowInference
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (
     GLMFit,

@@ -33,7 +33,7 @@ from discriminant.estimators.base import (
     predicted_codes,
     second_minus_first,
 )
-from discriminant.estimators.linear.linear_regression import (
+from discriminant.estimators.linear.linear_regressor import (
     KEEPS_ROWS,
     NEEDS_ROWS,
     PRECISIONS,

@@ -9,7 +9,8 @@ is fitted depend on its shape and on the penalty:
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-Standard errors and tests are in `linear.maximum_likelihood` and `linear.row_inference`.
+Standard errors and tests are in `linear.maximum_likelihood`, robust errors in
+`linear.robust_errors_and_influence`.
 """
 
 from __future__ import annotations
@@ -76,9 +77,12 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.estimators.linear.linear_regression import table_anchor
+from discriminant.estimators.linear.linear_regressor import table_anchor
 from discriminant.estimators.linear.maximum_likelihood import check_interval, check_level
-from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
+from discriminant.estimators.linear.robust_errors_and_influence import (
+    BinaryGoodnessOfFit,
+    Covariance,
+)
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.elastic_net import ColumnScales, fit_elastic_net
@@ -100,7 +104,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.glm_families import Deviance
-from discriminant.moments.loss import Pass
+from discriminant.moments.loss_gradient_sums import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
 from discriminant.posterior import log_posterior, posterior

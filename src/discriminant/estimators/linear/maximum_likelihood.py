@@ -2,7 +2,7 @@
 
 Estimates, standard errors and Wald tests come from the state that a fit stores. Profile intervals
 and likelihood-ratio tests maximise the likelihood again under constraints, so they need the rows of
-the fit. `linear.row_inference` adds what needs terms of single rows.
+the fit. `linear.robust_errors_and_influence` adds what needs terms of single rows.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from discriminant.estimators.base import (
     partitioned_or_none,
 )
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
+from discriminant.estimators.linear.linear_regressor import check_ridge, table_anchor
 from discriminant.estimators.linear.logistic import (
     START_SHARE,
     sample_rows,

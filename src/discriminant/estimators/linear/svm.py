@@ -38,7 +38,7 @@ from discriminant.estimators.linear.iterative import (
 from discriminant.models.linear.perceptron import as_compiled_csr
 from discriminant.models.linear.svm import Loss, SVMProblem, fit_dual, fit_hinge, fit_squared_hinge
 from discriminant.models.rules import LinearRule
-from discriminant.moments.loss import WeightedProducts, WeightedProductsReading
+from discriminant.moments.loss_gradient_sums import WeightedProducts, WeightedProductsReading
 from discriminant.table.blocks import Floats, Labels, is_sparse
 from discriminant.table.memory import Table
 

@@ -59,7 +59,7 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import ResidualSums, add_double_double, exact_product
+from discriminant.moments.loss_gradient_sums import ResidualSums, add_double_double, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
 from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis

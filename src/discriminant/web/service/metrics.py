@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.homogeneity_tests import hotelling
+from discriminant.assessment.inference.mean_and_covariance_tests import hotelling
 from discriminant.engines.dispatch import read_moments
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.moments.class_moments import ClassMoments

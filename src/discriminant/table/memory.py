@@ -35,12 +35,12 @@ from discriminant.table.blocks import (
     Floats,
     Labels,
     Schema,
-    bad_cells,
     canonical_rows,
     check_weight as check_weight,
     dense,
     is_sparse,
     native_numbers,
+    non_finite_cells,
     numbered_names,
     row_slice,
 )
@@ -142,7 +142,7 @@ class Table:
         """
         rows, columns = 0, np.zeros(self.width, dtype=bool)
         for block in self.blocks(_SEARCH_ROWS):
-            bad_rows, bad_columns, missing = bad_cells(block.features)
+            bad_rows, bad_columns, missing = non_finite_cells(block.features)
             rows += len(np.unique(bad_rows[missing]))
             columns[bad_columns[missing]] = True
         for block in self.blocks(_SEARCH_ROWS):

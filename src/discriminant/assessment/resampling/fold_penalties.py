@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.classifier_outputs import LogitScorer
+from discriminant.assessment.classifier_outputs import SoftmaxRuleScorer
 from discriminant.assessment.resampling.folds import FoldNumbers, class_counts
 from discriminant.assessment.resampling.penalty_search import (
     FoldedRows,
     PenalisedModel,
     PenaltySearch,
-    class_loss,
+    logistic_loss_function,
     needs_row_space,
 )
 from discriminant.errors import StudyError
@@ -44,7 +44,7 @@ class FoldPenalties:
 
     ridges: Floats  # (P,) penalties, from large to small
     losses: Floats  # (P, F) summed loss of the rows of each fold
-    scorers: tuple[LogitScorer, ...]  # F scorers, one for each fold
+    scorers: tuple[SoftmaxRuleScorer, ...]  # F scorers, one for each fold
     rows: int  # number of rows in all folds together
     converged: bool
 
@@ -75,7 +75,7 @@ def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) 
     single = (counts > 0).sum(axis=0) == 1
     if (~single).sum() < 2:
         raise StudyError.one_class_in_training(labels[single].tolist())
-    loss = class_loss(table, l1=l1_ratio > 0)
+    loss = logistic_loss_function(table, l1=l1_ratio > 0)
     model = PenalisedModel(l1_ratio, standardize=True, intercept=True)
     rows = FoldedRows.of(table, loss, model, np.where(single[table.codes], -1, fold))
     wide = table.width >= len(table)
@@ -91,7 +91,7 @@ def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) 
         if len(known) < K:
             coef, intercept = coef[:, known], intercept[known]
         rule = LinearRule(labels[known], rows.anchor, coef.T, intercept)
-        scorers.append(LogitScorer(rule, known, K))
+        scorers.append(SoftmaxRuleScorer(rule, known, K))
     ridges = ridges[: len(path.losses)]
     return FoldPenalties(ridges, path.losses, tuple(scorers), len(table), not path.unfinished)
 

@@ -15,7 +15,7 @@ from discriminant.assessment.resampling.penalty_search import (
     FoldedRows,
     PenalisedModel,
     check_coefficients,
-    class_loss,
+    logistic_loss_function,
 )
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import NotConvergedWarning, OptionError, merge_warnings, warn
@@ -121,7 +121,7 @@ class BayesianLogistic(LinearClassifier):
         return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: Table) -> None:
-        loss = class_loss(table, l1=False)
+        loss = logistic_loss_function(table, l1=False)
         model = PenalisedModel(0.0, True, bool(self.intercept))
         free, precision = int(self.intercept), self.precision
         with merge_warnings(), one_blas_thread():

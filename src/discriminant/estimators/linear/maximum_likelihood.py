@@ -20,7 +20,7 @@ from discriminant.assessment.inference.coefficient_summary import (
 )
 from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
 from discriminant.assessment.inference.profile_likelihood import (
-    DroppedFeatures,
+    DropOneTests,
     Peak,
     drop_each,
     profile,
@@ -109,7 +109,7 @@ class LikelihoodInference:
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
-    ) -> DroppedFeatures:
+    ) -> DropOneTests:
         """Test each feature by a likelihood ratio test against the model without that feature.
 
         Parameters
@@ -119,8 +119,8 @@ class LikelihoodInference:
 
         Returns
         -------
-        DroppedFeatures
-            A list with one `DroppedFeature` for each feature; `print` shows it as a table, `frame`
+        DropOneTests
+            A list with one `DropOneTest` for each feature; `print` shows it as a table, `frame`
             and `to_dict` convert it.
         """
         inference = self.inference()

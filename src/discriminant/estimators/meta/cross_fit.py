@@ -30,13 +30,13 @@ from discriminant.assessment.resampling.folds import (
     content_folds,
     content_order,
     drop_empty_classes,
+    estimator_with_class_order,
     fold_numbers,
     present_classes,
     restrict_prior,
     rows_by_fold,
     stratified_folds,
     warn_classes_in_one_fold,
-    with_class_order,
 )
 from discriminant.assessment.resampling.held_out import (
     can_add_moments,
@@ -157,7 +157,7 @@ class CrossFitRows:
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator to the rows and return it."""
-        estimator = with_class_order(estimator, self.order)
+        estimator = estimator_with_class_order(estimator, self.order)
         return fit_with_weight(estimator, self.X, self.labels[self.codes], self.weight)
 
     def folds(self, fitted: Any, folds: Any, seed: int) -> FoldNumbers:

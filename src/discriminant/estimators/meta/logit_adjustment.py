@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from discriminant.assessment.resampling.folds import fold_numbers, with_class_order
+from discriminant.assessment.resampling.folds import estimator_with_class_order, fold_numbers
 from discriminant.errors import LabelError, OptionError, PosteriorError, TooFewRowsError
 from discriminant.estimators.base import (
     available_if,
@@ -182,7 +182,7 @@ class LogitAdjusted(RebalancingClassifier):
             raise TooFewRowsError.of_one_row("LogitAdjusted(tau='auto')", 2 * len(labels))
         fold = fold_numbers(min(_FOLDS, fewest), codes, seed=self.random_state)
         errors = np.zeros((len(CANDIDATES), len(labels)))
-        estimator = with_class_order(self.estimator, declared_order(y))
+        estimator = estimator_with_class_order(self.estimator, declared_order(y))
         for f in range(int(fold.max()) + 1):
             train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             model = clone(estimator)

@@ -36,9 +36,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.resampling.folds import (
     drop_empty_classes,
+    estimator_with_class_order,
     is_moment_based,
     prior_option,
-    with_class_order,
 )
 from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
@@ -619,7 +619,7 @@ class EasyEnsemble(RebalancingClassifier):
             subsets = split_under_samples(codes, target, random)
         else:
             subsets = under_samples(codes, target, random, int(self.subsets))
-        estimator = with_class_order(self.estimator, declared_order(y))
+        estimator = estimator_with_class_order(self.estimator, declared_order(y))
         with merge_warnings():
             models = self._fit_moments(X, y, subsets, target.resampled) or [
                 clone(estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
@@ -937,7 +937,7 @@ class Resampled(RebalancingClassifier):
         order = declared_order(y)
         X, labels, codes, target = self._open_rows(X, y)
         model, fitted = (
-            clone(with_class_order(self.estimator, order)),
+            clone(estimator_with_class_order(self.estimator, order)),
             target.wanted.astype(np.float64),
         )
         self.expected_ = self._uses_expected_moments(model, X) and self._fit_expected(

@@ -121,7 +121,7 @@ class Journal:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def cached_sum(self, work: Work[Any], rows: str, compute: Callable[[], A]) -> A:
-        """Return the stored sum of `work` over rows with this digest.
+        """Return the stored sum of `work` over the rows; `rows` is the digest of these rows.
 
         If no sum is stored, compute and store it.
         """
@@ -133,7 +133,7 @@ class Journal:
         return result
 
     def resumed_sum(self, work: Work[Any], parts: str, results: Results) -> Any:
-        """Return the stored sum of `work` over parts with this digest.
+        """Return the stored sum of `work` over the parts; `parts` is the digest of these parts.
 
         If the sum is unfinished or new, compute the remaining parts and store the sum.
         """

@@ -228,7 +228,10 @@ class ComparisonRun:
 
     @property
     def detail(self) -> Detail | None:
-        """Detail of the moments: the finest that fits in memory, or None if rows take less."""
+        """Detail of the moments: 'fourth' if these fit in memory, otherwise 'pooled'.
+
+        None if storing the rows takes less memory.
+        """
         N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
         if 2 * d > N:
             return None

@@ -630,7 +630,10 @@ class FoldedRows:
         return ScaledCoordinates(inverse, self.mean[-1], contrast, int(self.model.intercept))
 
     def problem(self) -> PathProblem:
-        """Return the problem in columns that have variance one in all rows."""
+        """Return the problem with every column scaled to variance one over all rows.
+
+        The scale of a column is the same in every training set.
+        """
         free = int(self.model.intercept)
         scale = self.spread[-1]
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)

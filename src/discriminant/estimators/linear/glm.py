@@ -639,7 +639,8 @@ class GLM(GeneralisedLinearModel):
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares: an array of penalties, or the number of penalties on a
+        geometric sequence. None means 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, or the fold of each row.
     rule : {'min', 'one_se'}, default 'min'

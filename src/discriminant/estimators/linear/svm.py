@@ -94,7 +94,8 @@ class SVM(LinearClassifier):
     random_state : int or None, default None
         Seed of the order of the rows for 'dual'.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares: an array of penalties, or the number of penalties on a
+        geometric sequence. None means 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row.
     criterion : {'error', 'squared_hinge'}, default 'error'

@@ -97,8 +97,8 @@ class CalibrationScores:
     def count(self, fold: int, values: Floats, *, by_class: bool) -> Floats:
         """Return the number of calibration rows with at most the conformity of new rows, (m, K).
 
-        `values` (m, K) is the conformity of the new rows with each class. Only calibration rows that
-        the model `fold` scored are counted.
+        `values` (m, K) is the conformity of the new rows with each class. Only calibration rows
+        that the model `fold` scored are counted.
         """
         rows = np.flatnonzero(self.fold == fold)
         counts = np.empty(values.shape)

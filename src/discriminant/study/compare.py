@@ -27,8 +27,12 @@ from sklearn.base import clone
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.classifier_outputs import BasisScorer, Predictions
-from discriminant.assessment.resampling.fold_penalties import FoldPenalties, logistic_by_fold
-from discriminant.assessment.resampling.fold_shrinkages import FoldShrinkages, lda_by_fold
+from discriminant.assessment.resampling.fold_tuning import (
+    FoldPenalties,
+    FoldShrinkages,
+    lda_by_fold,
+    logistic_by_fold,
+)
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -270,24 +270,6 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags
-
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model; the rows are read once for every iteration.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: AnyTable) -> None:
         options, labels = self._solver_options(), table.schema.labels

@@ -121,7 +121,7 @@ class ClassWeightError(InputError):
 
 
 class StrategyNotEvaluatedWarning(DiscriminantWarning):
-    """A strategy for rare classes could not be evaluated."""
+    """A strategy for rare classes could not be evaluated by cross-validation."""
 
     of = template("strategy, fold, why")(
         "Strategy '{strategy}' is not evaluated, because it cannot be fitted without the rows of "
@@ -224,8 +224,8 @@ class ShrinkageChosenWarning(DiscriminantWarning):
 class ScarceRowsWarning(DiscriminantWarning):
     """There are so few rows that the inverse covariance is inaccurate and predictions suffer.
 
-    With m degrees of freedom and d features, the estimated inverse is on average m / (m - d - 1)
-    times the true inverse, if rows are Gaussian.
+    If rows are Gaussian, the inverse of a covariance of d features with m degrees of freedom is on
+    average m / (m - d - 1) times the true inverse.
     """
 
     one_row_per_class = template("classes")(
@@ -279,7 +279,7 @@ class NoFeatureSelectedWarning(DiscriminantWarning):
 
 
 class NoRobustEstimateWarning(DiscriminantWarning):
-    """The rows of a class do not determine robust estimates, so other estimates are used."""
+    """Robust estimates cannot be computed from the rows of a class, so other estimates are used."""
 
     few_rows = template("what, rows, features, least, instead")(
         "{what} has {rows:n row} for {features:n feature}, and a robust covariance needs at least "
@@ -407,7 +407,7 @@ class NotSeparatedWarning(DiscriminantWarning):
 
 
 class SeparationWarning(DiscriminantWarning):
-    """Linear scores separate classes, so the likelihood has no finite maximum."""
+    """Linear scores separate the classes, so maximum-likelihood estimates are infinite."""
 
     @classmethod
     def of(
@@ -639,7 +639,7 @@ class NoEstimateError(InferenceError):
 
 
 class NoPenaltyWarning(DiscriminantWarning):
-    """An option of the penalty was passed, but there is no penalty."""
+    """An option that concerns the penalty was passed, but there is no penalty."""
 
     of = template("name, value")(
         "{name}={value:g} has no effect without a penalty, and ridge is 0, so this is a "
@@ -684,7 +684,7 @@ class LabelSetError(InputError):
 
 
 class LabelTreeError(InputError):
-    """A label tree does not support the request."""
+    """A label tree does not support what was requested."""
 
     overflows_float32 = template("row, column")(
         "Row {row} (counted from 0), column '{column}' is too large for float32 (more than "
@@ -825,7 +825,7 @@ class UnlabelledRowsWarning(DiscriminantWarning):
 
 
 class LongRowsWarning(DiscriminantWarning):
-    """Rows have large norms, so weights are small and the threshold removes them."""
+    """Rows have large norms, so weights are small, and the threshold removes relevant weights."""
 
     of = template("length, threshold")(
         "Rows have a median length of {length:.3g}, so weights are small, and "
@@ -939,7 +939,7 @@ class SitesError(MomentsMismatchError):
 
 
 class PrecisionLostError(DiscriminantError, ArithmeticError):
-    """Subtracting these rows would leave too few correct digits."""
+    """Removing rows would leave moments with too few correct digits."""
 
     @classmethod
     def of_column(cls, column: str, label: object, digits: float) -> PrecisionLostError:

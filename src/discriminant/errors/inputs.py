@@ -283,7 +283,7 @@ class ConstantInClassWarning(DiscriminantWarning):
 
 
 class SeparatingColumnWarning(DiscriminantWarning):
-    """A direction of the features is constant within classes but differs between them."""
+    """A combination of columns is constant within classes but differs between classes."""
 
     of_columns = template("columns, labels")(
         "Column(s) {columns:names} do not vary within class {labels:names} but differ between "
@@ -589,7 +589,7 @@ class ColumnNamesError(InputError):
 
 
 class NamesUncheckedWarning(DiscriminantWarning):
-    """Columns are matched by position, since the names of one table are missing."""
+    """Columns are matched by position, since one of two tables has no column names."""
 
     given_without = template("name")(
         "X does not have valid feature names, but {name} was fitted with feature names: columns "
@@ -729,7 +729,7 @@ class CategoryError(InputError):
 
 
 class FormulaError(InputError):
-    """A formula is not valid, or does not suit the table or the model."""
+    """A formula is not valid, or cannot be used with the table or the model."""
 
     not_text = template("kind")(
         "A formula is a text such as 'y ~ age + C(education)', not a {kind} or an empty text."
@@ -965,7 +965,7 @@ class NoFeaturesError(ShapeError):
 
 
 class ColumnKindError(ColumnTypeError):
-    """The type of a column is not supported, or differs from its type during fitting."""
+    """The type of a column is not supported, or is not the type that it had during fitting."""
 
     of = template("column, kind")(
         "Column '{column}' has type {kind}, which is neither number, truth value, date nor text. "
@@ -994,8 +994,8 @@ class UnreadTextWarning(DiscriminantWarning):
     def of(cls, columns: Sequence[tuple[str, str, str, str, bool]]) -> UnreadTextWarning:
         """Return the warning.
 
-        `columns` are tuples: name, apparent type, example, why it is not read so, whether
-        it is used.
+        `columns` holds tuples: name, apparent type, example, reason why the column is not read as
+        this type, and whether it is used.
         """
         shown = enumerate_first(
             [
@@ -1021,7 +1021,7 @@ class UnknownOptionError(DiscriminantError, TypeError):
     ) -> UnknownOptionError:
         """Return the error.
 
-        `instead` says how to do here what the option does in another library.
+        `instead` states what to do in this library instead of passing the option.
         """
         near = get_close_matches(option, known, n=1)
         if instead is None and near:

@@ -228,12 +228,12 @@ class PosteriorError(InputError):
 
 
 def _call(name: str) -> str:
-    """Return an expression that creates a classifier; the name may already include options."""
+    """Return the code that creates a classifier; the name may already include options."""
     return name if name.endswith(")") else f"{name}()"
 
 
 class CoverageError(InputError):
-    """Calibration rows do not suffice for prediction sets."""
+    """There are too few calibration rows for prediction sets."""
 
     of_rows = template("rows, needed, coverage, *, split=False")(
         "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than "
@@ -289,7 +289,7 @@ class NeverRejectsWarning(DiscriminantWarning):
 
 
 class NoClassDecidedWarning(DiscriminantWarning):
-    """None of the actions with a cost is a class."""
+    """None of the actions for which a cost is given is a class."""
 
     of_actions = template("actions, labels")(
         "cost has the action(s) {actions:names} and none of the classes {labels:names}, so "
@@ -563,7 +563,7 @@ class ComparisonError(InputError):
 
 
 class NoSpreadWarning(DiscriminantWarning):
-    """An estimated variance is zero, so an interval or test does not measure uncertainty."""
+    """An estimated variance is zero, so an interval or a test based on it is meaningless."""
 
     of_constant = template("rows")(
         "The scores of all {rows} rows are equal, so they rank nothing: the AUC is 0.5 for any "

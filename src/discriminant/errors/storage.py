@@ -288,7 +288,7 @@ class CheckpointError(DiscriminantError):
 
 
 class CheckpointWarning(DiscriminantWarning):
-    """Some work is not stored in a checkpoint."""
+    """Some intermediate results are not stored in a checkpoint."""
 
     of_work = template("path, kind")(
         "Sums that involve a {kind} are not stored in {path}, because its content cannot be "

@@ -237,7 +237,7 @@ class ColumnSurvey:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels in their declared order, or sorted if no order is declared."""
+        """The levels in their declared order; if no order is declared, the levels that occur."""
         return self.order or tuple(self.tally)
 
     @property

@@ -221,7 +221,7 @@ def _reject_foreign(path: str, start: bytes) -> None:
 
 
 def _decode_sample(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
-    """Return the encoding of a text and its first part."""
+    """Return the first part of a text and its encoding, which may differ from the expected one."""
     try:
         with TextStream(path, gzip=packed, encoding=encoding) as text:
             return encoding, text.head(SAMPLE)

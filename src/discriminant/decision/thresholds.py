@@ -172,7 +172,7 @@ def _tune_shifts(logs: Floats, row_costs: Floats, shift: Floats) -> tuple[Floats
 
 
 def _best_shift(logs: Floats, row_costs: Floats, shift: Floats, k: int) -> Floats:
-    """Return the (K,) shifts with the least mean cost if only the shift of class k may change."""
+    """Return the (K,) shifts of least mean cost, where only the shift of class k is changed."""
     others = logs + shift
     others[:, k] = -np.inf
     rival = others.argmax(axis=1)
@@ -208,7 +208,7 @@ def _mean_cost(scores: Floats, row_costs: Floats) -> float:
 def _best_candidate(
     logs: Floats, row_costs: Floats, thresholds: npt.ArrayLike, untuned: float
 ) -> TunedThreshold:
-    """Return the candidate threshold of the second of two classes that has the least mean cost."""
+    """Return the candidate threshold (for the second of two classes) with the least mean cost."""
     candidates = [
         check_probability(value, "thresholds")
         for value in np.ravel(np.asarray(thresholds, dtype=float))
@@ -231,7 +231,7 @@ CRITERIA = ("recall", "rates")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupThresholds:
-    """Thresholds of G groups, with the rates on the rows from which they were chosen."""
+    """Thresholds of G groups, with the rates on the rows on which the thresholds were chosen."""
 
     groups: npt.NDArray[Any]  # (G,) sorted
     threshold: Floats  # (G,) a row is positive if the posterior of the second class exceeds it
@@ -246,7 +246,7 @@ class GroupThresholds:
         return float(np.ptp(self.recall))
 
     def decide(self, log_posterior: Any, groups: Any) -> npt.NDArray[np.intp]:
-        """Return for each row 1 if it is predicted positive, else 0."""
+        """Return an array: 1 for each row that is predicted positive, else 0."""
         logs = np.asarray(log_posterior, dtype=np.float64)
         if logs.ndim != 2 or logs.shape[1] != 2:
             raise ThresholdError.of_labels([0.5], list(range(logs.shape[-1])))
@@ -285,12 +285,12 @@ def group_thresholds(
     groups : array of shape (n,)
         Group of each row.
     criterion : {'recall', 'rates'}, default 'recall'
-        'recall': the largest threshold at which the recall of the group reaches the target.
-        'rates': the threshold at which recall and false positive rate differ least from their
+        With 'recall', the largest threshold at which the recall of the group reaches the target.
+        With 'rates', the threshold at which recall and false positive rate differ least from their
         targets.
     recall : float, optional
-        Target recall, for criterion='recall'. None: the recall of all rows at the threshold 0.5,
-        for both criteria.
+        Target recall, for criterion='recall'. By default, and always for 'rates', the target is
+        computed from all rows at the threshold 0.5.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def group_thresholds(
 def _rates_by_cut(
     posterior: Floats, positive: npt.NDArray[np.bool_], weight: Floats, name: object
 ) -> tuple[Floats, Floats, Floats]:
-    """Return thresholds from high to low, with the recall and the false positive rate of each."""
+    """Return thresholds in descending order, with the recall and false positive rate of each."""
     total, others = weight[positive].sum(), weight[~positive].sum()
     if not total > 0:
         raise ThresholdError.group_without_positives(name)

@@ -604,7 +604,7 @@ class InferenceError(InputError):
 
 
 class BoundaryWarning(DiscriminantWarning):
-    """The likelihood is largest at infinite coefficients, or at a limit of the range of means."""
+    """The likelihood is largest for infinite coefficients or at a limit of the range of means."""
 
     of = template("name, passes, step")(
         "{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
@@ -786,7 +786,7 @@ class HierarchyError(InputError):
         )
 
     def with_hint(self, intended: str | None) -> HierarchyError:
-        """Append a hint: 'groups' if tuples may be meant as groups, 'pairs' if lists as pairs."""
+        """Append a hint: 'groups' if tuples may mean groups, 'pairs' if lists may mean pairs."""
         hints = {
             "groups": " Tuples of two are read as (child, parent): if these are groups of "
             "labels, write lists, [['a', 'b'], ['c', 'd']].",

@@ -310,7 +310,7 @@ def _log_scale(low: float, high: float, start: float, stop: float) -> Scale:
 
 
 def _round_numbers(scale: Scale) -> list[float]:
-    """Return the ticks of a log scale: powers of ten, and on a short scale 2 and 5 times them.
+    """Return the ticks of a log scale: powers of ten; on a short scale also 2 and 5 times these.
 
     >>> _round_numbers(Scale(0.0, 4.0, 0.0, 1.0))
     [1, 10, 100, 1000, 10000]

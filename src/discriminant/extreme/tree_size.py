@@ -90,7 +90,7 @@ def format_range(counts: CountRange) -> str:
 
 
 def level_rows(trees: Sequence[TreeStatistics], features: int) -> list[dict[str, Any]]:
-    """Return one table row per level of trees of equal shape; weights and bytes are summed."""
+    """Return a table row for each level of trees of equal shape; weights and bytes are totals."""
     rows = []
     for number, levels in enumerate(zip(*(tree.levels for tree in trees), strict=True), 1):
         first: LevelStatistics = levels[0]

@@ -446,7 +446,7 @@ def _layer(
     slope: Floats,
     intercept: Floats,
 ) -> Layer:
-    """Return the layer below a level: two children per split, one without weights per leaf."""
+    """Return the layer below a level: two children for a split, one without weights for a leaf."""
     ranges = pairwise(partition.levels[level].tolist())
     index = np.array([split_of.get(leaves, -1) for leaves in ranges])
     is_split, d = index >= 0, slope.shape[1]

@@ -1,15 +1,16 @@
 """Thresholds of decisions, tuned on held-out rows by their cost, or by group for equal rates.
 
-Calibrated posteriors need no tuning: the action with the least expected cost is taken, and a row is
-rejected if this cost exceeds the cost of rejecting. The functions in this module are for posteriors
-that are not calibrated. They choose, by the mean cost of the held-out rows, one of
+If posteriors are calibrated, no tuning is needed: the action with the least expected cost is
+chosen, and a row is rejected if this cost exceeds the cost of rejecting. The functions in this
+module are for posteriors that are not calibrated. They choose, by the mean cost of the held-out
+rows, one of
 
     reject     a bound b: a row is rejected if its least expected cost exceeds b
     threshold  thresholds t with sum t = 1: the class with the largest P(k|x) / t_k is predicted
 
-The mean cost changes only where the decision for a row changes, so it is enough to try the values
-at which a decision changes. The best bound b is computed exactly. The K thresholds are tuned class
-by class, until changing the threshold of a single class no longer lowers the cost.
+The mean cost changes only if the decision for a row changes, so it is enough to try the values at
+which this happens. The best bound b is computed exactly. The K thresholds are tuned class by class,
+until changing the threshold of a single class no longer lowers the cost.
 
 Thresholds by group. With one threshold for all rows, the share of positive rows that are predicted
 positive (the recall) may differ between groups of rows, such as sites or populations. A threshold
@@ -18,9 +19,9 @@ for each group makes the shares equal (Hardt, Price and Srebro 2016):
     equal opportunity   equal recall
     equalised rates     equal recall and equal false positive rate
 
-The recall of a group with p positive rows is a multiple of 1/p, so recalls are equal only up to one
-row. Without random decisions, both rates can be equal only approximately: the threshold of each
-group minimises the larger of the two differences.
+The recall of a group with p positive rows is a multiple of 1/p, so the recalls of groups can only
+be equal up to one row. Both rates can be made exactly equal only by random decisions; here they are
+approximately equal: the threshold of each group minimises the larger of the two differences.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def tuned_reject(
 ) -> TunedReject:
     """Return the bound of the expected cost above which rejecting is cheaper than deciding.
 
-    `reject` is the cost of rejecting a row. Other arguments are as in `risk_coverage`.
+    `reject` is the cost of rejecting a row. The other arguments are those of `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> tuned = tuned_reject(log_posterior, np.array([0, 0, 0, 1]), reject=0.3)
@@ -121,10 +122,10 @@ def tuned_threshold(
     log_posterior, truth, classes, sample_weight
         As in `risk_coverage`.
     costs
-        Costs of deciding each class (other actions are ignored). None: every error costs 1.
+        Costs of predicting each class (other actions are ignored). By default every error costs 1.
     thresholds
-        For two classes only: increasing candidates for the threshold of the second class. None:
-        all thresholds that lead to different decisions.
+        For two classes only: candidates for the threshold of the second class, in increasing order.
+        By default, all thresholds that lead to different decisions are tried.
 
     Examples
     --------

@@ -33,9 +33,9 @@ class ResamplingError(InputError):
     )
 
     no_danger = template("label, neighbours")(
-        "No row of class '{label}' is in danger: for none do at least half, but not all, of the "
-        "{neighbours} nearest neighbours belong to other classes. Pass another danger_neighbours, "
-        "or method='smote'."
+        "No row of class '{label}' is in danger: for that, at least half, but not all, of its "
+        "{neighbours} nearest neighbours must belong to other classes. Pass another "
+        "danger_neighbours, or method='smote'."
     )
 
     of_gaussian = template("label, rows")(
@@ -76,8 +76,8 @@ class ResamplingError(InputError):
     )
 
     nominal_missing = template("column, rows")(
-        "Nominal column '{column}' has {rows:n missing cell}. Fill the missing cells, perhaps "
-        "with a category of their own."
+        "Nominal column '{column}' has {rows:n missing cell}. Fill the missing cells, for instance "
+        "with a separate category."
     )
 
     nominal_sparse = template()(
@@ -160,7 +160,7 @@ class CodeError(InputError):
 
     too_long = template("kind, columns, classes, most")(
         "columns={columns} is too many: a {kind} code of {classes} classes has only {most:,} "
-        "different columns, complements left out. Pass columns={most} or fewer, or None."
+        "different columns, not counting complements. Pass columns={most} or fewer, or None."
     )
 
     no_search = template("classes, most")(
@@ -247,7 +247,7 @@ class ScarceRowsWarning(DiscriminantWarning):
 
     of_predictive = template("what, degrees, features")(
         "{what} has {degrees:.3g} degrees of freedom, and a Student-t density of {features} "
-        "features needs {features}, so the covariance counts as if it had {features}. Pass a "
+        "features needs {features}, so the covariance is treated as if it had {features}. Pass a "
         "larger shrinkage=, add rows, or keep fewer features."
     )
 
@@ -316,8 +316,9 @@ class NotConvergedWarning(DiscriminantWarning):
     )
 
     of_gap = template("what, steps, gap, tolerance")(
-        "{what} stopped after {steps} steps, up to {gap:.1e} of its objective above the minimum "
-        "(tolerance {tolerance:.1e}). Raise max_steps, or scale the columns (standardize=True)."
+        "{what} stopped after {steps} steps; its objective may still exceed the minimum by a "
+        "relative {gap:.1e} (tolerance {tolerance:.1e}). Raise max_steps, or scale the columns "
+        "(standardize=True)."
     )
 
     of_gradient = template("what, passes, gradient, tolerance, way_out=None")(
@@ -357,8 +358,8 @@ class NotConvergedWarning(DiscriminantWarning):
     )
 
     of_priors = template("steps, gap, tolerance")(
-        "The estimate of the priors stopped after {steps} steps, up to {gap:.1e} per row below "
-        "the largest log likelihood (tolerance {tolerance:.1e}). Raise max_iter."
+        "The estimate of the priors stopped after {steps} steps; the log likelihood per row may "
+        "still be {gap:.1e} below its maximum (tolerance {tolerance:.1e}). Raise max_iter."
     )
 
 
@@ -483,13 +484,13 @@ class InferenceError(InputError):
     )
 
     one_cluster = template()(
-        "groups has one cluster, and a clustered covariance needs at least two, better dozens. "
+        "groups has one cluster, and a clustered covariance needs at least two, preferably dozens. "
         "Pass cov='HC1' for errors without clusters."
     )
 
     too_few_for_hc1 = template("rows, estimates")(
-        "HC1 divides by the number of rows minus that of the estimates, and there are {rows} rows "
-        "for {estimates} estimates. Keep fewer columns."
+        "HC1 divides by the number of rows minus the number of estimates, and there are {rows} "
+        "rows for {estimates} estimates. Keep fewer columns."
     )
 
     few_groups = template("groups")(
@@ -539,7 +540,8 @@ class InferenceError(InputError):
 
     not_nested = template("names")(
         "The models are not nested{names:?: {names:names} are only in the smaller model|}. One "
-        "must have all columns of the other, and more. Name columns by passing data frames."
+        "model must have all columns of the other and at least one more. Name columns by passing "
+        "data frames."
     )
 
     other_gradient = template("gradient")(
@@ -705,8 +707,8 @@ class LabelTreeError(InputError):
     )
 
     sparse_to_standardize = template()(
-        "standardize=True needs dense rows: centring the columns of a sparse matrix would fill "
-        "it. Pass standardize=False and scale the columns first "
+        "standardize=True needs dense rows: centring the columns of a sparse matrix would make it "
+        "dense. Pass standardize=False and scale the columns first "
         "(sklearn.preprocessing.MaxAbsScaler keeps zeros), or pass X.toarray()."
     )
 
@@ -722,8 +724,8 @@ class LabelTreeError(InputError):
     )
 
     moments_of_sets = template()(
-        "tree='moments' needs one label for each row, since class moments are those of the rows "
-        "of a class, but y has label sets. Pass tree='balanced' for label sets."
+        "tree='moments' needs one label for each row, since class moments are sums over the rows "
+        "of one class, but y has label sets. Pass tree='balanced' for label sets."
     )
 
     needs_rows = template("tree")(

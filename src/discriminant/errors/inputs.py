@@ -78,9 +78,9 @@ class LabelError(InputError):
     )
 
     unordered = template("labels")(
-        "The classes {labels:names 20} are texts, and nothing says which is lower. Pass "
-        "order=[...], the classes from lowest to highest, or y as an ordered categorical; "
-        "order='sorted' uses the sorted order. Logistic needs no order."
+        "The classes {labels:names 20} are texts, and their order is not known. Pass order=[...], "
+        "the classes from lowest to highest, or y as an ordered categorical; order='sorted' uses "
+        "the sorted order. Logistic needs no order."
     )
 
     not_in_order = template("labels, order")(
@@ -388,8 +388,9 @@ class MissingValueError(InputError):
 
     of_cell = template("row, column, *, rows=None, columns=None")(
         "Row {row} (counted from 0), column '{column}': missing (NaN or None{rows:?; {rows} row(s) "
-        "in {columns} column(s) in total}). Drop such rows, or fill them with "
-        "Encoded(model, missing='mean') or 'indicator'; 'marginal' and 'drop' do without them."
+        "in {columns} column(s) in total}). Drop such rows, or fill them with Encoded(model, "
+        "missing='mean') or 'indicator'; 'marginal' predicts without them, and 'drop' leaves such "
+        "rows out."
     )
 
 

@@ -341,7 +341,7 @@ def _require_probabilities(classifier: ClassifierExpressions, name: str) -> None
 
 
 def _decision(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of Decision: posteriors under its priors, class of least cost."""
+    """Return the expressions of Decision: posteriors under its priors, and least-cost class."""
     classifier = classifier_expressions(model.estimator_, x)
     _require_probabilities(classifier, class_name(model.estimator_))
     if model.prior is not None:
@@ -488,7 +488,7 @@ def _decomposition(model: Any, x: Expression) -> ClassifierExpressions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TwoSides:
-    """Output of a two-class classifier: log odds of the second side, or shares of both sides."""
+    """Output of a two-class classifier: log odds of the second side, or both probabilities."""
 
     odds: Expression | None  # (1,) log odds
     shares: Expression | None = None  # (2,) shares

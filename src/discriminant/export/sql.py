@@ -129,7 +129,7 @@ def _category_sql(db: SqlDialect, source: FeatureSource, column: str) -> str:
 
 
 def balanced_join(terms: Sequence[str], sign: str) -> str:
-    """Join terms pair by pair, so that the depth of the formula is the log of their number."""
+    """Join terms pair by pair, so that the formula's depth is the logarithm of their number."""
     terms = list(terms)
     while len(terms) > 1:
         pairs = [sign.join(terms[k : k + 2]) for k in range(0, len(terms), 2)]

@@ -270,7 +270,7 @@ def expected_sample_moments(moments: ClassMoments, target: Target, method: Metho
 
 
 def with_rows(moments: ClassMoments, target: Target) -> ClassMoments:
-    """Return the moments with the numbers of rows of `target`; means and scatters are unchanged."""
+    """Return the moments with the row numbers of `target`, and unchanged means and scatters."""
     rows = target.wanted
     weight = rows.astype(np.float64)
     return replace(moments, rows=rows.astype(np.int64), weight=weight, weight2=weight)

@@ -781,8 +781,8 @@ class Ambiguity:
     def __repr__(self) -> str:
         """Return the three shares in one line."""
         return (
-            f"Ambiguity({len(self.claims)} rows: none says yes {self.none:.2%}, "
-            f"several {self.several:.2%}, tied {self.tie:.2%})"
+            f"Ambiguity({len(self.claims)} rows: no class {self.none:.2%}, "
+            f"several classes {self.several:.2%}, ties {self.tie:.2%})"
         )
 
 

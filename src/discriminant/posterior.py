@@ -47,7 +47,8 @@ def log_posterior(scores: Floats) -> Floats:
 def posterior(scores: Floats) -> Floats:
     """Return the (n, K) posteriors of scores, computed without their logarithms.
 
-    Scores have shape (n, K). For two classes they may have shape (n, 1): second minus first score.
+    Scores have shape (n, K). For two classes, scores may have shape (n, 1): second minus first
+    score.
 
     >>> posterior(np.array([[0.0, 0.0]]))
     array([[0.5, 0.5]])
@@ -293,9 +294,9 @@ def pool_weights(
 
         maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  prior sum_m log w_m
 
-    The objective is concave. Its second term has the effect of `prior` additional rows for each
-    classifier, so that no weight becomes 0 because of a few rows. Rows to which every classifier
-    gives probability 0 are ignored.
+    The objective is concave. The second term of the objective has the effect of `prior` additional
+    rows for each classifier, so that no weight becomes 0 because of a few rows. Rows to which every
+    classifier gives probability 0 are ignored.
 
     Parameters
     ----------

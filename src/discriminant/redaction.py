@@ -218,9 +218,9 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 def redact(text: str, *, sources: Sequence[object] = ()) -> str:
     """Remove registered addresses and secrets from a text.
 
-    `sources` are the address and the query that were passed to a driver. If they are passed, their
-    short secrets are also removed, as are single words of these secrets, because a driver may quote
-    single words.
+    `sources` are the address and the query that were passed to a driver. If `sources` are passed,
+    their short secrets are also removed, as are single words of their secrets, because a driver may
+    quote single words.
     """
     if _addresses:
         for known in _matching(text, _addresses):

@@ -196,7 +196,8 @@ class Costs:
         """Return the expected cost of the best action for the least favourable posterior.
 
         The result is the maximum over posteriors p of the least expected cost of an action. If
-        every error costs 1, it is 1 - 1/K. For a large cost matrix an upper bound is returned.
+        every error costs 1, the maximum is 1 - 1/K. For a large cost matrix an upper bound is
+        returned.
         """
         from scipy.optimize import linprog
 

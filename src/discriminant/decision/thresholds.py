@@ -20,8 +20,9 @@ for each group makes the shares equal (Hardt, Price and Srebro 2016):
     equalised rates     equal recall and equal false positive rate
 
 The recall of a group with p positive rows is a multiple of 1/p, so the recalls of groups can only
-be equal up to one row. Both rates can be made exactly equal only by random decisions; here they are
-approximately equal: the threshold of each group minimises the larger of the two differences.
+be equal up to one row. Recall and false positive rate can only both be made exactly equal by random
+decisions. Here they are made approximately equal: the threshold of each group minimises the larger
+of the two differences.
 """
 
 from __future__ import annotations

@@ -492,9 +492,9 @@ def deserialize(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def _to_json(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
-    """Return a value that can be stored as JSON.
+    """Convert a value to a form that can be stored as JSON.
 
-    Arrays in it are appended to `arrays` and replaced by their index.
+    Arrays in the value are appended to `arrays`, and replaced by their index.
     """
     if type(value) in _PLAIN:
         return value

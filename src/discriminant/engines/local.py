@@ -70,8 +70,8 @@ def map_rows(
 ) -> npt.NDArray[Any]:
     """Apply `score` to all rows, some thousand rows at a time, on all cores.
 
-    That many rows fit into the processor's cache. `order` is the memory layout of the result; with
-    'F' the scores of each class are contiguous.
+    The number of rows is chosen so that they fit into the processor's cache. `order` is the memory
+    layout of the result; with 'F' the scores of each class are contiguous.
     """
     rows, width = features.shape
     size = min(max(_PIECE_BYTES // (8 * width), 512), 8192)

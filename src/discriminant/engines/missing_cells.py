@@ -9,7 +9,7 @@ the cells that are missing. Given the means and covariances of the previous step
 
 So the result of a step is a `ClassMoments`, as for complete rows, and can be added over blocks,
 files and sites. With moments of detail 'class', C is the covariance of the class; otherwise all
-classes share C. These two assumptions give different estimates, so a model should be fitted from
+classes share C. Whether classes share C affects the estimates, so a model should be fitted from
 moments that make the same assumption about C as the model. Denominators within EM are n and n_k
 (maximum likelihood).
 

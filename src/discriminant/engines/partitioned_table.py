@@ -110,10 +110,7 @@ class PartitionedTable:
         return table._with_pooled_moments(self.moments.anchor)
 
     def expand(self, basis: Any) -> PartitionedTable:
-        """Return the table with its features expanded in a basis.
-
-        This takes one pass over the rows.
-        """
+        """Return the table with its features expanded in a basis, after one pass over the rows."""
         schema = replace(self.schema, features=basis.names)
 
         def expand(table: Table) -> Table:

@@ -10,9 +10,10 @@ Files are often sorted, so a systematic sample of n out of N rows is taken. It i
 At most 2 n rows, and one batch per core, are in memory. `sample_part_heads` returns the first rows
 of parts instead: this is faster and sufficient for planning the encoding.
 
-For a sample of each class, the rows whose content has the smallest hashes are chosen. Such a sample
-does not depend on partitions or on the order of rows. Equal rows count as one row with the sum of
-their weights. So a table in memory and the same table in partitions give the same sample.
+For a sample of each class, the rows whose content has the smallest hashes are chosen. A sample that
+is chosen by hashes does not depend on partitions or on the order of rows. Equal rows count as one
+row with the sum of their weights. So a table in memory and the same table in partitions give the
+same sample.
 """
 
 from __future__ import annotations

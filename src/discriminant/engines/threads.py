@@ -85,10 +85,11 @@ def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None
 def reserve_buffers(threads: int) -> None:
     """Let every OpenBLAS of this process allocate its work buffers now, one for each thread.
 
-    OpenBLAS does not free its buffers (32 MB each) until the process ends. It allocates another
-    buffer whenever more threads than ever before use it at the same time. If no address space is
-    left, version 0.3.30 retries for ever in native code, where no signal handler of Python runs,
-    and 0.3.31 calls exit(). If the buffers are allocated in advance, no later allocation is needed.
+    OpenBLAS does not free its buffers (32 MB each) until the process ends. OpenBLAS allocates
+    another buffer whenever more threads than ever before use OpenBLAS at the same time. If no
+    address space is left, version 0.3.30 retries for ever in native code, where no signal handler
+    of Python runs, and 0.3.31 calls exit(). If the buffers are allocated in advance, no later
+    allocation is needed.
     """
     import ctypes
 

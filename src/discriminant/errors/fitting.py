@@ -230,8 +230,8 @@ class ScarceRowsWarning(DiscriminantWarning):
 
     one_row_per_class = template("classes")(
         "Each of the {classes} classes has one row, so the variance within classes cannot be "
-        "estimated. Predicted classes are those of the nearest row, but probabilities are not "
-        "reliable: they are in units of the variance of all rows. Add rows."
+        "estimated. A row is predicted as the class of the nearest training row, but probabilities "
+        "are not reliable: they are based on the variance of all rows. Add rows."
     )
 
     @classmethod
@@ -535,7 +535,7 @@ class InferenceError(InputError):
 
     other_rows = template("rows, other, null, other_null")(
         "The models were fitted to different rows: {rows} and {other} rows, with null deviances of "
-        "{null:.9g} and {other_null:.9g}. Fit both to the same rows."
+        "{null:.9g} and {other_null:.9g}. Fit both models to the same rows."
     )
 
     not_nested = template("names")(

@@ -26,9 +26,9 @@ class LabelError(InputError):
     )
 
     missing = template("rows")(
-        "Input y contains NaN or None: the label is missing in row(s) {rows:list 5} (counted "
-        "from 0). Drop these rows (where a table is read, missing='drop' does so, and so do "
-        "'mean', 'indicator' and 'marginal'), or give missing labels a class of their own."
+        "Input y contains NaN or None: the label is missing in row(s) {rows:list 5} (counted from "
+        "0). Drop these rows (the functions that read a table do so with missing='drop', 'mean', "
+        "'indicator' or 'marginal'), or give missing labels a class of their own."
     )
 
     missing_in_table = template("column, rows")(

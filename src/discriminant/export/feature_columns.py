@@ -6,8 +6,8 @@
     missing                 1 if the cell is missing, else 0
 
 The encoding stores a number that replaces a missing cell, and a number for an unknown category. If
-it has no such number, nothing is predicted for the row. The features are the same as in
-`table.encoding`, but are computed cell by cell.
+the encoding stores no number for such a cell, nothing is predicted for the row. The features are
+the same as in `table.encoding`, but are computed cell by cell.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def class_name(model: Any) -> str:
 
 
 def model_title(model: Any) -> str:
-    """Return the name of the model inside an encoding; of a `Decision`, also its classifier."""
+    """Return the name of the model in an encoding; for a `Decision`, with its classifier."""
     if class_name(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
         return class_name(model)
     inner = model_title(model.estimator_)

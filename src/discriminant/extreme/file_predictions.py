@@ -331,7 +331,7 @@ def _encode_truth(model: LabelRanker, labels: Any, unknown: str) -> tuple[Any, i
 
 
 def _codes_of_numbers(model: LabelRanker, width: int) -> Ints:
-    """Return the codes (width,) of all label numbers; unknown labels get codes from L on."""
+    """Return the codes (width,) of all label numbers; unknown labels get codes of L or more."""
     numbers, L = np.arange(width), len(model.classes_)
     codes = np.full(width, -1)
     if model.kind_ == "indicator":

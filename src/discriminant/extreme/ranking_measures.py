@@ -15,7 +15,7 @@ a row consists of its true labels, sorted by increasing propensity. As `psprecis
 `psndcg_at_k` of napkinXC 0.7.2, PSP@k and PSnDCG@k are ratios of sums over all rows, not means of
 ratios. (`psdcg_at_k` of napkinXC is PSnDCG@k without division by the sum over d_r, so that rows
 with few labels have less weight.) A row without true labels is included in P@k; all its predictions
-are wrong. Its recall and nDCG would be 0/0, so it is excluded from recall@k and nDCG@k.
+are wrong. Such a row is excluded from recall@k and nDCG@k, which would be 0/0 for it.
 
 Rare labels hardly affect means over rows. Therefore hits, predictions and rows are also counted for
 every label, and `by_frequency` averages recall, precision and F1 over labels of similar frequency.
@@ -426,7 +426,7 @@ class _RankedRows:
         return cls(codes[positive], own[positive], w[positive])
 
     def hit(self) -> Floats:
-        """Array (n, K): 1 where the label at that rank is one of the true labels of the row."""
+        """Array (n, K): 1 if the label at a rank is one of the true labels of the row, else 0."""
         L = max(self.truth.shape[1], 1)
         row = np.repeat(np.arange(len(self.lists)), np.diff(self.truth.indptr))
         own = row * L + self.truth.indices

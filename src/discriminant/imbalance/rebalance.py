@@ -1,7 +1,7 @@
 """Rebalancing of classes: random under- and over-sampling, expected moments, class weights.
 
 Random under-sampling and over-sampling follow imbalanced-learn: with the same seed both libraries
-choose the same rows. Row numbers are sampled, so the features are not needed.
+choose the same rows. Only row numbers are sampled; this does not require the features.
 
 The moments of a random sample have a closed-form expectation, so a model can be fitted to the
 expected moments without sampling. If a class of n rows with mean c and scatter S is resampled to m
@@ -270,7 +270,7 @@ def expected_sample_moments(moments: ClassMoments, target: Target, method: Metho
 
 
 def with_rows(moments: ClassMoments, target: Target) -> ClassMoments:
-    """Return the moments with the row numbers of `target`, and unchanged means and scatters."""
+    """Return the moments with the class sizes of `target`, and unchanged means and scatters."""
     rows = target.wanted
     weight = rows.astype(np.float64)
     return replace(moments, rows=rows.astype(np.int64), weight=weight, weight2=weight)

@@ -57,7 +57,7 @@ class Calibrator(Protocol):
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return two (K,) expressions, one of them None: log and relative probabilities."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         ...
 
 
@@ -136,7 +136,7 @@ class SigmoidCalibrator:
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return two (K,) expressions, one of them None: log and relative probabilities."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         margin = margin_expression(scores, posterior=posterior)
         return _log_sigmoid_expression(margin * self.slope + self.intercept), None
 
@@ -168,7 +168,7 @@ class BetaCalibrator:
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return two (K,) expressions, one of them None: log and relative probabilities."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         margin = margin_expression(scores, posterior=posterior)
         log_p = _log_sigmoid_of(margin).larger(_LOG_EPS)
         log_q = _log_sigmoid_of(margin * -1.0).larger(_LOG_EPS)
@@ -199,7 +199,7 @@ class TemperatureCalibrator:
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return two (K,) expressions, one of them None: log and relative probabilities."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         if scores.width == 1:
             scores = stack([constant(0.0), scores])
         less = scores - scores.max().with_name("largest")
@@ -248,7 +248,7 @@ class IsotonicCalibrator:
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return two (K,) expressions, one of them None: log and relative probabilities."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         margin = margin_expression(scores, posterior=posterior)
         q = stack(
             [

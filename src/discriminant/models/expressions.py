@@ -1,7 +1,7 @@
 """Expressions: fitted models as formulas in the features of one row, for export.
 
-For each row, an expression has a vector of `width` numbers as its value. This vector is computed
-from the values of other expressions. Formulas are written as in NumPy, for a single row:
+For each row, an expression has a vector of `width` numbers as its value, computed from the values
+of other expressions. Formulas are written as in NumPy, for a single row:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
 

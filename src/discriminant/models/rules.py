@@ -17,7 +17,7 @@ data. For two classes it stores only T rows, each the second score minus the fir
     f_t(u) = u . w_t + b_t        P(2|x) = mean_t 1 / (1 + exp(-f_t))
                                   P(1|x) = mean_t 1 / (1 + exp(f_t))
 
-Both posteriors are computed separately, so that neither loses digits where it is small.
+The posteriors of both classes are computed separately, so that neither loses digits if it is small.
 """
 
 from __future__ import annotations

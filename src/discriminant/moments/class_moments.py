@@ -34,10 +34,10 @@ and `m = n - w` the remaining weight:
     mean'    = mean + w/m (mean - their mean)
     scatter' = scatter - their scatter - w n/m (mean - their mean)(mean - their mean)'
 
-Both formulas subtract, so digits can be lost. `lost` is an upper bound, for each variance, on the
-error caused by all removals. A removal that leaves too few correct digits raises an error. An error
-is also raised if the remaining scatter is not positive semidefinite, because this shows that the
-removed rows were not part of the moments.
+The formulas for removing rows contain differences, so digits can be lost. `lost` is an upper bound,
+for each variance, on the error caused by all removals. A removal that leaves too few correct digits
+raises an error. An error is also raised if the remaining scatter is not positive semidefinite,
+because this shows that the removed rows were not part of the moments.
 
 `moments.accumulate` computes moments from rows.
 """
@@ -239,8 +239,8 @@ def _check_digits(moments: ClassMoments, digits: float) -> None:
 def _check_semidefinite(moments: ClassMoments) -> None:
     """Raise an error if a scatter matrix is not positive semidefinite.
 
-    The scatter of actual rows is always positive semidefinite. If the remaining scatter is not, the
-    removed rows were not part of the moments.
+    The scatter of actual rows is always positive semidefinite. If the remaining scatter is not
+    positive semidefinite, the removed rows were not part of the moments.
     """
     if moments.detail == "diagonal":
         return
@@ -490,8 +490,8 @@ class ClassMoments(Summable):
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
         """Multiply the weight of each class by a factor.
 
-        Use this for class weights. The result also equals the expected moments after over- or
-        undersampling the classes by these factors.
+        Use this method to apply class weights. The result also equals the expected moments after
+        over- or undersampling the classes by these factors.
         """
         factor = class_factors(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
@@ -585,7 +585,7 @@ class ClassMoments(Summable):
     def within(self) -> Floats:
         """Return the within-class scatter `S_w`, (d, d), in data units.
 
-        This matrix is the sum of the class scatters.
+        The within-class scatter is the sum of the class scatters.
         """
         self._need_products("The within-class scatter")
         return self._in_data_units(self.pooled)
@@ -593,14 +593,15 @@ class ClassMoments(Summable):
     def between(self) -> Floats:
         """Return the between-class scatter `S_b`, (d, d), in data units.
 
-        This matrix is the sum over classes of `weight_k (mean_k - mean)(mean_k - mean)'`.
+        The between-class scatter is the sum over classes of `weight_k (mean_k - mean)(mean_k -
+        mean)'`.
         """
         return self._in_data_units(self.spread_of_means())
 
     def total(self) -> Floats:
         """Return the total scatter `S_t = S_w + S_b`, (d, d), in data units.
 
-        This matrix is the scatter of all rows about their common mean.
+        The total scatter is the scatter of all rows about their common mean.
         """
         self._need_products("The total scatter")
         return self._in_data_units(self.pooled + self.spread_of_means())

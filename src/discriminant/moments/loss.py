@@ -18,11 +18,11 @@ responses `v`, coefficients `w` and intercept `b`:
 
     r = v - b - u w          sums = sum over rows of  weight * [1, u]' r
 
-Residual sums of an exact least-squares fit are zero. If they are not, the normal equations with
-these sums on the right-hand side give the correction (iterative refinement). With `exact`, every
-product and sum is represented by a pair of float64 numbers, `high + low`, which has some 32 digits
-(Dekker 1971, Knuth 4.2.2). The corrected fit is then accurate to the last digits of float64, even
-if the columns are nearly collinear (Björck 1996, section 2.9).
+The residual sums of an exact least-squares fit are zero. For an inexact fit, solving the normal
+equations with the residual sums on the right-hand side gives a correction (iterative refinement).
+With `exact`, every product and sum is represented by a pair of float64 numbers, `high + low`, which
+has some 32 digits (Dekker 1971, Knuth 4.2.2). The corrected fit is then accurate to the last digits
+of float64, even if the columns are nearly collinear (Björck 1996, section 2.9).
 
 `TransformedReading` applies another reading to rows in other coordinates:
 
@@ -77,7 +77,7 @@ class ResidualSums(Summable):
         return cls(tuple(features), anchor, 0, np.zeros(shape), np.zeros(shape))
 
     def __add__(self, other: ResidualSums) -> ResidualSums:
-        """Add residual sums of the same fit; the anchors may differ."""
+        """Add residual sums of the same fit; their origins and units may differ."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
         if not other.rows or not self.rows:

@@ -228,7 +228,7 @@ class Margins(Summable):
         )
 
     def __add__(self, other: Margins) -> Margins:
-        """Add margins computed with the same coefficients; the anchors may differ."""
+        """Add margins computed with the same coefficients; their origins and units may differ."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
         empty, other_empty = not len(self.codes), not len(other.codes)

@@ -8,11 +8,11 @@ from the weights of the negative and of the positive rows at each score:
 A `Ranking` stores these weights for at most `bins` scores. If the 64 bits of a float64 are read as
 an integer (after flipping the sign bit, and all bits of negative numbers), the integers have the
 same order as the numbers. If there are at most `bins` distinct scores, all bits are stored and the
-scores are exact. If there are more, trailing bits are dropped from every score, as few as possible,
-and scores that agree in the remaining bits share a bin. The number of dropped bits depends only on
-the set of scores, and a subset of the scores never drops more bits than all scores. So merging the
-rankings of several parts of a table, in any order and grouping, gives exactly the result of one
-pass over all rows.
+scores are exact. If there are more than `bins` distinct scores, trailing bits are dropped from
+every score, as few as possible, and scores that agree in the remaining bits share a bin. The number
+of dropped bits depends only on the set of scores, and a subset of the scores never drops more bits
+than all scores. So merging the rankings of several parts of a table, in any order and grouping,
+gives exactly the result of one pass over all rows.
 
 The error of this approximation is bounded. The weight of the rows with scores at or above the lower
 edge of a bin is exact, so every corner of the computed curve lies on the true curve. Within a bin

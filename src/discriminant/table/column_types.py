@@ -233,7 +233,7 @@ def _float64_merges(cells: Cells) -> bool:
 def csv_column_kinds(
     detected: Mapping[str, CsvKind], options: ReadOptions, fitted: Encoding | None
 ) -> dict[str, CsvKind]:
-    """Return, for each column of a CSV, the kind as which it is to be read.
+    """Decide as which kind (number, text and so on) each column of a CSV is to be read.
 
     Parameters
     ----------

@@ -223,7 +223,8 @@ class Encoding:
         source : Frame or data frame
             Rows that have all used columns.
         fitting : bool, default=False
-            Whether these are training rows. If so, an unknown level raises `LevelNotInPlan`.
+            Whether these are training rows. In training rows, an unknown level raises
+            `LevelNotInPlan`.
         check_finite : bool, default=True
             Whether to search for missing and infinite numbers. Pass False if such cells will be
             detected later because sums are not finite.

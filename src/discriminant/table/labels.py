@@ -190,7 +190,7 @@ def encode_known_labels(y: Any, labels: Labels) -> Codes:
 
 
 def check_same_kind(ours: Labels, theirs: Labels) -> None:
-    """Raise LabelError if both sets of labels are not of one type: text, number or boolean."""
+    """Raise LabelError unless both sets of labels are of one type: text, number or boolean."""
     if len(ours) and len(theirs) and _kind(ours) != _kind(theirs):
         types = {type(label).__name__ for label in (*ours.tolist(), *theirs.tolist())}
         raise LabelError.mixed(sorted(types))

@@ -140,7 +140,8 @@ def open_source(
     unseen : {'error', 'ignore', 'reject'}, default='error'
         Treatment of levels that do not occur in these rows but in the rows to predict.
     columns : iterable of str, optional
-        The only columns to use. They are used even if they would otherwise be excluded.
+        The only columns to use. Columns that are listed are used even if they would otherwise be
+        excluded.
     exclude : iterable of str, default=()
         Columns not to use.
     reference : {'frequent', 'first', None}, default='frequent'

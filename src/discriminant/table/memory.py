@@ -179,7 +179,7 @@ def as_table(
     X : array-like of shape (N, d)
         Array, nested list, SciPy sparse matrix or data frame.
     y : array-like of shape (N,), optional
-        Labels. They may be omitted if `responses` are given; all rows then have the class code 0.
+        Labels, which may be omitted if `responses` are given; all rows then have the class code 0.
     weight : array-like of shape (N,), optional
         Non-negative sample weights.
     labels : array of shape (K,), optional

@@ -17,8 +17,8 @@ A plan may have transforms, which are applied to each block one after the other:
     Recode                            renumber the classes
     Expand                            expand the features in a basis
 
-A transform is a pure function of a block. It must support pickling, because it is sent to the
-workers with the plan.
+A transform is a pure function of a block. A transform must support pickling, because it is sent to
+the workers with the plan.
 """
 
 from __future__ import annotations

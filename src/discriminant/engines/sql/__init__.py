@@ -213,7 +213,7 @@ class SqlSource:
         return replace(self, names=names, kinds=kinds, integers=integers)
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None = None) -> SqlSource:
-        """Return the source with the target column recorded."""
+        """Return the source with the name of the target column."""
         return replace(self, options=options)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
@@ -313,8 +313,8 @@ class _EmptyBatch(Batch):
 def _column_types(connection: Any, database: SqlDialect, query: str) -> list[tuple[str, str]]:
     """Return the name of each column, and the name of its type in the database.
 
-    An error is raised before the query is run unless it is a single SELECT. To check this the query
-    is put in parentheses, where nothing else is valid; several statements are rejected.
+    An error is raised before the query is run unless it is a single SELECT. For this check the
+    query is put in parentheses, in which only a SELECT is valid; several statements are rejected.
     """
     cursor = tuple_cursor(connection, database)
     if database.name == "duckdb":

@@ -279,7 +279,7 @@ def _add_dense(rows: Any, dense: Any, children: int, margin: Any) -> None:
 def bisect_features(
     features: Any, begin: int, end: int, nodes: Any, layer: Any, chunk_rows: Any, remaining: Any
 ) -> None:
-    """Find the features of a row in the chunks of some nodes by binary search (-1: not in it).
+    """Find the features of a row in the chunks of some nodes by binary search (-1 if absent).
 
     All searches advance together, step by step, so that their memory accesses overlap.
     """
@@ -483,7 +483,7 @@ def _row_by_row(
 def _is_pruned(i: int, path: float, best: Any, scores: Any, lengths: Any) -> Any:
     """Return whether a node with this path score can be pruned for row i.
 
-    It can be pruned if none of its children can be among the best candidates of the row.
+    A node can be pruned if none of its children can be among the best candidates of the row.
     """
     return lengths[i] == best.shape[1] and path < scores[i, 0]
 

@@ -207,7 +207,8 @@ def line_search(
 ) -> None:
     """Set `length` (8,) to the step length of each child.
 
-    This is the first of 1, 1/2, 1/4, ... for which the objective decreases enough.
+    The step length is the first of the numbers 1, 1/2, 1/4 and so on for which the objective
+    decreases enough.
     """
     descent, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     lane_dots(G, S, descent)

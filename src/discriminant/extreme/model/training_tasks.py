@@ -4,7 +4,7 @@ A row reaches a node if one of its labels is below the node. First, the labels o
 replaced by their positions in the leaf order and sorted. At every level, the nodes that a row
 reaches are then in increasing order, and the rows of each node are collected by a counting sort.
 
-An entry of the label matrix may be a weight: that of the row as an example of the label.
+An entry of the label matrix may be a weight: how much the row counts as an example of the label.
 If a row has several labels below a node, the largest of their weights is used.
 """
 

@@ -73,7 +73,7 @@ def huffman_partition(
 ) -> LabelPartition:
     """Return the Huffman tree of labels with these frequencies.
 
-    Ties are broken by the order of the labels in `order`, or by their codes if it is None.
+    Ties are broken by the order of the labels in `order`, or by their codes if `order` is None.
     """
     count = np.asarray(frequency, dtype=np.float64)
     L = len(count)

@@ -85,7 +85,7 @@ class Correlations:
 
     @classmethod
     def of(cls, values: Floats, vectors: Floats, amount: float, apart: Columns) -> Correlations:
-        """Create; columns without variance (the mask `apart`) are uncorrelated with all others."""
+        """Create correlations, which are zero for columns without variance (the mask `apart`)."""
         if apart.any():
             columns = np.flatnonzero(apart)
             axes = np.zeros((len(apart), len(columns)))
@@ -200,7 +200,7 @@ class _MomentSums:
         return np.asarray(np.diagonal(self._products()))
 
     def correlations(self, amount: Intensity) -> Correlations | None:
-        """Return the correlations, shrunk by `amount`; None if they are shrunk to zero."""
+        """Return the correlations, shrunk by `amount`, or None if they are shrunk to zero."""
         if amount == 1.0:
             return None
         root = _inverse_root(self.variance)
@@ -236,7 +236,7 @@ class _RowSums:
         return np.asarray(np.einsum("n,nj,nj->j", self._share(), squares, squares))
 
     def correlations(self, amount: Intensity) -> Correlations | None:
-        """Return the correlations, shrunk by `amount`; None if they are shrunk to zero."""
+        """Return the correlations, shrunk by `amount`, or None if they are shrunk to zero."""
         if amount == 1.0:
             return None
         root, share = _inverse_root(self.variance), self._share()

@@ -416,8 +416,8 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
 def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
     """Return correlations, standard deviations, Cholesky factor and reciprocal condition number.
 
-    The factor and the condition number are those of the correlation matrix. The reciprocal
-    condition number is 0 if the correlation matrix is not positive definite.
+    The Cholesky factor and the condition number are computed for the correlation matrix. The
+    reciprocal condition number is 0 if the correlation matrix is not positive definite.
     """
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd
@@ -462,7 +462,7 @@ def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
 def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
     """Extend the metric of the columns where `columns` is True to a metric for all columns.
 
-    The other columns do not affect distances.
+    Columns where `columns` is False do not affect distances.
     """
     if columns.all():
         return metric
@@ -758,8 +758,8 @@ def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> M
 def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> bool:
     """Return whether all rows, regardless of class, are constant along the null space.
 
-    This holds if no class has variance along the null directions and all class means agree along
-    them.
+    All rows are constant along the null space if no class has variance along the null directions
+    and the class means do not differ along them.
     """
     pooled = moments.pooled[np.ix_(varying, varying)] / moments.weight.sum()
     along = deficiency.null / deficiency.sd[:, None]

@@ -251,7 +251,7 @@ def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
 
 
 def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | Floats:
-    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+    """Return the amount of shrinkage, which is estimated if the option is 'auto' or 'oas'.
 
     The amount is (K,) if it is estimated for each class separately, else a number.
     """
@@ -381,9 +381,9 @@ def scores_with_missing(
     random: that a value is missing carries no information about the class. Terms common to all
     classes are left out, so the scores of different rows are not comparable.
 
-    If the class densities are not Gaussian, `rule_from` must return their rule. Its arguments are
-    the moments of the features that are present, and the metrics of the classes (one metric if all
-    classes share it).
+    If the class densities are not Gaussian, pass `rule_from`, a function that returns their rule,
+    given the moments of the features that are present and the metrics of the classes (one metric if
+    all classes share it).
     """
     missing = np.isnan(rows)
     patterns, groups = np.unique(missing, axis=0, return_inverse=True)

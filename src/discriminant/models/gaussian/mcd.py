@@ -69,7 +69,7 @@ def least_rows(features: int) -> int:
 
 
 def constant_columns(rows: Floats) -> npt.NDArray[np.bool_]:
-    """Return a boolean array (d,): True where half of the rows or more equal the median."""
+    """Return a boolean array (d,): True for columns in which half of the rows equal the median."""
     gaps = np.abs(rows - np.median(rows, axis=0))
     noise = 16 * _EPS * np.abs(rows).max(axis=0, initial=0.0)
     return np.asarray(np.median(gaps, axis=0) <= noise)
@@ -147,7 +147,7 @@ def _univariate_subset(values: Floats, h: int) -> Subset:
 
 
 def _best_subset(rows: Floats, h: int) -> Subset | None:
-    """Return the h rows whose covariance has the smallest determinant; None if it is zero."""
+    """Return the h rows with the smallest covariance determinant, or None if it is zero."""
     best, smallest, visited = None, np.inf, set[bytes]()
     for axes in _starting_axes(rows):
         subset = _nearest(_axis_distances(rows, axes), h)
@@ -176,7 +176,7 @@ def _nearest(distances: Floats, h: int) -> Subset:
 
 
 def _mean_and_factor(rows: Floats) -> tuple[Floats, Floats] | None:
-    """Return mean and Cholesky factor of the covariance; None if the covariance is singular."""
+    """Return the mean and the covariance's Cholesky factor, or None if it is singular."""
     mean = rows.mean(axis=0)
     centred = rows - mean
     covariance = centred.T @ centred / (len(rows) - 1)

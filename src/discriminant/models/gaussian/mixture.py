@@ -2,8 +2,8 @@
 
     p(x | k) = sum over the components c of class k of  share_c N(x; m_c, S_c)
 
-The covariances S_c are one for all components ('shared'), one for each class ('class') or one for
-each component ('component'), shrunk as in `models.gaussian.family`. One step of EM reads the rows
+There is one covariance for all components ('shared'), one for each class ('class') or one for each
+component ('component'); it is shrunk as in `models.gaussian.family`. One step of EM reads the rows
 once:
 
     E   r_ic = share_c N(x_i; m_c, S_c) / p(x_i | k)      for the components c of the class of row i

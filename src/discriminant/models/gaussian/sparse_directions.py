@@ -156,8 +156,8 @@ def _best_ascent(
 ) -> tuple[Floats, float]:
     """Return the better result of two starts, and the change in its last step.
 
-    Both starts are first iterated to a coarse tolerance, and only the better one to the final
-    tolerance.
+    The iteration from each start first uses a coarse tolerance; only the better result is iterated
+    to the final tolerance.
     """
     leading = np.linalg.svd(means, full_matrices=False)[2][0]
     single = np.zeros(len(leading))

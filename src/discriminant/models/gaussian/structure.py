@@ -159,8 +159,9 @@ def maximise_factors(correlation: Floats, factors: int) -> tuple[Floats, Floats]
 def _starts(correlation: Floats, factors: int) -> list[Floats]:
     """Return specific variances (d,) to start from.
 
-    The first are those of factanal: a share of the variance that the other features do not
-    explain. Every other start has a factor along one of the features with the largest correlations.
+    The first starting values are those of R's factanal: for each feature, a share of the variance
+    that the other features do not explain. Every other start has a factor along one of the features
+    with the largest correlations.
     """
     d = len(correlation)
     unexplained = 1.0 / np.diagonal(np.linalg.pinv(correlation, hermitian=True))

@@ -149,7 +149,7 @@ def wide_metric(rows: ClassRows, family: GaussianFamily) -> Metric:
 
 
 def wide_shrinkage(rows: ClassRows, family: GaussianFamily) -> float | Floats:
-    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+    """Return the amount of shrinkage, which is estimated if the option is 'auto' or 'oas'.
 
     The amount is (K,) if it is estimated for each class separately, else a number.
     """
@@ -381,7 +381,7 @@ def _metric_of_independent(
 ) -> Metric:
     """Return the metric of columns that are linearly independent over the rows of all classes.
 
-    The other columns are left out.
+    Columns that depend linearly on the chosen ones are left out.
     """
     standard = centred.offsets[:, varying] * np.sqrt(centred.rows.weights)[:, None]
     standard /= np.sqrt(centred.moments.pooled[varying])
@@ -458,7 +458,7 @@ def shared_family_metric(classes: Classes, family: GaussianFamily) -> Metric:
 
 
 def family_shrinkage(classes: Classes, family: GaussianFamily) -> Any:
-    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+    """Return the amount of shrinkage, which is estimated if the option is 'auto' or 'oas'.
 
     The amount is (K,) if it is estimated for each class separately, else a number.
     """

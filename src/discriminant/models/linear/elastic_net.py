@@ -619,8 +619,9 @@ def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
 def _fix_common_shift(theta: Floats, free: int, *, lasso: bool) -> Floats:
     """Return theta (q, m) after fixing the terms that loss and penalty do not determine.
 
-    These terms are common to all classes: a shift of the intercepts and, with a pure lasso, also of
-    the coefficients of a column. The module docstring describes how these terms are chosen.
+    Loss and penalty do not change if the intercepts of all classes are shifted by a common term;
+    with a pure lasso, the coefficients of a column may be shifted too. The module docstring
+    describes how these terms are chosen.
     """
     m = theta.shape[1]
     if m == 1:

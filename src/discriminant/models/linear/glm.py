@@ -15,8 +15,8 @@ error. With a canonical link, one Newton step from a gradient of 1e-9 is enough,
 is needed to confirm it. If the link is not canonical, each step gains only a few digits, and almost
 none if responses are far from their means. In this case L-BFGS corrects the curvature. The gamma
 family with log link has a convex loss, so Newton steps use its observed curvature. Standard errors
-use the expected curvature. It is the sum of the products of the rows for any coefficients, and is
-known from the moments.
+use the expected curvature, which for any coefficients is the sum of the products of the rows, known
+from the moments.
 
 Means may be bounded by a value that responses attain: a share of 1 with the log link, a count of 0
 with the identity link. The minimum may then lie on the boundary, where the gradient does not
@@ -29,8 +29,8 @@ satisfies the condition with the multipliers barrier / distance, up to a gap of 
 row. As the barrier decreases, these minima form a path that converges smoothly, so its limit is
 extrapolated from the last three points.
 
-`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. This fit requires a
-ridge. It scales columns to variance one and uses L-BFGS, whose first approximation of the curvature
+`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. A ridge is required.
+Columns are scaled to variance one, and L-BFGS is used, whose first approximation of the curvature
 is the mean curvature of the scores.
 """
 
@@ -336,7 +336,7 @@ def refine(
     """Take further steps from a converged point, as long as the gradient decreases.
 
     Return the last result that decreased the gradient, and the losses of all passes. The curvature
-    in the result is the one at its theta.
+    in the result is computed at the theta of the result.
     """
     best, path = descent, tuple[float, ...]()
     if not descent.converged:
@@ -357,7 +357,7 @@ def refine(
 
 
 def _has_exact_curvature(objective: RescaledObjective | PenalisedLoss) -> bool:
-    """Return whether steps use the observed curvature. With a canonical link they always do."""
+    """Return whether steps use the observed curvature, as they always do with a canonical link."""
     penalised = objective.objective if isinstance(objective, RescaledObjective) else objective
     loss = penalised.loss
     if isinstance(loss, ObservedDeviance):

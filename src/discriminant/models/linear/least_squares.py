@@ -561,7 +561,7 @@ def _keep_first(shares: Floats, first: npt.NDArray[np.intp]) -> Floats:
 
 
 def class_codes(weight: Floats, coding: Coding) -> Floats:
-    """Return the (K, m) codes of the classes: the responses on which the features are regressed.
+    """Return the (K, m) codes of the classes: the responses of the regression on the features.
 
     >>> class_codes(np.array([1.0, 3.0]), "fisher").ravel().round(3).tolist()
     [4.0, -1.333]

@@ -223,11 +223,11 @@ def newton_descent(
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
     next step; this requires a loss for which the bounds of `bounds_after_newton_step` hold. The
     iteration ends early at a point for which `stop` returns True. With `reuse_curvature` a
-    curvature that takes long to compute is used for several steps. This takes more passes over the
-    rows, but less time if the rows are in memory. If an `approximation` of the curvature near the
-    start is given, the first steps use it, so that the exact curvature is not computed before a
-    point near the minimum is reached. The result contains the curvature at its point, unless the
-    value there is infinite or `stop` returned True.
+    curvature that takes long to compute is used for several steps. Reusing the curvature takes more
+    passes over the rows, but less time if the rows are in memory. If an `approximation` of the
+    curvature near the start is given, the first steps use it, so that the exact curvature is not
+    computed before a point near the minimum is reached. The result contains the curvature at its
+    point, unless the value there is infinite or `stop` returned True.
     """
     trace = Trace(objective, max_passes, progress)
     least_decrement = DECREMENT if tolerance <= GRADIENT else tolerance
@@ -285,7 +285,7 @@ def _descend_with_fixed_curvature(
     target: float,
     good_reduction: float = _GOOD_REDUCTION,
 ) -> Point | None:
-    """Take steps with a fixed curvature, corrected as in L-BFGS, as long as they are good.
+    """Take steps with a fixed curvature, corrected as in L-BFGS, as long as steps succeed.
 
     A pass that computes only the gradient takes a fraction of the time of a pass that also computes
     the curvature. The steps end when the next one is expected to reduce the gradient to `target`,
@@ -320,7 +320,7 @@ def _descend_with_fixed_curvature(
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
     """Return upper bounds of the largest gradient and of the decrement after a full Newton step.
 
-    The first bounds the largest absolute component of the gradient. The bounds hold for the logit
+    The largest gradient means its largest absolute component. The bounds hold for the logit
     and softmax losses. For a row, the range of a step is the largest minus the smallest change of
     its scores. The third derivative of these losses along a step is at most its range times the
     second derivative. If the range is at most r for all rows, the curvature changes by a factor

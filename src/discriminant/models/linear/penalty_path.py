@@ -9,14 +9,14 @@ in fit t, and a the share of the l1 penalty. Fits 0 to F - 1 leave out the rows 
 last fit uses all rows. Standardisation is part of Q_t and c_t, so it is repeated within each
 training set.
 
-All fits read the rows together: the scores of all fits are one matrix product. Their solutions are
-close to each other, and close to those for the last penalty. Each fit therefore starts from its own
-previous solutions, extrapolated by a parabola in the log of the penalty. Its steps use the
-curvature H at the solution for all rows, corrected by the last steps of the same fit, as in L-BFGS.
-If there are few coefficients, H is summed for each fold, and the curvature of a training set is the
-sum over the other folds; if there are many, all fits use the curvature of all rows. A step is
-verified by the next decrement g' H^-1 g / 2, not by the value of the objective. A fit whose
-decrement grows, or is not small after some steps, takes Newton steps with a line search.
+All fits read the rows together: the scores of all fits are one matrix product. The solutions of all
+fits are close to each other, and close to the solutions for the last penalty. Each fit therefore
+starts from its own previous solutions, extrapolated by a parabola in the log of the penalty. The
+steps of a fit use the curvature H at the solution for all rows, corrected by the last steps of this
+fit, as in L-BFGS. If there are few coefficients, H is summed for each fold, and the curvature of a
+training set is the sum over the other folds; if there are many, all fits use the curvature of all
+rows. A step is verified by the next decrement g' H^-1 g / 2, not by the value of the objective. A
+fit whose decrement grows, or is not small after some steps, takes Newton steps with a line search.
 
 With an l1 penalty, a step goes to the minimum of the quadratic approximation plus the penalty
 (`elastic_net.L1Quadratic`). Columns are screened by the sequential strong rule (Tibshirani et al.
@@ -139,7 +139,7 @@ class TwoClassLoss:
         return np.asarray((small / (1.0 + small) ** 2)[:, :, None])
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where the sign of the score is wrong."""
+        """Return an array: 1 for rows whose score has the wrong sign, else 0."""
         predicted = scores[..., 0] > 0
         return np.asarray(predicted != (self.second[rows, None] > 0), dtype=np.float64)
 
@@ -189,7 +189,7 @@ class ClassLoss:
         return np.asarray(diagonal - mean[:, :, None] * mean[:, None, :])
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where another class has the largest score."""
+        """Return an array: 1 for rows in which another class has the largest score, else 0."""
         predicted = (scores @ self.contrast.T).argmax(axis=2)
         return np.asarray(predicted != self.codes[rows, None], dtype=np.float64)
 
@@ -254,7 +254,7 @@ class HalfDeviance:
         return derivatives.curvature[:, :, None]
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where the sign of the score is wrong, for responses 0 and 1."""
+        """Return an array: 1 for rows (with response 0 or 1) whose score has the wrong sign."""
         predicted = scores[..., 0] > 0
         return np.asarray(predicted != (self.response[rows, None] > 0.5), dtype=np.float64)
 
@@ -299,11 +299,11 @@ class SquaredHingeLoss:
         return np.maximum(1.0 - self.sign[rows, None] * scores[..., 0], 0.0) ** 2
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
-        """Return 2 where the loss is positive."""
+        """Return an array: 2 for rows with a positive loss, else 0."""
         return np.asarray(2.0 * (self.sign[rows, None] * scores < 1.0))[:, :, None]
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where the sign of the score is wrong."""
+        """Return an array: 1 for rows whose score has the wrong sign, else 0."""
         return np.asarray((scores[..., 0] > 0) != (self.sign[rows, None] > 0), dtype=np.float64)
 
     def null_scores(self, weight: Floats) -> Floats:
@@ -393,10 +393,10 @@ class PathProblem:
     def curvature_sums(
         self, theta: Floats, *, by_fold: bool = False, without: int | None = None
     ) -> Floats:
-        """Return the (F + 1, m q, m q) sums of w z z' l'' over each fold and over the other rows.
+        """Return the (F + 1, m q, m q) sums of w z z' l'' over each fold, and over all other rows.
 
-        The other rows are those that no fold contains. Without `by_fold`, return only the sum (1, m
-        q, m q) over all rows, or over all rows except those of the fold `without`.
+        The last sum is over the rows that no fold contains. Without `by_fold`, return only the sum
+        (1, m q, m q) over all rows, or over all rows except those of the fold `without`.
         """
         F, (q, m) = len(self.starts) - 1, theta.shape
         sums = np.zeros((F + 1 if by_fold else 1, m, q, m, q))

@@ -115,7 +115,7 @@ class Coordinates:
         return transformed if self.contrast is None else transformed @ self.contrast
 
     def curvature(self, curvature: Floats) -> Floats:
-        """Return the (m q, m q) curvature by theta.
+        """Return the (m q, m q) curvature for theta.
 
         `curvature` is the curvature for the coefficients of `summed`: a square matrix with K (d+1)
         rows, or K (q+1) if rows are transformed before they are summed.

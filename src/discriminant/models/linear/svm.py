@@ -23,9 +23,9 @@ alpha proves that the objective exceeds its minimum by at most
     sum of `row_duality_gaps`  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
 
 The alpha of an intermediate point need not satisfy sum alpha t = 0, so the alpha of the class with
-the larger sum are scaled down (`balance_dual`). Both methods need only products of the rows: scores
-u.w, and weighted sums of u u' and of u. The engine that reads the table computes these products, so
-the rows need not be in memory.
+the larger sum are scaled down (`balance_dual`). The solvers of both primal problems need only
+products of the rows: scores u.w, and weighted sums of u u' and of u. The engine that reads the
+table computes these products, so the rows need not be in memory.
 
 `fit_dual` fits sparse rows by dual coordinate descent. The minimum over w and b of
 w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
@@ -39,10 +39,10 @@ In random order, one alpha at a time is set to its optimum, and w is updated (Hs
 Rows whose alpha stays at a bound are skipped until the solution is nearly reached. An intercept
 without penalty requires sum alpha t = 0. The condition is enforced by the method of multipliers: b
 = b0 + B^2 sum alpha t, and b0 is set to b after each sweep. If the intercept is penalised (`bias`
-is a number), b0 remains 0, and b is the score of a constant feature with the value `bias`. Its
-weight is penalised like all other weights, as in liblinear. The duality gap bounds the error: |w -
-w*|^2 <= 2 gap if P = 1. The gap is a sum over rows of terms that are never negative, so it is
-computed to full precision.
+is a number), b0 remains 0, and b is the score of a constant feature with the value `bias`. The
+weight of this feature is penalised like all other weights, as in liblinear. The duality gap bounds
+the error: |w - w*|^2 <= 2 gap if P = 1. The gap is a sum over rows of terms that are never
+negative, so it is computed to full precision.
 """
 
 from __future__ import annotations

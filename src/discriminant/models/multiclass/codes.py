@@ -63,7 +63,7 @@ all others (the regions shown in lecture 4).
 
 Class probabilities p are estimated by coupling. Let r_m be the probability of the positive side by
 classifier m, given that the class of the row occurs in problem m. Let q+_m and q-_m be the sums of
-p over the two sides. Then r_m should equal q+_m / (q+_m + q-_m). There are usually more problems
+p over the two sides. The aim is r_m = q+_m / (q+_m + q-_m). There are usually more problems
 than classes, so in general no p satisfies all of these equations, and one of these criteria is
 optimised:
 
@@ -80,8 +80,8 @@ optimised:
            every p_k is positive and log p is finite.
 
     rest   one-vs-rest: Bradley-Terry as above. With `a` the multiplier of the constraint
-           sum p = 1, every p_k is a root of a p_k^2 - (1 + a) p_k + r_k = 0. For each row
-           a solves one equation: the sum of these roots is 1.
+           sum p = 1, every p_k is a root of a p_k^2 - (1 + a) p_k + r_k = 0. For each row `a`
+           solves one equation: the sum of these roots is 1.
 
 If some p gives exactly the observed r_m, every criterion returns this p. For two classes the result
 is r itself.

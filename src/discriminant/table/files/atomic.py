@@ -192,7 +192,7 @@ def _create_locked(target: Path) -> tuple[Path, int, int | None]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove the temporary files of writers of this name that have ended."""
+    """Remove temporary files with this name whose writers have ended."""
     if not can_lock():
         return
     ours = f".{target.name[:_MAX_STEM]}.{_host()}-"

@@ -216,8 +216,8 @@ def infer_kind(cells: Sequence[str], decimal: str, thousands: str | None = None)
 def _long_integers(cells: Sequence[str]) -> bool:
     """Whether the cells are integers that float64 or 64 bits cannot represent.
 
-    This is the case if different integers are equal in float64, or if an integer needs more than 64
-    bits.
+    The result is True if different integers are equal in float64, or if an integer needs more than
+    64 bits.
 
     >>> _long_integers(["18446744073709551617", "18446744073709551618"]), _long_integers(["1e30"])
     (True, False)

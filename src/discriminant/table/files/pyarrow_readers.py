@@ -317,7 +317,7 @@ def _depth_error(path: str, number: int) -> FileError:
 def raise_json_error(format: FileFormat, reason: str) -> NoReturn:
     """Raise FileError for the first line that is not an object or whose types differ.
 
-    If there is no such line, raise FileError with the message `reason`.
+    If no line is invalid, raise FileError with the message `reason`.
     """
     kinds: dict[str, str] = {}
     with format.open_text() as stream:

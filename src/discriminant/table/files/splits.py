@@ -494,8 +494,8 @@ def json_tables(
     schema : pyarrow.Schema, optional
         Types of the fields; by default they are inferred for each table.
     all_fields : bool, default=False
-        Whether the schema has the fields of all lines. If it has not, a field that the schema lacks
-        is an error.
+        Whether the schema has the fields of all lines. If False, an error is raised for a field
+        that the schema lacks.
     """
     import pyarrow as pa
     from pyarrow import json

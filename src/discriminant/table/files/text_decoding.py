@@ -272,7 +272,7 @@ def detect_encoding(start: bytes, named: str | None) -> TextEncoding:
     start : bytes
         First bytes of the text.
     named : str or None
-        Encoding stated by the user. If it is given, nothing is detected.
+        Encoding stated by the user; if given, no encoding is detected.
     """
     for mark, name in _MARKS:
         if start.startswith(mark) and named in (None, name, "utf-8", "utf-16", "utf-8-sig"):

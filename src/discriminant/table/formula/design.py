@@ -1,23 +1,23 @@
 """Design of a formula: which products of factors are the features, with learnt parameters.
 
-A factor is an expression of columns. Its value is one or several columns of numbers, or a category.
-A category of k levels enters a feature by an indicator of one level (k columns), or by a contrast
-(k - 1 columns):
+A factor is an expression of columns. The value of a factor is one or several columns of numbers, or
+a category. A category of k levels enters a feature by an indicator of one level (k columns), or by
+a contrast (k - 1 columns):
 
     treatment   1 for one level, 0 for all others; the reference level has no column
     sum         1 for one level, -1 for the last level, 0 for all others
     helmert     j for level j + 1, -1 for the levels before it, 0 for those after it
     poly        orthonormal polynomials of 1, ..., k, for ordered levels
 
-A term is a product of factors. Its features must span the space of the term, and no feature may be
-redundant. So the earlier terms determine which categories need all indicators. A term such as a:b
-spans the subterms 1, a-, b- and a-:b-, where a- stands for the contrasts of a. Subterms that an
-earlier term spans are left out. The remaining subterms are joined: for instance, 1 and a- are
-joined to all indicators of a. This is the algorithm of patsy and of formulaic.
+A term is a product of factors. The features of a term must span the space of the term, and no
+feature may be redundant. So the earlier terms determine which categories need all indicators. A
+term such as a:b spans the subterms 1, a-, b- and a-:b-, where a- stands for the contrasts of a.
+Subterms that an earlier term spans are left out. The remaining subterms are joined: for instance, 1
+and a- are joined to all indicators of a. The libraries patsy and formulaic use the same algorithm.
 
 Features are named as in R: the level is appended to the factor, and factors are joined by a colon.
-A `Design` is plain data: texts and numbers. It is stored with the model and computes the features
-of new rows; see `table.formula.expressions` for what an expression may contain.
+A `Design` is plain data: texts and numbers. The design is stored with the model and computes the
+features of new rows; see `table.formula.expressions` for what an expression may contain.
 """
 
 from __future__ import annotations

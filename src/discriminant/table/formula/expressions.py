@@ -1,8 +1,8 @@
 """Expressions of columns in a formula: checked, printed as R prints them, and computed.
 
 Expressions such as `log(dose)` or `C(race, sum)` have the syntax that Python and R have in common.
-It is parsed to a syntax tree, and this module computes the tree itself: no text is ever executed.
-Only these parts are allowed; anything else is an error that names it:
+An expression is parsed to a syntax tree, and this module evaluates the tree itself: no text is ever
+executed. Only these parts are allowed; anything else is an error that names it:
 
     columns                x, birth.weight, `birth weight`, Q("birth weight")
     arithmetic             + - * / ** (or ^) and comparisons
@@ -11,8 +11,8 @@ Only these parts are allowed; anything else is an error that names it:
     categories             C factor as.factor, coded by treatment, sum, helmert or poly
 
 The functions "with learnt parameters" learn numbers from the training rows, such as the mean of a
-column. These numbers are the state of the function call. They are plain floats, stored under the
-text of the call.
+column. The learnt numbers are the state of the function call: plain floats, stored under the text
+of the call.
 """
 
 from __future__ import annotations

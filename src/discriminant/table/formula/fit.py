@@ -36,7 +36,7 @@ _POLICIES = ("error", "drop")
 
 
 def formula_for_columns(text: str, columns: Sequence[str], options: ReadOptions) -> ParsedFormula:
-    """Return the terms of a formula for a table; reject options that exclude a formula."""
+    """Return the terms of a formula for a table; reject options that conflict with a formula."""
     if options.missing not in _POLICIES:
         allowed = "'error' or 'drop' with a formula"
         raise OptionError.of("missing", options.missing, allowed)

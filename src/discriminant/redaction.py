@@ -13,7 +13,7 @@ when they are collected. So the code of a new message or output need not call `r
 
     shown         secrets are replaced by ***, and so are options that are not known to be harmless
     not parsed    only the scheme is shown. If a password contains '@' or '/' unescaped, the address
-                  is ambiguous: it counts as not parsed, and is rejected before it is used
+                  is ambiguous: it counts as not parsed, and is rejected before it is used.
     short         a password such as 'iris' may be a word of the data. The address itself is always
                   replaced; such a password alone is replaced only in messages of the driver
 """

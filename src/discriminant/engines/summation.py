@@ -86,8 +86,8 @@ def tree_sum(summaries: Iterable[A]) -> A:
 def tree_push(sums: list[tuple[int, A]], summary: A) -> None:
     """Add a summary to the partial sums of `tree_sum`, in place.
 
-    Each partial sum is stored with the number of its summaries, a power of two. The numbers of
-    successive partial sums decrease.
+    Each partial sum is stored with the number of summaries in it, which is a power of two; the
+    first partial sum has the most summaries.
     """
     size = 1
     while sums and sums[-1][0] == size:

@@ -28,8 +28,9 @@ field has a format specification of Python, or one of these:
     {last:?final|first}      as above, and otherwise the text after |
     {classes - 1}       arithmetic of facts and whole numbers, from left to right
 
-Values of rows are never formatted, except a text where a number is expected. A pickled exception
-contains only its text. If these fields are not sufficient, a class method composes the message.
+Values of rows are never included in a message, except a text in a place where a number is required.
+A pickled exception contains only its text. If these fields are not sufficient, a class method
+composes the message.
 
 `warn` issues a warning of the package. Inside `merge_warnings`, `capture_warnings` and
 `add_context`, warnings are collected in a context variable instead of by Python's warning filters:

@@ -45,8 +45,8 @@ def to_onnx(
         A fitted model.
     inputs : {'columns', 'matrix'}, optional
         With 'columns', one tensor (N, 1) for each column, by its name. With 'matrix', one tensor
-        'X' (N, d) of numbers in the column order of the fit. The default is 'columns' if these have
-        names, else 'matrix'.
+        'X' (N, d) of numbers in the column order of the fit. The default is 'columns' if the
+        columns have names, else 'matrix'.
     outputs : sequence of str, optional
         Outputs to compute; see `to_sql`. The names of the outputs in the graph are label,
         probabilities, log_probabilities, scores, log_odds, costs, action, value.

@@ -97,7 +97,7 @@ def _indicator_sql(db: SqlDialect, term: str) -> str:
 def _reads_text(db: SqlDialect, source: FeatureSource) -> bool:
     """Whether the cells of a column of numbers or dates may be texts.
 
-    In SQLite a column of any type may contain texts, so the result is True for every column.
+    In SQLite a column of any type may contain texts.
     Other databases raise an error for a text that is not a number or an ISO date.
     """
     if source.signs is not None or source.written or source.more_missing:

@@ -138,7 +138,7 @@ class Expression:
     # --- operations on all numbers of a row -------------------------------------------------------
 
     def affine(self, coef: Floats, intercept: Floats) -> Expression:
-        """Return the affine map coef . x + intercept (width m), where x is this expression."""
+        """Return the affine map of this expression x: coef times x, plus intercept (width m)."""
         return Expression("affine", (self,), len(coef), (np.asarray(coef), np.asarray(intercept)))
 
     def squares(self) -> Expression:

@@ -102,9 +102,9 @@ class LinearRule:
     def for_values(self) -> LinearRule:
         """Return a rule for values instead of offsets, or this rule if the other is less accurate.
 
-        The predictor x . w + (b - origin . w) takes no subtraction. Its rounding error exceeds that
-        of (x - origin) . w + b by at most 2 (d + 1) eps sum_j |origin_j w_j|, which is negligible
-        if the origin is near zero.
+        The predictor w'x + (b - w'origin) takes no subtraction. Compared with w'(x - origin) + b,
+        its rounding error is larger by at most 2 (d + 1) eps sum_j |origin_j w_j|, which is
+        negligible if the origin is near zero.
         """
         origin = self.anchor.origin
         excess = 2 * (len(origin) + 1) * _EPS * (np.abs(self.coef) @ np.abs(origin))
@@ -133,7 +133,7 @@ class LinearRule:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _predictors(self, features: Features) -> Floats:
-        """Return the (n, m) linear predictors coef . u + intercept, which may overflow."""
+        """Return the (n, m) linear predictors u'coef + intercept, which may overflow."""
         if is_sparse(features) and not self.anchor.origin.any():
             return self._sparse_predictors(features)
         rows, intercept = features.shape[0], self.intercept[:, None]

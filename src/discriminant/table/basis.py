@@ -243,7 +243,7 @@ class RandomBasis:
 
     The weights are standard normal. For Fourier features the bias is uniform on a circle, so that
     the inner product of the features of two rows u and v is, on average, the Gaussian kernel
-    exp(-|u - v|^2 / 2). For ReLU features the bias is -v . w / 2 with a random row v. The kink then
+    exp(-|u - v|^2 / 2). For ReLU features the bias is -v'w / 2 with a random row v. The kink then
     lies halfway between the mean of the rows and the row v, so every feature has its kink within
     the data, and none is constant or linear.
     """

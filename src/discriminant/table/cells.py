@@ -188,8 +188,8 @@ def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cell
     Each Arrow column is released as soon as it is converted, to save memory.
 
     For an Arrow dictionary column, the order of the dictionary is the declared order of the levels.
-    This does not apply to columns in `coded`, whose texts the reader encoded as a dictionary only
-    to save memory.
+    Columns in `coded` have no declared order, because the reader encoded their texts as a
+    dictionary only to save memory.
     """
     fields, columns = list(table.schema), list(table.columns)
     del table

@@ -7,11 +7,11 @@ text, number and boolean are never converted into one another, and different lab
 
 This module also matches names that users and sources write in several ways:
 
-1. Columns by class. The columns of a table with one column for each class are matched by name if
-the columns have names. An array has no column names, and a data frame made from an array has only
-numbered columns (0, 1, ... in pandas, column_0, column_1, ... in Polars); these columns are assumed
-to be in the order of the classes. A label that is a number may be written as text, because Polars
-and Arrow allow only texts as column names.
+1. Columns by class. If a table has a column for each class, and these columns have names, they are
+matched to the classes by name. An array has no column names, and a data frame made from an array
+has only numbered columns (0, 1, ... in pandas, column_0, column_1, ... in Polars); such columns are
+assumed to be in the order of the classes. A label that is a number may be written as text, because
+Polars and Arrow allow only texts as column names.
 
 2. Spellings of a level. Sources spell a category of integers or truth values differently: 1 in a
 column of integers, 1.0 in a column of floats in a CSV, true in a database, 1 in a database without

@@ -172,7 +172,7 @@ class PartialSum(Generic[A]):
 
     @classmethod
     def from_error(cls, error: Exception, part: TablePart, rows: int) -> PartialSum[A]:
-        """Return an empty sum with an error; the name of the part is added to its message."""
+        """Return an empty sum with an error; the name of the part is added to the error message."""
         if isinstance(error, DiscriminantError):
             error = type(error)(f"{error} This was in {part.name}.")
         return cls(None, rows, error)

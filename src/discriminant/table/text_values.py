@@ -157,7 +157,7 @@ def text_parser(format: str) -> Callable[[str], float | None]:
 
     The function returns None for a text that is not in this format.
 
-    The empty format stands for ISO dates.
+    A format that is an empty text stands for ISO dates.
     """
     if not format or format in _DATES:
         return lambda text: _parse_date(text.strip(), format or "YYYY-MM-DD")

@@ -281,8 +281,8 @@ def representative_rows(
 
     The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
-    A category has the same level in all of these rows. A column that might be a row number has
-    missing values in these rows, so that it is surveyed later.
+    A categorical column has the same level in all representative rows. A column that might be a row
+    number has missing values in these rows, so that it is surveyed later.
     """
     assert options is not None
     assert options.target is not None

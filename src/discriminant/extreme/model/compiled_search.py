@@ -93,7 +93,7 @@ def push_children(
 
 @cached_njit
 def sift_up(best: Any, scores: Any, i: int, at: int, code: int, score: float) -> None:
-    """Append a candidate to the heap of row i, whose root is the worst."""
+    """Append a candidate to the heap of row i, whose root is the worst candidate."""
     while at > 0:
         parent = (at - 1) >> 1
         if scores[i, parent] < score or (scores[i, parent] == score and best[i, parent] > code):

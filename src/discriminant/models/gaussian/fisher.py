@@ -261,7 +261,7 @@ def _variates(
     prior: Floats,
     projection: ProjectionOptions,
 ) -> CanonicalVariates:
-    """Return the directions by the method and criterion of `projection`, given centred means."""
+    """Compute the directions from centred means, by the method and criterion of `projection`."""
     degrees = pooled_degrees(moments, family.denominator)
     if projection.method == "mean_difference":
         covariance = _plain_covariance(moments, family)

@@ -147,7 +147,7 @@ def _univariate_subset(values: Floats, h: int) -> Subset:
 
 
 def _best_subset(rows: Floats, h: int) -> Subset | None:
-    """Return the h rows with the smallest covariance determinant, or None if it is zero."""
+    """Return the h rows with the smallest covariance determinant, or None if this is zero."""
     best, smallest, visited = None, np.inf, set[bytes]()
     for axes in _starting_axes(rows):
         subset = _nearest(_axis_distances(rows, axes), h)
@@ -176,7 +176,7 @@ def _nearest(distances: Floats, h: int) -> Subset:
 
 
 def _mean_and_factor(rows: Floats) -> tuple[Floats, Floats] | None:
-    """Return the mean and the covariance's Cholesky factor, or None if it is singular."""
+    """Return mean and Cholesky factor of the covariance, or None for a singular covariance."""
     mean = rows.mean(axis=0)
     centred = rows - mean
     covariance = centred.T @ centred / (len(rows) - 1)

@@ -24,7 +24,7 @@ ones are dropped. With penalty 2 this always happens, since no entry of M'M v ex
 
 Rows are classified by their projections on the directions. The classes are Gaussian, with the
 covariance that the projections would have if the features were uncorrelated. Let V (d, r) hold the
-directions v_jl / s_j, and G (r, r) the products v_l . v_m. Then
+directions v_jl / s_j, and G (r, r) the products v_l'v_m. Then
 
     score_k(x) = (x - (mean_k + x_mean)/2)' V G^-1 V' (mean_k - x_mean) + log prior_k
 

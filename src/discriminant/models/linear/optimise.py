@@ -353,7 +353,7 @@ def lbfgs(
     memory: int = _PAIRS,
     stop: Callable[[Point], bool] | None = None,
 ) -> OptimisationResult:
-    """Minimise by L-BFGS, which corrects a sketch of the curvature by the last passes.
+    """Minimise by L-BFGS: the last passes correct a sketch (approximation) of the curvature.
 
     Parameters
     ----------

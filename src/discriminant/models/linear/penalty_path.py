@@ -515,7 +515,7 @@ class _StepModel:
 
 
 class _Corrections:
-    """Last steps of T fits and the changes of their gradients, which correct a curvature.
+    """Last steps of T fits and changes of their gradients, by which a curvature is corrected.
 
     The correction is that of L-BFGS (`linear.optimise`), and is computed for S of the T fits at
     once.

@@ -222,7 +222,8 @@ def _has_stalled(path: list[int]) -> bool:
 class _Pocket:
     """Weights with the fewest errors so far.
 
-    After the first few, evaluations process at most half as many rows as training.
+    To limit their cost, evaluations (except the first few) may process at most half as many rows as
+    training has processed.
     """
 
     def __init__(self, count: Callable[[LinearWeights], int], *, rows: int, enabled: bool) -> None:

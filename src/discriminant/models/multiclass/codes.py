@@ -63,9 +63,9 @@ all others (the regions shown in lecture 4).
 
 Class probabilities p are estimated by coupling. Let r_m be the probability of the positive side by
 classifier m, given that the class of the row occurs in problem m. Let q+_m and q-_m be the sums of
-p over the two sides. The aim is r_m = q+_m / (q+_m + q-_m). There are usually more problems
-than classes, so in general no p satisfies all of these equations, and one of these criteria is
-optimised:
+the class probabilities p over the two sides of problem m. The aim is r_m = q+_m / (q+_m + q-_m).
+There are usually more problems than classes, so in general no p satisfies all of these equations,
+and one of these criteria is optimised:
 
     pairs  Wu, Lin & Weng (2004), their second method:
            min over p of  sum over pairs of (r_kj p_j - r_jk p_k)^2,  sum of p = 1

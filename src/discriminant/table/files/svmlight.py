@@ -513,8 +513,8 @@ def read_svmlight(
     path : path
         The file, plain or compressed.
     features, labels : int, optional
-        Number of features d and number of labels L. By default they are determined by the largest
-        feature number and the largest label number in the file.
+        Number of features d and number of labels L. By default, the largest feature number and the
+        largest label number in the file determine d and L.
     many : bool, default=False
         Whether rows have sets of labels, numbered from 0.
     first : {'auto', 0, 1}, default='auto'

@@ -28,7 +28,7 @@ class TableMoments(ClassMoments):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form valid moments, or None if they do."""
+        """Return the reason why the fields of moments are invalid, or None if they are valid."""
         encoded, features = parts["encoding"].features, parts["features"]
         if encoded != features:
             return f"its {len(features)} features are not the {len(encoded)} of its encoding"

@@ -126,7 +126,7 @@ class SigmoidCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why the fields of a calibrator are invalid, or None if they are valid."""
         return _invalid_vectors(parts, "slope", "intercept")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
@@ -156,7 +156,7 @@ class BetaCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why the fields of a calibrator are invalid, or None if they are valid."""
         return _invalid_vectors(parts, "a", "b", "c")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
@@ -188,7 +188,7 @@ class TemperatureCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why this field does not form a calibrator, or None if it does."""
+        """Return the reason why the field of a calibrator is invalid, or None if it is valid."""
         positive = 0.0 < parts["temperature"] < np.inf
         return None if positive else "temperature must be positive and finite"
 
@@ -220,7 +220,7 @@ class IsotonicCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why the fields of a calibrator are invalid, or None if they are valid."""
         pairs = [*zip(parts["margin"], parts["value"], strict=True)]
         for margin, value in pairs:
             if margin.ndim != 1 or margin.shape != value.shape or not len(margin):

@@ -170,7 +170,7 @@ class LinearRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         coef, d = parts["coef"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
@@ -286,7 +286,7 @@ class QuadraticRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         mean, metrics, d = parts["mean"], parts["metrics"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if mean.shape != (K, d) or parts["log_prior"].shape != (K,) or len(metrics) != K:

@@ -57,7 +57,7 @@ class ClassRows(Summable):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form valid class rows, or None if they do."""
+        """Return the reason why the fields of class rows are invalid, or None if they are valid."""
         codes, K = parts["codes"], len(parts["labels"])
         if codes.ndim != 1 or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < K):
             return f"codes must be from 0 to {K - 1}"

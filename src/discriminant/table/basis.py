@@ -64,7 +64,7 @@ class PolynomialBasis:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid basis, or None if they do."""
+        """Return the reason why the fields of a basis are invalid, or None if they are valid."""
         d, degree = len(parts["features"]), parts["degree"]
         if not 0 < degree <= _MAX_DEGREE:
             return f"degree {degree} must be from 1 to {_MAX_DEGREE}"
@@ -256,7 +256,7 @@ class RandomBasis:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid basis, or None if they do."""
+        """Return the reason why the fields of a basis are invalid, or None if they are valid."""
         (d,), weights = parts["origin"].shape, parts["weights"]
         if parts["inverse_unit"].shape != (d,) or weights.ndim != 2 or len(weights) != d:
             return f"weights {weights.shape} must have one row for each of {d} features"

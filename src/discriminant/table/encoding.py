@@ -108,7 +108,7 @@ class Column:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid column, or None if they do."""
+        """Return the reason why the fields of a column are invalid, or None if they are valid."""
         levels, features, reference = parts["levels"], parts["features"], parts["reference"]
         fill, kind = parts["fill"], parts["kind"]
         if len(set(levels)) < len(levels):
@@ -176,7 +176,7 @@ class Encoding:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid encoding, or None if they do."""
+        """Return the reason why the fields of a encoding are invalid, or None if they are valid."""
         columns: tuple[Column, ...] = parts["columns"]
         names = [column.name for column in columns]
         features = [name for column in columns for name in column.features]

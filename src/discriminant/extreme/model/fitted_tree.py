@@ -396,7 +396,7 @@ class Layer:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields cannot form a layer, or None if they can."""
+        """Return the reason why the fields of a layer are invalid, or None if they are valid."""
         return invalid_layer(parts)
 
     @classmethod
@@ -442,7 +442,7 @@ class Tree:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields cannot form a tree, or None if they can."""
+        """Return the reason why the fields of a tree are invalid, or None if they are valid."""
         return invalid_tree(parts)
 
     def __post_init__(self) -> None:
@@ -461,7 +461,7 @@ class Forest:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields cannot form a forest, or None if they can."""
+        """Return the reason why the fields of a forest are invalid, or None if they are valid."""
         return invalid_forest(parts)
 
 

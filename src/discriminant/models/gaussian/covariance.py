@@ -349,7 +349,7 @@ class Metric:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid metric, or None if they do."""
+        """Return the reason why the fields of a metric are invalid, or None if they are valid."""
         root, basis, gain = parts["root"], parts["basis"], parts["gain"]
         if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
             return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"

@@ -100,7 +100,7 @@ class MixtureRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         classes, components = parts["classes"], parts["components"]
         (K,) = parts["labels"].shape
         if classes.ndim != 1 or len(components.labels) != len(classes):

@@ -39,7 +39,7 @@ class ClassParameters:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form valid parameters, or None if they do."""
+        """Return the reason why the fields of parameters are invalid, or None if they are valid."""
         (K,), d = parts["labels"].shape, len(parts["features"])
         metrics = parts["metrics"]
         if parts["mean"].shape != (K, d) or parts["weight"].shape != (K,):

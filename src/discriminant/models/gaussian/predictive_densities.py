@@ -184,7 +184,7 @@ class StudentRule(QuadraticRule):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         freedom, scale = parts["freedom"], parts["scale"]
         if freedom.shape != parts["log_prior"].shape or scale.shape != freedom.shape:
             return "freedom and scale must have one number per class"

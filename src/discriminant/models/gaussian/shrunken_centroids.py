@@ -129,7 +129,7 @@ class ShrunkenCentroidRule(LinearRule):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         reason = LinearRule.invalid_reason(parts)
         shape = parts["coef"].shape
         if reason is None and not (

@@ -147,7 +147,7 @@ class ScoreVariance:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid object, or None if they do."""
+        """Return the reason why the fields of a object are invalid, or None if they are valid."""
         root, width = parts["root"], len(parts["anchor"].origin)
         if root.ndim != 3 or root.shape[1] != width + 1:
             return f"root has shape {root.shape} for {width} features"

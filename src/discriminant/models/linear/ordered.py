@@ -443,7 +443,7 @@ class OrderedRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         (K,) = parts["labels"].shape
         thresholds, levels = parts["thresholds"], parts["levels"]
         if thresholds.shape != (K - 1,) or parts["tilt"].shape != (K,):

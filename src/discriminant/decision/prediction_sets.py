@@ -74,7 +74,7 @@ class CalibrationScores:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of calibration scores are invalid, or None if they are valid."""
+        """Return the reason why the fields of calibration scores are invalid, or None."""
         arrays = [parts[name] for name in ("values", "codes", "fold")]
         if parts.get("weight") is not None:
             arrays.append(parts["weight"])

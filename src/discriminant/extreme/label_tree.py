@@ -728,7 +728,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the attributes of a label tree are invalid, or None if they are valid."""
+        """Return the reason why the attributes of a label tree are invalid, or None."""
         return invalid_model(parts)
 
     @property

@@ -126,7 +126,7 @@ class SigmoidCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of a calibrator are invalid, or None if they are valid."""
+        """Return the reason why the fields of a calibrator are invalid, or None."""
         return _invalid_vectors(parts, "slope", "intercept")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
@@ -156,7 +156,7 @@ class BetaCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of a calibrator are invalid, or None if they are valid."""
+        """Return the reason why the fields of a calibrator are invalid, or None."""
         return _invalid_vectors(parts, "a", "b", "c")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
@@ -220,7 +220,7 @@ class IsotonicCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of a calibrator are invalid, or None if they are valid."""
+        """Return the reason why the fields of a calibrator are invalid, or None."""
         pairs = [*zip(parts["margin"], parts["value"], strict=True)]
         for margin, value in pairs:
             if margin.ndim != 1 or margin.shape != value.shape or not len(margin):

@@ -45,7 +45,7 @@ class Anchor:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of a anchor are invalid, or None if they are valid."""
+        """Return the reason why the fields of an anchor are invalid, or None if they are valid."""
         origin, unit = parts["origin"], parts["unit"]
         if origin.ndim != 1 or origin.shape != unit.shape:
             return f"origin {origin.shape} and unit {unit.shape} must be vectors of one length"

@@ -119,7 +119,7 @@ def fields_of(cls: type[Any]) -> tuple[str, ...]:
 
 
 def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
-    """Return the reason why the parts of an object of the class are invalid, or None if they are valid."""
+    """Return the reason why the parts of an object are invalid, or None if they are valid."""
     hints = _type_hints(cls)  # type: ignore[arg-type]  # a class can be hashed
     for name, value in parts.items():
         if name in hints and not matches_type(value, hints[name]):

@@ -176,7 +176,7 @@ class Encoding:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of a encoding are invalid, or None if they are valid."""
+        """Return the reason why the fields of an encoding are invalid, or None if they are valid."""
         columns: tuple[Column, ...] = parts["columns"]
         names = [column.name for column in columns]
         features = [name for column in columns for name in column.features]

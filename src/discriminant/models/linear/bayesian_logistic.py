@@ -147,7 +147,7 @@ class ScoreVariance:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of a object are invalid, or None if they are valid."""
+        """Return the reason why the fields of the variances are invalid, or None."""
         root, width = parts["root"], len(parts["anchor"].origin)
         if root.ndim != 3 or root.shape[1] != width + 1:
             return f"root has shape {root.shape} for {width} features"

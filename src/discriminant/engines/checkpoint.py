@@ -64,7 +64,7 @@ from discriminant.errors import (
     EngineError,
     warn,
 )
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.files.atomic import atomic_write_bytes
@@ -429,7 +429,7 @@ def _sum_hashes(frame: Frame, columns: Sequence[str]) -> int:
     return int(state.sum(dtype=np.uint64))
 
 
-def _bits(cells: Cells) -> Bits:
+def _bits(cells: ColumnCells) -> Bits:
     """Return 64 bits for each cell. All missing cells have the same bits, and 0 and -0 have the
     same bits.
     """

@@ -75,7 +75,7 @@ class Block:
         If all cells are finite, no error is raised. `extent` holds, for the whole table, the number
         of rows with missing cells and the number of columns with missing cells.
         """
-        rows, columns, missing = bad_cells(self.features)
+        rows, columns, missing = non_finite_cells(self.features)
         if not len(rows):
             return
         row, column = self.start + int(rows[0]), names[int(columns[0])]
@@ -96,7 +96,7 @@ class Block:
         )
 
 
-def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
+def non_finite_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
     """Return row and column of each cell that is not finite, and whether the cell is missing."""
     if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()

@@ -56,7 +56,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.files.csv_dialect import is_number, missing_number_texts
 from discriminant.table.formula.design import Design
 from discriminant.table.formula.expressions import BOOLEANS, Categories
@@ -176,7 +176,7 @@ class Encoding:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why the fields of an encoding are invalid, or None if they are valid."""
+        """Return the reason why the fields of an encoding are invalid, or None."""
         columns: tuple[Column, ...] = parts["columns"]
         names = [column.name for column in columns]
         features = [name for column in columns for name in column.features]
@@ -237,7 +237,9 @@ class Encoding:
         frame = source
         if not isinstance(frame, Frame):
             needed = {column.name for column in self.used}
-            frame = to_frame(source, wanted=lambda names: [n for n in names if n in needed])
+            frame = frame_from_dataframe(
+                source, wanted=lambda names: [n for n in names if n in needed]
+            )
         self._check_names(frame)
         if not len(frame):
             raise ShapeError.no_rows(0)
@@ -396,7 +398,7 @@ class _RowEncoder:
             line=self.frame.line_number(row),
         )
 
-    def _numbers(self, column: Column, cells: Cells) -> npt.NDArray[Any]:
+    def _numbers(self, column: Column, cells: ColumnCells) -> npt.NDArray[Any]:
         if cells.kind == "text":
             return self._parse(column, cells)
         if (cells.kind == "date") != (column.kind == "date"):
@@ -405,7 +407,7 @@ class _RowEncoder:
             )
         return cells.values
 
-    def _parse(self, column: Column, cells: Cells) -> Floats:
+    def _parse(self, column: Column, cells: ColumnCells) -> Floats:
         """Parse the texts of a column that contained numbers or dates when the model was fitted."""
         parse = _column_parser(column)
         missing = self.missing_texts if column.written else ()
@@ -428,7 +430,7 @@ class _RowEncoder:
             line, number = self.frame.line_number(row), self.frame.row_number(row)
             raise InfiniteCellError.of(number, column.name, text=text, line=line)
 
-    def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
+    def _levels(self, column: Column, cells: ColumnCells) -> list[npt.NDArray[Any]]:
         codes = self._codes(column, cells.as_text())
         missing = codes == -1
         if column.kind == "ordered":
@@ -439,7 +441,7 @@ class _RowEncoder:
         parts: list[npt.NDArray[Any]] = [(codes == code).view(np.uint8) for code in with_indicator]
         return self._fill_missing(column, parts, missing)
 
-    def _codes(self, column: Column, cells: Cells) -> npt.NDArray[np.int32]:
+    def _codes(self, column: Column, cells: ColumnCells) -> npt.NDArray[np.int32]:
         """Return the code of each cell, its index among the levels in the training rows.
 
         Other spellings of a level are recognised. The code is -1 if the cell is missing, and -2 if
@@ -455,7 +457,9 @@ class _RowEncoder:
             self._handle_unseen(column, cells, codes == _UNKNOWN)
         return codes
 
-    def _handle_unseen(self, column: Column, cells: Cells, unseen: npt.NDArray[np.bool_]) -> None:
+    def _handle_unseen(
+        self, column: Column, cells: ColumnCells, unseen: npt.NDArray[np.bool_]
+    ) -> None:
         rows = np.flatnonzero(unseen)
         if len(rows) and self.fitting:
             raise LevelNotInPlan(column.name, cells.levels[cells.values[rows[0]]])

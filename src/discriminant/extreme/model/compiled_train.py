@@ -3,7 +3,8 @@
 All children of a node are trained on the same rows. The classifiers of eight children, a block, are
 trained together, so that each row is read once for all eight: W[feature] contains their eight
 weights side by side, and one step of coordinate descent updates eight dual variables
-(`compiled_simd`). For each child of a block, with t = +-1 and cost c, the squared hinge problem
+(`compiled_simd_primitives`). For each child of a block, with t = +-1 and cost c, the squared hinge
+problem
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
 
@@ -38,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.cached_njit import cached_njit, fastmath_njit, inline_njit
-from discriminant.extreme.model.compiled_simd import (
+from discriminant.extreme.model.compiled_simd_primitives import (
     ACTIVE,
     MOVED,
     add_scaled_row,

@@ -147,7 +147,7 @@ def assign_nearest(
 ) -> None:
     """Assign each label to the open centre with the largest cosine similarity.
 
-    The vector of label `labels[j]`, of length one, is that row of the CSR matrix `starts`,
+    The vector of label `labels[j]`, of length one, is row `labels[j]` of the CSR matrix `starts`,
     `places`, `values`. The centres are the columns of `centre` (features, k); `local_of` (d,) maps
     a feature to its row of `centre`. A centre is open if `is_open` (k,) is True. Fills `code` with
     the index of the centre, and `score` with the cosine.

@@ -59,7 +59,7 @@ class CentroidDifferences:
     moments: ClassMoments
     difference: Floats  # (K, d) d_kj; zero for a column that is constant in all rows
     error: Floats  # (K,) m_k
-    scale: Floats  # (d,) s_j + s_0 of the offsets; 1 for a constant column
+    scale: Floats  # (d,) s_j + s_0 of the offsets (x - origin) / unit; 1 for a constant column
     offset: float  # s_0 in data units
 
     @classmethod
@@ -123,7 +123,7 @@ class ShrunkenCentroidRule(LinearRule):
 
     shrunken: Floats  # (K, d) standardised differences d'_kj after soft thresholding
     centroid: Floats  # (K, d) offsets of the shrunken centroids from the anchor
-    scale: Floats  # (d,) s_j + s_0 of the offsets
+    scale: Floats  # (d,) s_j + s_0 of the offsets (x - origin) / unit
     threshold: float
     offset: float  # s_0 in data units
 

@@ -29,9 +29,10 @@ ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # indices of the training state
 def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
     """Return what to do after a row has been classified; update the counters in `state`.
 
-    The result is ENDED if the row is classified correctly, so there is nothing to do; STEP if the
-    weights are to be updated; RECORD if the row is misclassified after more than `longest`
-    consecutive correctly classified rows: then evaluate the current weights before updating them.
+    The result is ENDED if the row is classified correctly, so that there is nothing to do. It is
+    STEP if the row is misclassified, so that the weights are to be updated. It is RECORD if the row
+    is misclassified after more than `longest` consecutive correctly classified rows; evaluate the
+    current weights before updating them.
     """
     if correct:
         state[RUN] += 1

@@ -40,7 +40,7 @@ class TableMoments(ClassMoments):
         return cls(**_fields(moments), encoding=encoding)
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments of all rows of both; the categories are the union of both."""
+        """Return the moments of the rows of both operands, with the union of their categories."""
         if not isinstance(other, TableMoments):
             return ClassMoments.__add__(self, other)
         ours, theirs = align_encodings(self, other)

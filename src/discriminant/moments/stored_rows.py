@@ -91,7 +91,7 @@ class ClassRows(Summable):
         return cls(np.asarray(labels), tuple(features), anchor, none, np.zeros(0), np.zeros((0, d)))
 
     def __add__(self, other: ClassRows) -> ClassRows:
-        """Return the rows of both operands; the classes are the union of both."""
+        """Return the rows of both operands, with the union of their classes."""
         ours, theirs = _align(self, other)
         return replace(
             ours,

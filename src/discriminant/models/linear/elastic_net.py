@@ -6,10 +6,10 @@
 as in glmnet: two classes have one score; K > 2 classes have K scores, each with its own
 coefficients (symmetric, ungrouped). Adding the same term to the scores of all classes changes the
 penalty but not the loss, so the penalty determines this term, and the K coefficients of a column
-need not sum to zero. For intercepts the term is arbitrary; intercepts are chosen to sum to zero for
-a row at the column means. If l1_ratio is 1 and K is even, the minimum is not unique: the K
-coefficients of a column may be shifted by a common term, between the two shifts at which one of
-their two medians is zero. Unless several coefficients are zero, the shift that gives the smaller
+need not sum to zero. A common term of the intercepts is arbitrary; it is chosen so that the scores
+of a row at the column means sum to zero. If l1_ratio is 1 and K is even, the minimum is not unique:
+the K coefficients of a column may be shifted by a common term, between the two shifts at which one
+of their two medians is zero. Unless several coefficients are zero, the shift that gives the smaller
 sum of squares is used.
 
 The optimiser works on scaled and centred columns, which does not change the penalty:

@@ -333,7 +333,7 @@ class _SQLWriter:
         return step.op == "constant" or (id(step), place) in self.terms
 
     def _operands(self, step: Expression, place: int) -> list[Number]:
-        """Return the numbers that occur in the formula of a number, in the order of the formula."""
+        """Return the operands of the formula for a number, in the order of the formula."""
         if step.op in ("features", "constant"):
             return []
         first = step.operands[0]

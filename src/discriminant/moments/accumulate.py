@@ -154,7 +154,7 @@ class _ClassGatherer:
     def accumulate_small(
         self, moments: ClassMoments, order: Places, count: npt.NDArray[np.intp]
     ) -> Places:
-        """Store means and scatters of small classes; return the classes whose guess was bad.
+        """Store means and scatters of small classes; return classes with a bad guess at the mean.
 
         A small class has at most `_SMALL_CLASS` rows. The rows of several classes are gathered
         together. `order` holds the rows sorted by class, `count` (K,) the number of rows of each

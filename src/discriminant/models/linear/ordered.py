@@ -387,7 +387,7 @@ def fit_ordered(
 
 
 def _separation_test(options: OrderedOptions) -> Callable[[Point], bool]:
-    """Return a function that tests whether a point proves that scores separate all classes.
+    """Return a function that tests if the loss at a point proves that scores separate all classes.
 
     If the total loss is less than log 2 times the smallest weight of a row, every row has a
     probability above 1/2. The score of a row then lies between the two thresholds of its class,

@@ -33,6 +33,7 @@ function fill(node, attributes, children) {
 export function short(value, digits = 3) {
   if (!Number.isFinite(value)) return value === Infinity ? "∞" : value === -Infinity ? "−∞" : "–";
   const size = Math.abs(value);
+  if (Math.abs(value - Math.round(value)) < 1e-12 && size < 1e6) return plain(value);
   if (size >= 1e6) return value.toExponential(1).replace("e+", " × 10^").replace("-", "−");
   const places = size === 0 ? 0 : Math.max(0, Math.min(4, digits - 1 - Math.floor(Math.log10(size))));
   const text = value.toFixed(places);
@@ -44,6 +45,9 @@ export const countOf = (part, whole) =>
   whole < 30 ? `${part} of ${whole}` : `${part} of ${whole} (${percent(part / whole)})`;
 
 export const percent = (share) => `${(100 * share).toFixed(1)}%`;
+
+/** A number without trailing zeros. */
+export const plain = (value) => String(Number(value.toFixed(4)) + 0).replace("-", "−");
 
 const clamp = (value, [least, most]) => Math.min(most, Math.max(least, value));
 const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -130,7 +134,7 @@ export class Explorable {
   }
 
   /** A slider; `show` writes its value. */
-  slider(text, { min, max, step = 1, value, show = (x) => short(x) }) {
+  slider(text, { min, max, step = 1, value, show = plain }) {
     const output = element("output"), owner = this;
     const input = element("input", { type: "range", min, max, step, value });
     this.controls.append(element("label", {}, element("span", {}, text), output), input);
@@ -218,7 +222,7 @@ export class Explorable {
 export class Plane {
   constructor(owner, {
     label, x, y, width = 480, height = 380, equal = false, xLabel = "", yLabel = "", ticks = true, grid = false,
-    points = [], adding = null, axis = null, place = (point) => point, caption = "",
+    points = [], adding = null, axis = null, place = (point) => point, caption = "", small = false,
   }) {
     Object.assign(this, { owner, x, y, axis, place, adding, label });
     const space = { left: ticks ? (yLabel ? 58 : 40) : 8, bottom: ticks ? (xLabel ? 50 : 30) : 8, top: 8, right: 10 };
@@ -234,7 +238,7 @@ export class Plane {
     this.handles = drawn("g");
     this.svg.append(this.#axes(xLabel, yLabel, ticks, grid), this.layers, this.marks, this.handles);
     this.box = element("div", { class: "box" }, this.canvas, this.svg);
-    this.figure = element("figure", { class: "plane" }, this.box);
+    this.figure = element("figure", { class: small ? "plane small-plot" : "plane" }, this.box);
     if (caption) this.figure.append(element("figcaption", {}, caption));
     owner.figures.append(this.figure);
     this.handled = [];
@@ -279,20 +283,20 @@ export class Plane {
     for (const value of ticks ? nice(this.x) : []) {
       const u = this.px(value);
       if (grid) parts.push(`<line class="grid" x1="${u}" x2="${u}" y1="${area.top}" y2="${area.bottom}"/>`);
-      parts.push(`<text x="${u}" y="${area.bottom + 19}" text-anchor="middle">${short(value)}</text>`);
+      parts.push(`<text x="${u}" y="${area.bottom + 19}" text-anchor="middle">${plain(value)}</text>`);
     }
     for (const value of ticks ? nice(this.y) : []) {
       const v = this.py(value);
       if (grid) parts.push(`<line class="grid" y1="${v}" y2="${v}" x1="${area.left}" x2="${area.right}"/>`);
-      parts.push(`<text x="${area.left - 8}" y="${v + 5}" text-anchor="end">${short(value)}</text>`);
+      parts.push(`<text x="${area.left - 8}" y="${v + 5}" text-anchor="end">${plain(value)}</text>`);
     }
     if (ticks) {
       parts.push(`<rect class="frame" x="${area.left}" y="${area.top}" width="${area.right - area.left}" ` +
         `height="${area.bottom - area.top}"/>`);
     }
     const middle = (area.top + area.bottom) / 2;
-    parts.push(`<text x="${(area.left + area.right) / 2}" y="${area.bottom + 41}" text-anchor="middle">${xLabel}</text>`,
-      `<text transform="translate(16 ${middle}) rotate(-90)" text-anchor="middle">${yLabel}</text>`);
+    parts.push(`<text class="x-label" x="${(area.left + area.right) / 2}" y="${area.bottom + 41}" text-anchor="middle">${xLabel}</text>`,
+      `<text class="y-label" transform="translate(16 ${middle}) rotate(-90)" text-anchor="middle">${yLabel}</text>`);
     const group = drawn("g", { "aria-hidden": "true" });
     group.innerHTML = parts.join("");
     return group;
@@ -351,6 +355,15 @@ export class Plane {
     return this.clip;
   }
 
+  nameX(words) {
+    this.svg.querySelector(".x-label").textContent = words;
+  }
+
+
+  nameY(words) {
+    this.svg.querySelector(".y-label").textContent = words;
+  }
+
   /** The nodes (x, y) at which regions and contours are computed: a Float64Array of pairs. */
   nodes() {
     if (!this.lattice) {
@@ -379,7 +392,7 @@ export class Plane {
     labels.forEach((k, i) => {
       if (k < -1) return;
       const [r, g, b] = colour(k);
-      image.data.set([r, g, b, k < 0 ? 110 : 44], 4 * i);
+      image.data.set([r, g, b, k < 0 ? 84 : 44], 4 * i);
     });
     canvas.width = nx + 1;
     canvas.height = ny + 1;

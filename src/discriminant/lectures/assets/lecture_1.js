@@ -1,7 +1,7 @@
 /** Lecture 1: Fisher's direction, priors, estimated boundaries, one-vs-rest and one-vs-one, label trees. */
 
 import { canonicalDirections, fit, Moments } from "./moments.js";
-import { countOf, Explorable, percent, short, themeButton } from "./figures.js";
+import { countOf, Explorable, percent, plain, short, themeButton } from "./figures.js";
 import {
   cloud, codesOf, cumulative, density, generator, markWrong, meanOf, momentsOf, quadratic, rowsOf, scatters, solve2, spaced,
 } from "./statistics.js";
@@ -11,9 +11,9 @@ const TWO = ["blue", "orange"], THREE = ["blue", "orange", "green"], FOUR = [...
 // --- one direction ---
 
 function direction() {
-  const own = new Explorable("direction"), long = [1.5, 1.15, 1.3];
+  const own = new Explorable("direction"), long = [1.5, 1.3, 1.4];
   const sample = (K) => {
-    const random = generator(7), centres = [[-1.6, -0.9], [0.6, -0.6], [2.6, 1.6]];
+    const random = generator(7), centres = [[-1.4, -0.7], [1.4, 0.7], [-1.2, 3]];
     return centres.slice(0, K).flatMap((centre, k) => cloud(random, 24, k, centre, long));
   };
   const plane = own.plane({
@@ -21,8 +21,8 @@ function direction() {
     xLabel: "x₁", yLabel: "x₂",
   });
   const bars = own.plane({ label: "Histograms of the projections", x: [-6, 6], y: [0, 13], height: 200, xLabel: "projection x'w", yLabel: "points" });
-  const curve = own.plane({ label: "Criterion J for each angle", x: [0, 180], y: [0, 4], height: 200, xLabel: "angle of w (degrees)", yLabel: "J(w)" });
-  const angle = own.slider("Angle of w", { min: 0, max: 179.5, step: 0.5, value: 30, show: (x) => `${short(x)}°` });
+  const curve = own.plane({ label: "Criterion J for each angle", x: [0, 180], y: [0, 1.1], height: 200, xLabel: "angle of w (degrees)", yLabel: "J / largest" });
+  const angle = own.slider("Angle of w", { min: 0, max: 179.5, step: 0.5, value: 60, show: (x) => `${plain(x)}°` });
   const kind = own.choice("Classes", { 2: "two", 3: "three" }, "2", (K) => classes(Number(K)));
   function classes(K) {
     plane.setPoints(sample(K));
@@ -80,15 +80,15 @@ function direction() {
       Array.from({ length: K }, (_, k) => `<g class="k${k}">${bars.line([centre(k), 0], [centre(k), 13], "own dashed")}</g>`),
     );
     const angles = spaced(0, 180, 181), values = angles.map((a) => criterion([Math.cos((a * Math.PI) / 180), Math.sin((a * Math.PI) / 180)]));
-    const { eigenvalues } = canonicalDirections(moments), top = Math.max(...values), scale = 3.7 / top;
+    const { eigenvalues } = canonicalDirections(moments), top = Math.max(...values), scale = 1 / top;
     const [f, m] = [best(), means()];
     curve.draw(
-      curve.line([f, 0], [f, 4], "dashed"), curve.line([m, 0], [m, 4], "dashed"),
+      curve.line([f, 0], [f, 1.1], "dashed"), curve.line([m, 0], [m, 1.1], "dashed"),
       curve.curve(angles.map((a, i) => [a, values[i] * scale]), "strong"),
-      curve.text([f, 0], "Fisher", { dy: -8 }), curve.text([m, 0], "means", { dy: -26 }),
+      [[f, "Fisher", 0], [m, "means", 18]].map(([a, name, up]) =>
+        curve.text([a, 0], name, { dy: -8 - up, dx: a > 150 ? -5 : 5, anchor: a > 150 ? "end" : "start" })),
       curve.circle([angle.value, criterion(w) * scale], 7, "spot"),
     );
-    curve.svg.querySelectorAll("g:first-of-type text").forEach((text) => { text.dataset.value ??= ""; });
     J(short(criterion(w)), `${percent(criterion(w) / top)} of the largest`);
     most(short(eigenvalues[0], 4), K === 2 ? "the only nonzero eigenvalue" : `second eigenvalue ${short(eigenvalues[1] ?? 0)}`);
     const ends = [centre(0), centre(K - 1)];
@@ -124,7 +124,7 @@ function priors() {
       return 1 / (1 + Math.exp(-lead));
     };
     const value = (k, x) => (show.value === "joint" ? joint(k, x) : 0.5 * posterior(k, x));
-    plot.svg.querySelector("g text:last-of-type").textContent = show.value === "joint" ? "prior × density" : "posterior (half scale)";
+    plot.nameY(show.value === "joint" ? "prior × density" : "posterior / 2");
     const halfway = (mu[0] + mu[1]) / 2;
     plot.draw(
       [0, 1].map((k) => `<g class="k${k}">${plot.curve([[-5, 0], ...xs.map((x) => [x, value(k, x)]), [5, 0]], "area")}${plot.curve(xs.map((x) => [x, value(k, x)]), "own")}</g>`),

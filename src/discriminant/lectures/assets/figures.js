@@ -267,7 +267,8 @@ export class Plane {
     return this.area.bottom - ((y - this.y[0]) / (this.y[1] - this.y[0])) * (this.area.bottom - this.area.top);
   }
 
-  #under(event) {
+  /** Place of a pointer event: in units of the drawing (u, v) and of the axes (x, y). */
+  under(event) {
     const box = this.svg.getBoundingClientRect(), scale = this.width / box.width;
     const u = (event.clientX - box.left) * scale, v = (event.clientY - box.top) * scale, { area } = this;
     const x = this.x[0] + ((u - area.left) / (area.right - area.left)) * (this.x[1] - this.x[0]);
@@ -527,7 +528,7 @@ export class Plane {
     let held = null, pressed = null;
     svg.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      const at = this.#under(event);
+      const at = this.under(event);
       held = this.#nearest(at, event.pointerType === "touch" ? 1.5 * NEAR : NEAR);
       pressed = held ? null : at;
       if (!held) return;
@@ -539,14 +540,14 @@ export class Plane {
     });
     svg.addEventListener("pointermove", (event) => {
       if (!held) return;
-      const { x, y } = this.#under(event);
+      const { x, y } = this.under(event);
       if (held.handle) held.handle.move({ x, y, dx: 0, dy: 0 });
       else this.#moveTo(held.index, x, y);
       this.owner.update();
     });
     const release = (event) => {
       if (!held && pressed && event.type === "pointerup" && this.adding && pressed.inside) {
-        const at = this.#under(event);
+        const at = this.under(event);
         if (Math.hypot(at.u - pressed.u, at.v - pressed.v) < 5) this.add(at.x, at.y, this.next());
       }
       held = pressed = null;
@@ -556,7 +557,7 @@ export class Plane {
     svg.addEventListener("pointerup", release);
     svg.addEventListener("pointercancel", release);
     svg.addEventListener("dblclick", (event) => {
-      const under = this.#nearest(this.#under(event), NEAR);
+      const under = this.#nearest(this.under(event), NEAR);
       if (!this.adding || !under || under.handle) return;
       this.selected = under.index;
       this.removeSelected();

@@ -12,10 +12,10 @@ const THREE = ["blue", "orange", "green"];
 
 function masking() {
   const own = new Explorable("masking"), random = generator(3);
-  const points = [-3, 0, 3].flatMap((centre, k) => Array.from({ length: 14 }, () => ({ x: centre + 0.55 * random.normal(), y: -0.42, k })));
+  const points = [-3, 0, 3].flatMap((centre, k) => Array.from({ length: 14 }, () => ({ x: centre + 0.55 * random.normal(), y: -0.24 - 0.24 * random.uniform(), k })));
   const plot = own.plane({
     label: "Fitted values of three classes on a line", x: [-5, 5], y: [-0.62, 1.45], height: 420, xLabel: "x", yLabel: "fitted value", points, adding: THREE, axis: "x",
-    place: (point) => ({ ...point, y: -0.42 }), caption: "Curves: fitted values. Lower strip: predicted class. Circled: misclassified points.",
+    place: (point) => ({ ...point, y: Math.max(-0.48, Math.min(-0.24, point.y)) }), caption: "Curves: fitted values. Lower strip: predicted class. Circled: misclassified points.",
   });
   const kind = own.choice("Model", { 1: "indicator regression, degree 1", 2: "degree 2", 3: "degree 3", lda: "LDA, posteriors" });
   const wrong = own.number("Training error", "error"), masked = own.number("Masked classes", "masked");
@@ -123,8 +123,8 @@ function regularised() {
     const random = generator(8);
     return [...cloud(random, n, 0, [-1.5, 0.2], [1.2, 0.7, 1.2]), ...cloud(random, n, 1, [1.4, 0.6], [1.6, 1.1, 1.3]), ...cloud(random, n, 2, [0.6, -2.2], [0.9, 0.2, 0.5])];
   };
-  const map = own.plane({ label: "Held-out loss for pooling and shrinkage", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, width: 420, small: true, xLabel: "pooling (1 − α)", yLabel: "shrinkage (1 − γ)", caption: "Darker: lower held-out loss. Dashed: the best of the 121." });
-  const plane = own.plane({ label: "Classes with the boundaries of the chosen mixture", x: [-6, 6], y: [-4.6, 4.6], equal: true, points: sample(8), adding: THREE, caption: "Boundaries where all noise features are zero. Points outside the plane's two features have noise in the others." });
+  const map = own.plane({ label: "Held-out loss for pooling and shrinkage", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, width: 420, small: true, xLabel: "pooling (1 − α)", yLabel: "shrinkage (1 − γ)", caption: "Darker is better. Dashed: the best of the 121. The left edge is QDA." });
+  const plane = own.plane({ label: "Classes with the boundaries of the chosen mixture", x: [-6, 6], y: [-4.6, 4.6], equal: true, points: sample(8), adding: THREE, caption: "Boundaries for rows whose noise features are zero. Circled: wrong when held out." });
   const size = own.slider("Points per class", { min: 5, max: 60, value: 8 });
   const noise = own.slider("Noise features", { min: 0, max: 6, value: 2 });
   const by = own.choice("Map shows", { loss: "log loss", error: "error" });
@@ -140,12 +140,8 @@ function regularised() {
     },
   });
   map.svg.addEventListener("click", (event) => {
-    const box = map.svg.getBoundingClientRect(), scale = map.width / box.width, { area } = map;
-    const share = (value, from, to) => (value - from) / (to - from);
-    at = {
-      pooling: snap(-0.05 + 1.1 * share((event.clientX - box.left) * scale, area.left, area.right)),
-      shrinkage: snap(-0.05 + 1.1 * share((event.clientY - box.top) * scale, area.bottom, area.top)),
-    };
+    const { x, y } = map.under(event);
+    at = { pooling: snap(x), shrinkage: snap(y) };
     own.update();
   });
   const noises = (n, d) => {
@@ -170,14 +166,14 @@ function regularised() {
     const { points } = plane, d = 2 + noise.value, codes = codesOf(points), extra = noises(points.length, noise.value);
     const rows = Float64Array.from(points.flatMap((point, i) => [point.x, point.y, ...extra[i]]));
     const moments = Moments.ofRows(rows, codes, { classes: 3 }), values = surface(rows, codes, moments).map((value) => value[by.value]);
-    const low = Math.min(...values), high = Math.min(Math.max(...values), low + (by.value === "loss" ? 1.2 : points.length)), best = values.indexOf(low);
+    const low = Math.min(...values), high = Math.min(Math.max(...values), low + (by.value === "loss" ? 0.8 : points.length)), best = values.indexOf(low);
     const cell = (i, kind, opacity) => {
       const [x, y] = [(i % STEPS) / 10, Math.floor(i / STEPS) / 10], shape = map.rectangle([x - 0.05, y - 0.05], [x + 0.05, y + 0.05], kind);
       return opacity === undefined ? shape : shape.replace("<rect", `<rect fill-opacity="${opacity}"`);
     };
     map.draw(
-      values.map((value, i) => cell(i, "heat", (0.08 + 0.82 * (1 - Math.min(1, (value - low) / (high - low || 1)))).toFixed(3))), cell(best, "best"),
-      map.text([0, 0], "QDA", { anchor: "start", dx: -12, dy: 30, kind: "" }), map.text([1, 0], "LDA", { anchor: "end", dx: 12, dy: 30, kind: "" }),
+      values.map((value, i) => cell(i, "heat", (0.04 + 0.86 * (1 - Math.sqrt(Math.min(1, (value - low) / (high - low || 1))))).toFixed(3))), cell(best, "best"),
+      map.text([0, 0], "QDA", { anchor: "start", dx: -10, dy: 5 }), map.text([1, 0], "LDA", { anchor: "end", dx: 10, dy: 5 }),
       map.text([1, 1], "diagonal LDA", { anchor: "end", dx: 10, dy: 5 }),
     );
     const options = { model: "rda", pooling: at.pooling, shrinkage: at.shrinkage }, rule = fit(moments, options);

@@ -29,15 +29,17 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** A number with up to three significant digits, without an exponent where it is readable. */
+/** A number with up to three significant digits; powers of ten where zeros would hide it. */
 export function short(value, digits = 3) {
   if (!Number.isFinite(value)) return value === Infinity ? "∞" : value === -Infinity ? "−∞" : "–";
   const size = Math.abs(value);
   if (Math.abs(value - Math.round(value)) < 1e-12 && size < 1e6) return plain(value);
-  if (size >= 1e6) return value.toExponential(1).replace("e+", " × 10^").replace("-", "−");
-  const places = size === 0 ? 0 : Math.max(0, Math.min(4, digits - 1 - Math.floor(Math.log10(size))));
-  const text = value.toFixed(places);
-  return (Number(text) === 0 ? (0).toFixed(Math.min(places, 2)) : text).replace("-", "−");
+  if (size >= 1e6 || size < 5e-4) {
+    const [front, power] = value.toExponential(1).split("e");
+    const raised = power.replace("+", "").replace(/[-0-9]/g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
+    return `${front.replace("-", "−")} × 10${raised}`;
+  }
+  return value.toFixed(Math.max(0, Math.min(4, digits - 1 - Math.floor(Math.log10(size))))).replace("-", "−");
 }
 
 /** "3 of 40", with a percentage from thirty rows on. */
@@ -236,7 +238,10 @@ export class Plane {
     this.marks = drawn("g", adding || points.length
       ? { class: "points", tabindex: 0, role: "application", "aria-label": `Points of the plot. ${HINT}` } : {});
     this.handles = drawn("g");
-    this.svg.append(this.#axes(xLabel, yLabel, ticks, grid), this.layers, this.marks, this.handles);
+    this.axes = drawn("g", { "aria-hidden": "true" });
+    this.names = { x: xLabel, y: yLabel, ticks, grid };
+    this.#drawAxes();
+    this.svg.append(this.axes, this.layers, this.marks, this.handles);
     this.box = element("div", { class: "box" }, this.canvas, this.svg);
     this.figure = element("figure", { class: small ? "plane small-plot" : "plane" }, this.box);
     if (caption) this.figure.append(element("figcaption", {}, caption));
@@ -279,8 +284,8 @@ export class Plane {
 
   // --- drawing ---
 
-  #axes(xLabel, yLabel, ticks, grid) {
-    const { area } = this, parts = [];
+  #drawAxes() {
+    const { area, names: { x: xLabel, y: yLabel, ticks, grid } } = this, parts = [];
     for (const value of ticks ? nice(this.x) : []) {
       const u = this.px(value);
       if (grid) parts.push(`<line class="grid" x1="${u}" x2="${u}" y1="${area.top}" y2="${area.bottom}"/>`);
@@ -296,11 +301,15 @@ export class Plane {
         `height="${area.bottom - area.top}"/>`);
     }
     const middle = (area.top + area.bottom) / 2;
-    parts.push(`<text class="x-label" x="${(area.left + area.right) / 2}" y="${area.bottom + 41}" text-anchor="middle">${xLabel}</text>`,
-      `<text class="y-label" transform="translate(16 ${middle}) rotate(-90)" text-anchor="middle">${yLabel}</text>`);
-    const group = drawn("g", { "aria-hidden": "true" });
-    group.innerHTML = parts.join("");
-    return group;
+    parts.push(`<text x="${(area.left + area.right) / 2}" y="${area.bottom + 41}" text-anchor="middle">${xLabel}</text>`,
+      `<text transform="translate(16 ${middle}) rotate(-90)" text-anchor="middle">${yLabel}</text>`);
+    this.axes.innerHTML = parts.join("");
+  }
+
+  /** Change the ranges of the axes. */
+  rescale(x, y) {
+    Object.assign(this, { x, y, lattice: null });
+    this.#drawAxes();
   }
 
   /** Draw shapes (strings of `line`, `curve` and so on) below the points. */
@@ -356,13 +365,10 @@ export class Plane {
     return this.clip;
   }
 
-  nameX(words) {
-    this.svg.querySelector(".x-label").textContent = words;
-  }
-
-
-  nameY(words) {
-    this.svg.querySelector(".y-label").textContent = words;
+  /** Change the names of the axes. */
+  rename(x, y) {
+    Object.assign(this.names, { x, y });
+    this.#drawAxes();
   }
 
   /** The nodes (x, y) at which regions and contours are computed: a Float64Array of pairs. */
@@ -448,7 +454,7 @@ export class Plane {
   drawPoints() {
     const mark = (point, i) => {
       const at = `translate(${round(this.px(point.x))} ${round(this.py(point.y))})`;
-      const state = `${point.wrong ? " wrong" : ""}${point.fixed ? " fixed" : ""}${i === this.selected ? " selected" : ""}`;
+      const state = `${point.wrong ? " wrong" : ""}${point.fixed ? " fixed" : ""}${point.dropped ? " dropped" : ""}${i === this.selected ? " selected" : ""}`;
       return `<g class="point k${point.k}${state}" transform="${at}"><circle class="reach" r="${NEAR}"/>` +
         `<circle class="ring" r="10.5"/><path d="${SHAPES[point.k % SHAPES.length]}"/></g>`;
     };

@@ -21,7 +21,7 @@ function direction() {
     xLabel: "x₁", yLabel: "x₂",
   });
   const bars = own.plane({ label: "Histograms of the projections", x: [-6, 6], y: [0, 13], height: 200, xLabel: "projection x'w", yLabel: "points" });
-  const curve = own.plane({ label: "Criterion J for each angle", x: [0, 180], y: [0, 1.1], height: 200, xLabel: "angle of w (degrees)", yLabel: "J / largest" });
+  const curve = own.plane({ label: "Criterion J for each angle", x: [0, 180], y: [0, 1.1], height: 200, xLabel: "angle of w (degrees)", yLabel: "J(w)" });
   const angle = own.slider("Angle of w", { min: 0, max: 179.5, step: 0.5, value: 60, show: (x) => `${plain(x)}°` });
   const kind = own.choice("Classes", { 2: "two", 3: "three" }, "2", (K) => classes(Number(K)));
   function classes(K) {
@@ -80,14 +80,15 @@ function direction() {
       Array.from({ length: K }, (_, k) => `<g class="k${k}">${bars.line([centre(k), 0], [centre(k), 13], "own dashed")}</g>`),
     );
     const angles = spaced(0, 180, 181), values = angles.map((a) => criterion([Math.cos((a * Math.PI) / 180), Math.sin((a * Math.PI) / 180)]));
-    const { eigenvalues } = canonicalDirections(moments), top = Math.max(...values), scale = 1 / top;
+    const { eigenvalues } = canonicalDirections(moments), top = Math.max(...values);
+    curve.rescale([0, 180], [0, 1.1 * top]);
     const [f, m] = [best(), means()];
     curve.draw(
-      curve.line([f, 0], [f, 1.1], "dashed"), curve.line([m, 0], [m, 1.1], "dashed"),
-      curve.curve(angles.map((a, i) => [a, values[i] * scale]), "strong"),
+      curve.line([f, 0], [f, 1.1 * top], "dashed"), curve.line([m, 0], [m, 1.1 * top], "dashed"),
+      curve.curve(angles.map((a, i) => [a, values[i]]), "strong"),
       [[f, "Fisher", 0], [m, "means", 18]].map(([a, name, up]) =>
         curve.text([a, 0], name, { dy: -8 - up, dx: a > 150 ? -5 : 5, anchor: a > 150 ? "end" : "start" })),
-      curve.circle([angle.value, criterion(w) * scale], 7, "spot"),
+      curve.circle([angle.value, criterion(w)], 7, "spot"),
     );
     J(short(criterion(w)), `${percent(criterion(w) / top)} of the largest`);
     most(short(eigenvalues[0], 4), K === 2 ? "the only nonzero eigenvalue" : `second eigenvalue ${short(eigenvalues[1] ?? 0)}`);
@@ -123,13 +124,14 @@ function priors() {
       const lead = ((x - mu[1 - k]) ** 2 - (x - mu[k]) ** 2) / (2 * s * s) + Math.log(pi[k] / pi[1 - k]);
       return 1 / (1 + Math.exp(-lead));
     };
-    const value = (k, x) => (show.value === "joint" ? joint(k, x) : 0.5 * posterior(k, x));
-    plot.nameY(show.value === "joint" ? "prior × density" : "posterior / 2");
+    const value = (k, x) => (show.value === "joint" ? joint(k, x) : posterior(k, x));
+    plot.rename("x", show.value === "joint" ? "prior × density" : "posterior");
+    plot.rescale([-5, 5], [0, show.value === "joint" ? 0.5 : 1.05]);
     const halfway = (mu[0] + mu[1]) / 2;
     plot.draw(
       [0, 1].map((k) => `<g class="k${k}">${plot.curve([[-5, 0], ...xs.map((x) => [x, value(k, x)]), [5, 0]], "area")}${plot.curve(xs.map((x) => [x, value(k, x)]), "own")}</g>`),
-      plot.line([halfway, 0], [halfway, 0.5], "faint"),
-      cut > -5 && cut < 5 ? [plot.line([cut, 0], [cut, 0.5], "known"), plot.text([cut, 0.48], `boundary ${short(cut)}`, { dx: 6, anchor: "start" })] : "",
+      plot.line([halfway, 0], [halfway, plot.y[1]], "faint"),
+      cut > -5 && cut < 5 ? [plot.line([cut, 0], [cut, plot.y[1]], "known"), plot.text([cut, 0.95 * plot.y[1]], `boundary ${short(cut)}`, { dx: 6, anchor: "start" })] : "",
       [0, 1].map((k) => `<g class="k${k}">${plot.text([mu[k], 0], `μ${"₁₂"[k]}`, { dy: -10, kind: "own-label", dx: k ? 16 : -16 })}</g>`),
     );
     const delta = (k, x) => (x * mu[k]) / s ** 2 - mu[k] ** 2 / (2 * s * s) + Math.log(pi[k]);

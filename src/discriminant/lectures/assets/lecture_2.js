@@ -68,8 +68,7 @@ function roc() {
       curve.draw(curve.line([0, base], [1, base], "dashed"), curve.curve(path, "strong"), curve.text([0, base], "always positive", { anchor: "start", dx: 6, dy: -6 }));
     }
     const [xLabel, yLabel] = kind.value === "roc" ? ["false positive rate FP/(FP + TN)", "true positive rate (recall)"] : ["recall", "precision"];
-    curve.nameX(xLabel);
-    curve.nameY(yLabel);
+    curve.rename(xLabel, yLabel);
     table.innerHTML = `<caption>Confusion matrix, as in the lecture: rows are predictions</caption><thead><tr><th scope="col">predicted</th><th scope="col">true positive class</th><th scope="col">true negative class</th></tr></thead>` +
       `<tbody><tr><th scope="row">positive</th><td>TP = ${tp}</td><td class="${fp ? "differs" : ""}">FP = ${fp}</td></tr><tr><th scope="row">negative</th><td class="${fn ? "differs" : ""}">FN = ${fn}</td><td>TN = ${tn}</td></tr></tbody>`;
     const pairs = positive.flatMap((a) => negative.map((b) => (a > b ? 1 : a === b ? 0.5 : 0)));

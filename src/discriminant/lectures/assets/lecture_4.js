@@ -166,10 +166,9 @@ function perceptron() {
       size > 1e-9 ? [plane.arrow(origin, [origin[0] + w[1] / size, origin[1] + w[2] / size], "strong")] : "",
       used ? `<rect class="pick" x="${plane.px(used.x) - 13}" y="${plane.py(used.y) - 13}" width="26" height="26"/>` : "",
     );
-    const last = history.slice(-200), first = history.length - last.length, wide = Math.max(20, last.length - 1), top = Math.max(...last, 4);
-    const spot = (errorsThen, i) => [(i / wide) * 20, (errorsThen / top) * 11.5];
-    chart.draw(chart.curve(last.map(spot), "strong"), chart.circle(spot(last.at(-1), last.length - 1), 6, "spot"),
-      chart.text([20, 12], `update ${first} to ${first + wide}, up to ${top} errors`, { anchor: "end", dy: 16, dx: -6 }));
+    const last = history.slice(-200), first = history.length - last.length, spots = last.map((value, i) => [first + i, value]);
+    chart.rescale([first, first + Math.max(20, last.length - 1)], [0, 1.1 * Math.max(...last, 4)]);
+    chart.draw(chart.curve(spots, "strong"), chart.circle(spots.at(-1), 6, "spot"));
     updates(String(state.updates), count ? (state.updates >= 1000 ? "stopped at 1,000 in a run" : `${state.passes} passes completed`) : "converged");
     misses(`${count} of ${points.length}`, kind.value === "xor" ? "no line is right for all four" : "");
     criterion(short(-points.filter((point) => point.wrong).reduce((sum, point) => sum + sign(point) * score(w, point), 0)));
@@ -185,13 +184,13 @@ const MEANS = [-1.5, 1.5];
 
 function mistakes() {
   const own = new Explorable("mistakes");
-  const plot = own.plane({ label: "Joint densities with a boundary", x: [-5, 5], y: [0, 0.36], xLabel: "x", yLabel: "p(x, Cₖ)", caption: "Blue and orange areas: the two errors that no boundary avoids. Purple: the error added by this boundary." });
+  const plot = own.plane({ label: "Joint densities with a boundary", x: [-5, 5], y: [0, 0.4], xLabel: "x", yLabel: "p(x, Cₖ)", caption: "Blue and orange areas: the two errors that no boundary avoids. Purple: the error added by this boundary." });
   const prior = own.slider("Prior of C₁ (blue)", { min: 0.05, max: 0.95, step: 0.01, value: 0.5 });
   const cut = own.slider("Boundary x̂", { min: -4.5, max: 4.5, step: 0.05, value: 1 });
   own.button("Best boundary", () => { cut.value = Math.round(20 * best()) / 20; });
   const error = own.number("p(error)", "error"), least = own.number("Smallest p(error)", "least"), extra = own.number("Purple: avoidable", "extra"), where = own.number("Densities cross at", "best");
   const best = () => Math.log(prior.value / (1 - prior.value)) / 3;
-  plot.handle({ label: "Boundary", where: () => ({ x: cut.value, y: 0.34 }), move: ({ x }) => { cut.value = Math.min(4.5, Math.max(-4.5, x)); }, said: () => plain(cut.value) });
+  plot.handle({ label: "Boundary", where: () => ({ x: cut.value, y: 0.38 }), move: ({ x }) => { cut.value = Math.min(4.5, Math.max(-4.5, x)); }, said: () => plain(cut.value) });
   own.start(() => {
     const pi = [prior.value, 1 - prior.value], joint = (k, x) => pi[k] * density(x, MEANS[k]), xs = spaced(-5, 5, 201), c = cut.value, b = best();
     const wrong = (at) => pi[0] * cumulative(MEANS[0] - at) + pi[1] * cumulative(at - MEANS[1]);
@@ -200,9 +199,9 @@ function mistakes() {
     const [l, r] = [Math.min(b, c), Math.max(b, c)], upper = (x) => Math.max(joint(0, x), joint(1, x));
     plot.draw(
       [0, 1].map((k) => `<g class="k${k}">${plot.curve([[-5, 0], ...xs.map((x) => [x, joint(k, x)]), [5, 0]], "area")}${plot.curve(xs.map((x) => [x, joint(k, x)]), "own")}</g>`),
-      area([[c, 0], ...under(c, 5, (x) => Math.min(joint(0, x), lower(x) + (x < b ? 0 : 0))), [5, 0]], 0), area([[-5, 0], ...under(-5, c, lower), [c, 0]], 1),
-      area([...under(l, r, upper), ...under(r, l, lower)], 3), plot.line([b, 0], [b, 0.36], "known"), plot.line([c, 0], [c, 0.34], "strong"),
-      plot.text([-4.8, 0.33], "decide C₁", { anchor: "start" }), plot.text([4.8, 0.33], "decide C₂", { anchor: "end" }),
+      area([[c, 0], ...under(c, 5, lower), [5, 0]], 0), area([[-5, 0], ...under(-5, c, lower), [c, 0]], 1),
+      area([...under(l, r, upper), ...under(r, l, lower)], 3), plot.line([b, 0], [b, 0.4], "known"), plot.line([c, 0], [c, 0.38], "strong"),
+      plot.text([-4.8, 0.375], "decide C₁", { anchor: "start" }), plot.text([4.8, 0.375], "decide C₂", { anchor: "end" }),
     );
     error(percent(wrong(c)));
     least(percent(wrong(b)), "blue + orange");
@@ -263,15 +262,15 @@ function loss() {
 // --- densities ---
 
 function densities() {
-  const own = new Explorable("densities"), level = (point) => ({ ...point, y: point.k ? Math.max(-0.045, Math.min(-0.02, point.y)) : Math.max(-0.085, Math.min(-0.06, point.y)) });
+  const own = new Explorable("densities"), level = (point) => ({ ...point, y: point.k ? Math.max(-0.047, Math.min(-0.015, point.y)) : Math.max(-0.09, Math.min(-0.058, point.y)) });
   const data = {
     one: () => {
       const random = generator(12);
-      return [0, 1].flatMap((k) => Array.from({ length: 16 }, () => level({ x: (k ? 1.8 : -1.6) + 0.9 * random.normal(), y: -0.09 * random.uniform(), k })));
+      return [0, 1].flatMap((k) => Array.from({ length: 16 }, () => level({ x: (k ? 1.8 : -1.6) + 0.9 * random.normal(), y: (k ? -0.015 : -0.058) - 0.032 * random.uniform(), k })));
     },
     two: () => {
       const random = generator(12);
-      return [...Array.from({ length: 24 }, (_, i) => level({ x: (i % 2 ? 3 : -3) + 0.6 * random.normal(), y: -0.09 * random.uniform(), k: 0 })), ...Array.from({ length: 16 }, () => level({ x: 0.7 * random.normal(), y: -0.09 * random.uniform(), k: 1 }))];
+      return [...Array.from({ length: 24 }, (_, i) => level({ x: (i % 2 ? 3 : -3) + 0.6 * random.normal(), y: -0.058 - 0.032 * random.uniform(), k: 0 })), ...Array.from({ length: 16 }, () => level({ x: 0.7 * random.normal(), y: -0.015 - 0.032 * random.uniform(), k: 1 }))];
     },
   };
   const plot = own.plane({ label: "Prior times density of two classes", x: [-6, 8], y: [-0.1, 0.4], height: 400, xLabel: "x", yLabel: "prior × density", points: data.one(), adding: TWO, axis: "x", place: level, caption: "Regions: predicted class. Circled: misclassified." });
@@ -326,7 +325,7 @@ function densities() {
     orange(parts[1].text, parts[1].note);
     const total = joint(0, at) + joint(1, at);
     read(total > 0 ? short(joint(0, at) / total) : "–", `x = ${short(at)}`);
-    dens(total > 0 && total < 1e-4 ? `10^${Math.round(Math.log10(total))}`.replace("-", "−") : short(total), total < 1e-3 ? "an unusual row" : "");
+    dens(short(total), total < 1e-3 ? "an unusual row" : "");
   }, { atReset: () => {
     at = 5;
     sample();
@@ -390,18 +389,15 @@ function irls() {
     chart.draw(chart.curve(last, "strong"), last.map(([x, y]) => chart.circle([x, y], 3, "foot")), chart.circle(last[at], 7, "spot"));
     weights(`${short(w[0])}, ${short(w[1])}`);
     value(short(now, 4), at ? `before this step ${short(states[at - 1].loss, 4)}` : "log 2 at w = 0");
-    gradient(tiny(Math.max(...g.map(Math.abs))));
+    gradient(short(Math.max(...g.map(Math.abs))));
     if (separated) digits("∞", "there is no optimum");
     else {
       const scores = rule.scores(Float64Array.of(0, 1)), target = [scores[1] - scores[0], scores[3] - scores[2] - scores[1] + scores[0]];
-      digits(theta ? tiny(Math.hypot(w[0] - target[0], w[1] - target[1])) : "–", `optimum ${short(target[0])}, ${short(target[1])}`);
+      digits(theta ? short(Math.hypot(w[0] - target[0], w[1] - target[1])) : "–", `optimum ${short(target[0])}, ${short(target[1])}`);
     }
     status(separated ? "never" : Math.max(...g.map(Math.abs)) < 1e-8 ? "yes" : "not yet", separated ? "the classes are separable" : "");
   }, { atReset: sample });
 }
-
-/** A small number as a power of ten. */
-const tiny = (value) => (value >= 1e-3 ? short(value) : value < 1e-15 ? "0 (rounding)" : `10^${Math.floor(Math.log10(value))}`.replace("-", "−"));
 
 // --- kernels ---
 
@@ -418,8 +414,8 @@ function kernels() {
     return points;
   };
   own.figures.classList.add("pair");
-  const plane = own.plane({ label: "Original plane with two kernel centres", x: [-3, 3], y: [-3, 3], equal: true, points: sample(), adding: TWO, xLabel: "x₁", yLabel: "x₂", caption: "Round handles: centres c₁, c₂. Circled: misclassified." });
-  const space = own.plane({ label: "Plane of the two kernels", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, xLabel: "φ₁", yLabel: "φ₂", caption: "The same points in the new coordinates, where the boundary is a line." });
+  const plane = own.plane({ label: "Original plane with two kernel centres", width: 340, x: [-3, 3], y: [-3, 3], equal: true, points: sample(), adding: TWO, xLabel: "x₁", yLabel: "x₂", caption: "Round handles: centres c₁, c₂. Circled: misclassified." });
+  const space = own.plane({ label: "Plane of the two kernels", width: 340, x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, xLabel: "φ₁", yLabel: "φ₂", caption: "The same points in the new coordinates, where the boundary is a line." });
   const width = own.slider("Width s", { min: 0.2, max: 2, step: 0.05, value: 0.6 });
   const kind = own.choice("Logistic regression on", { kernels: "φ₁, φ₂", plane: "x₁, x₂" });
   const wrong = own.number("Wrong on φ", "kernels"), line = own.number("Wrong on x", "plane"), guess = own.number("Always blue", "guess");

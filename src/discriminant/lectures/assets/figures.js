@@ -169,7 +169,7 @@ export class Explorable {
     const group = element("fieldset", {}, element("legend", {}, text)), name = `${this.section.id}-${text}`;
     const inputs = Object.entries(options).map(([key, title]) => {
       const input = element("input", { type: "radio", name, value: key });
-      input.checked = key === value;
+      input.checked = input.defaultChecked = key === value;
       input.addEventListener("change", () => {
         onChange(key);
         this.update();
@@ -224,9 +224,9 @@ export class Explorable {
 export class Plane {
   constructor(owner, {
     label, x, y, width = 480, height = 380, equal = false, xLabel = "", yLabel = "", ticks = true, grid = false,
-    points = [], adding = null, axis = null, place = (point) => point, caption = "", small = false,
+    points = [], adding = null, axis = null, place = (point) => point, caption = "", small = false, cell = CELL,
   }) {
-    Object.assign(this, { owner, x, y, axis, place, adding, label });
+    Object.assign(this, { owner, x, y, axis, place, adding, label, cell });
     const space = { left: ticks ? (yLabel ? 58 : 40) : 8, bottom: ticks ? (xLabel ? 50 : 30) : 8, top: 8, right: 10 };
     const inner = width - space.left - space.right;
     this.width = width;
@@ -374,7 +374,7 @@ export class Plane {
   /** The nodes (x, y) at which regions and contours are computed: a Float64Array of pairs. */
   nodes() {
     if (!this.lattice) {
-      const { area } = this, nx = Math.ceil((area.right - area.left) / CELL), ny = Math.ceil((area.bottom - area.top) / CELL);
+      const { area, cell } = this, nx = Math.ceil((area.right - area.left) / cell), ny = Math.ceil((area.bottom - area.top) / cell);
       const pairs = new Float64Array(2 * (nx + 1) * (ny + 1));
       for (let j = 0, p = 0; j <= ny; j++) {
         for (let i = 0; i <= nx; i++) {
@@ -396,18 +396,21 @@ export class Plane {
       if (!cached.has(k)) cached.set(k, rgb(style.getPropertyValue(k < 0 ? "--soft" : `--k${k}`)));
       return cached.get(k);
     };
+    const { data } = image;
     labels.forEach((k, i) => {
       if (k < -1) return;
-      const [r, g, b] = colour(k);
-      image.data.set([r, g, b, k < 0 ? 84 : 44], 4 * i);
+      [data[4 * i], data[4 * i + 1], data[4 * i + 2]] = colour(k);
+      data[4 * i + 3] = k < 0 ? 84 : 44;
     });
     canvas.width = nx + 1;
     canvas.height = ny + 1;
     canvas.getContext("2d").putImageData(image, 0, 0);
     const share = (value, whole) => `${(100 * value) / whole}%`;
+    const [u, v] = [(area.right - area.left) / nx, (area.bottom - area.top) / ny]; // size of a cell, centred at its node
     Object.assign(canvas.style, {
-      left: share(area.left - CELL / 2, this.width), top: share(area.top - CELL / 2, this.height),
-      width: share(area.right - area.left + CELL, this.width), height: share(area.bottom - area.top + CELL, this.height),
+      left: share(area.left - u / 2, this.width), top: share(area.top - v / 2, this.height),
+      width: share(area.right - area.left + u, this.width), height: share(area.bottom - area.top + v, this.height),
+      clipPath: `inset(${share(0.5, ny + 1)} ${share(0.5, nx + 1)})`,
     });
   }
 
@@ -420,15 +423,18 @@ export class Plane {
       return `${round(this.px(pairs[2 * i] + t * (pairs[2 * j] - pairs[2 * i])))} ` +
         `${round(this.py(pairs[2 * i + 1] + t * (pairs[2 * j + 1] - pairs[2 * i + 1])))}`;
     };
+    const triangle = (a, b, c) => { // crossed by at most one line, which cuts off the corner of the other sign
+      const p = values[a] > 0, q = values[b] > 0, r = values[c] > 0;
+      if (p === q && q === r) return;
+      const [tip, one, two] = p === q ? [c, a, b] : p === r ? [b, a, c] : [a, b, c];
+      steps.push(`M${between(tip, one)}L${between(tip, two)}`);
+    };
     for (let j = 0; j < ny; j++) {
       for (let i = 0; i < nx; i++) {
-        const corner = j * (nx + 1) + i;
-        for (const [a, b, c] of [[corner, corner + 1, corner + nx + 1], [corner + nx + 2, corner + 1, corner + nx + 1]]) {
-          const [p, q, r] = [values[a] > 0, values[b] > 0, values[c] > 0]; // a triangle: at most one crossing line
-          if (p === q && q === r) continue;
-          const [one, two, three] = p === q ? [c, a, b] : p === r ? [b, a, c] : [a, b, c];
-          steps.push(`M${between(one, two)}L${between(one, three)}`);
-        }
+        const a = j * (nx + 1) + i, b = a + 1, c = b + nx, d = c + 1, above = (values[a] > 0) + (values[b] > 0) + (values[c] > 0) + (values[d] > 0);
+        if (above === 0 || above === 4) continue;
+        triangle(a, b, c);
+        triangle(d, b, c);
       }
     }
     return `<path class="${kind}" d="${steps.join("")}"/>`;
@@ -538,6 +544,7 @@ export class Plane {
       held = this.#nearest(at, event.pointerType === "touch" ? 1.5 * NEAR : NEAR);
       pressed = held ? null : at;
       if (!held) return;
+      this.owner.dragging = true;
       svg.setPointerCapture(event.pointerId);
       svg.classList.add("dragging");
       if (held.handle) held.handle.node.focus({ preventScroll: true });
@@ -557,6 +564,7 @@ export class Plane {
         if (Math.hypot(at.u - pressed.u, at.v - pressed.v) < 5) this.add(at.x, at.y, this.next());
       }
       held = pressed = null;
+      this.owner.dragging = false;
       svg.classList.remove("dragging");
       this.owner.update();
     };

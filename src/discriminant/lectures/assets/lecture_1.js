@@ -178,10 +178,10 @@ function estimates() {
   };
   const laterRows = rowsOf(later), truth = codesOf(later), best = known(laterRows);
   const bayes = truth.filter((k, i) => [0, 1, 2].some((l) => best[3 * i + l] > best[3 * i + k])).length / truth.length;
+  const dashed = plane.regions(known(plane.nodes()), 3, "known");
   own.start(() => {
-    const { points } = plane, rule = fit(momentsOf(points, 3), { model: "lda" }), nodes = plane.nodes();
-    const lines = plane.regions(known(nodes), 3, "known"), solid = plane.regions(rule.scores(nodes), 3, "boundary");
-    plane.draw(lines, solid);
+    const { points } = plane, rule = fit(momentsOf(points, 3), { model: "lda" });
+    plane.draw(dashed, plane.regions(rule.scores(plane.nodes()), 3));
     training(countOf(markWrong(points, rule.predict(rowsOf(points))), points.length), "wrong");
     const predicted = rule.predict(laterRows);
     fresh(percent(truth.filter((k, i) => predicted[i] !== k).length / truth.length), "error");
@@ -225,27 +225,34 @@ function schemes() {
   /** Class of each row, -1 where it is ambiguous, and the class that scores decide. */
   function combined(scores, list, K) {
     const n = scores[0].length, labels = new Int8Array(n), decided = new Int8Array(n), count = { none: 0, several: 0 };
-    const argmax = (values) => values.indexOf(Math.max(...values));
+    const votes = new Float64Array(K), sums = new Float64Array(K), pairs = scheme.value === "pairs", fewer = scheme.value === "fewer";
+    const sides = list.map(([[k], others]) => [k, others[0]]);
     for (let i = 0; i < n; i++) {
-      const votes = Array(K).fill(0), sums = Array(K).fill(0);
-      list.forEach(([[k], others], p) => {
-        const s = scores[p][i];
-        if (scheme.value === "pairs") {
-          votes[s > 0 ? k : others[0]]++;
-          sums[k] += Math.tanh(s / 4);
-          sums[others[0]] -= Math.tanh(s / 4);
-        } else {
+      votes.fill(0);
+      sums.fill(pairs ? 0 : -Infinity);
+      for (let p = 0; p < sides.length; p++) {
+        const [k, l] = sides[p], s = scores[p][i];
+        if (!pairs) {
           if (s > 0) votes[k]++;
           sums[k] = s;
+        } else {
+          const confidence = s / (1 + Math.abs(s));
+          votes[s > 0 ? k : l]++;
+          sums[k] += confidence;
+          sums[l] -= confidence;
         }
-      });
-      const top = Math.max(...votes), winners = votes.filter((v) => v === top).length;
-      if (scheme.value === "fewer" && top === 0) labels[i] = decided[i] = K - 1;
-      else {
-        labels[i] = top > 0 && winners === 1 ? votes.indexOf(top) : -1;
-        decided[i] = labels[i] >= 0 ? labels[i] : argmax(scheme.value === "pairs" ? sums.map((s, k) => (votes[k] === top ? s : -Infinity)) : sums.map((s, k) => (scheme.value === "fewer" && k === K - 1 ? -Infinity : s)));
-        if (labels[i] < 0) count[top === 0 ? "none" : "several"]++;
       }
+      let top = 0, winners = 0, best = -1;
+      for (let k = 0; k < K; k++) {
+        if (votes[k] > top) [top, winners, best] = [votes[k], 0, -1];
+        if (votes[k] < top) continue;
+        winners++;
+        if (best < 0 || sums[k] > sums[best]) best = k;
+      }
+      const last = fewer && top === 0;
+      decided[i] = last ? K - 1 : best;
+      labels[i] = last || (top > 0 && winners === 1) ? decided[i] : -1;
+      if (labels[i] < 0) count[top === 0 ? "none" : "several"]++;
     }
     return { labels, decided, count };
   }
@@ -290,14 +297,14 @@ function tree() {
   const own = new Explorable("tree"), random = generator(11);
   const labels = Array.from({ length: 16 }, (_, i) => ({ x: ((i % 4) - 1.5) * 2.5 + 0.9 * random.normal(), y: (Math.floor(i / 4) - 1.5) * 2 + 0.7 * random.normal(), k: 5 }));
   const plane = own.plane({
-    label: "Sixteen labels and a row", x: [-6, 6], y: [-5, 5], equal: true, points: labels, ticks: false,
+    label: "Sixteen labels and a row", x: [-6, 6], y: [-5, 5], equal: true, points: labels, ticks: false, cell: 7,
     caption: "Grey: the beam search misses the best label. Labels can be dragged; the tree is built again.",
   });
   const picture = own.plane({ label: "The label tree: visited nodes in colour", x: [0, 16], y: [-0.35, 3.4], height: 250, ticks: false });
   const beam = own.slider("Beam: nodes followed on each level", { min: 1, max: 4, value: 1 });
   const used = own.number("Classifiers evaluated", "evaluated"), chosen = own.number("Best label of the beam", "beam");
   const full = own.number("Best label of all", "best"), missed = own.number("Missed on the plane", "missed");
-  let row = { x: 0.3, y: 0.35 };
+  let row = { x: 0.3, y: 0.35 }, known = { key: "" };
   plane.handle({ label: "Row to classify", where: () => row, move: ({ x, y }) => { row = { x, y }; } });
 
   /** Split labels into two groups of the same size, by the longer axis. */
@@ -340,14 +347,17 @@ function tree() {
 
   own.start(() => {
     const root = build(), { x, y } = row, found = search(root, x, y, beam.value), best = search(root, x, y, 16), nodes = plane.nodes();
-    const labelsOfNodes = new Int8Array(nodes.length / 2);
-    let misses = 0;
-    for (let i = 0; i < labelsOfNodes.length; i++) {
-      const miss = search(root, nodes[2 * i], nodes[2 * i + 1], beam.value).label !== search(root, nodes[2 * i], nodes[2 * i + 1], 16).label;
-      labelsOfNodes[i] = miss ? -1 : -2;
-      misses += miss;
+    const key = JSON.stringify([plane.points.map((point) => [point.x, point.y]), beam.value]);
+    if (key !== known.key) { // moving the row does not change the regions
+      known = { key, labels: new Int8Array(nodes.length / 2).fill(-2), misses: 0 };
+      known.labels.forEach((_, i) => {
+        const [u, v] = [nodes[2 * i], nodes[2 * i + 1]];
+        if (search(root, u, v, beam.value).label === search(root, u, v, 16).label) return;
+        known.labels[i] = -1;
+        known.misses++;
+      });
     }
-    plane.shade(labelsOfNodes);
+    plane.shade(known.labels);
     const names = (i) => String.fromCharCode(65 + i);
     plane.draw(
       [found, best].map((result, k) => plane.line([x, y], [plane.points[result.label].x, plane.points[result.label].y], k ? "dashed" : "strong")),
@@ -370,7 +380,7 @@ function tree() {
     used(`${found.evaluated}`, `a full search of the tree: ${best.evaluated}`);
     chosen(names(found.label), `probability ${short(Math.exp(found.log))}`);
     full(names(best.label), `probability ${short(Math.exp(best.log))}`);
-    missed(percent(misses / labelsOfNodes.length), "grey share");
+    missed(percent(known.misses / known.labels.length), "grey share");
   }, { atReset: () => { row = { x: 0.3, y: 0.35 }; } });
 }
 

@@ -125,8 +125,8 @@ function regularised() {
   };
   const map = own.plane({ label: "Held-out loss for pooling and shrinkage", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, width: 420, small: true, xLabel: "pooling (1 − α)", yLabel: "shrinkage (1 − γ)", caption: "Darker is better. Dashed: the best of the 121. The left edge is QDA." });
   const plane = own.plane({ label: "Classes with the boundaries of the chosen mixture", x: [-6, 6], y: [-4.6, 4.6], equal: true, points: sample(8), adding: THREE, caption: "Boundaries for rows whose noise features are zero. Circled: wrong when held out." });
-  const size = own.slider("Points per class", { min: 5, max: 60, value: 8 });
-  const noise = own.slider("Noise features", { min: 0, max: 6, value: 2 });
+  const size = own.slider("Points per class", { min: 5, max: 30, value: 8 });
+  const noise = own.slider("Noise features", { min: 0, max: 5, value: 2 });
   const by = own.choice("Map shows", { loss: "log loss", error: "error" });
   size.input.addEventListener("input", () => plane.setPoints(sample(size.value)));
   plane.initial = () => sample(8);
@@ -151,7 +151,7 @@ function regularised() {
   let cached = { key: "" };
   function surface(rows, codes, moments) {
     const key = `${Array.from(rows).join()}|${codes.join()}`;
-    if (cached.key === key) return cached.values;
+    if (cached.key === key || (own.dragging && cached.size === codes.length)) return cached.values; // follows when the point is released
     const left = new LeaveOneOut(moments, rows, codes), values = [];
     for (let j = 0; j < STEPS; j++) {
       for (let i = 0; i < STEPS; i++) {
@@ -159,13 +159,14 @@ function regularised() {
         values.push({ loss: -mean(codes.map((k, row) => logs[3 * row + k])), error: codes.filter((k, row) => labels[row] !== k).length });
       }
     }
-    cached = { key, values };
+    cached = { key, values, size: codes.length };
     return values;
   }
   own.start(() => {
     const { points } = plane, d = 2 + noise.value, codes = codesOf(points), extra = noises(points.length, noise.value);
     const rows = Float64Array.from(points.flatMap((point, i) => [point.x, point.y, ...extra[i]]));
     const moments = Moments.ofRows(rows, codes, { classes: 3 }), values = surface(rows, codes, moments).map((value) => value[by.value]);
+    if (own.dragging && cached.key !== `${Array.from(rows).join()}|${codes.join()}`) own.message.textContent = "The map follows when you release the point.";
     const low = Math.min(...values), high = Math.min(Math.max(...values), low + (by.value === "loss" ? 0.8 : points.length)), best = values.indexOf(low);
     const cell = (i, kind, opacity) => {
       const [x, y] = [(i % STEPS) / 10, Math.floor(i / STEPS) / 10], shape = map.rectangle([x - 0.05, y - 0.05], [x + 0.05, y + 0.05], kind);

@@ -44,7 +44,7 @@ function regression() {
     const loss = (g) => (kind.value === "logistic" ? mean(points.map((point) => -Math.log(point.y ? g(point.x) : 1 - g(point.x))))
       : mean(points.map((point) => (link(point.y) - link(Math.max(g(point.x), kind.value === "log" ? 0.02 : -Infinity))) ** 2)));
     plot.draw(
-      points.map((point) => plot.line([point.x, point.y], [point.x, f(point.x)], "faint")),
+      points.map((point) => plot.line([point.x, point.y], [point.x, f(point.x)], "faint dark")),
       kind.value === "logistic" ? [plot.line([0, 0], [10, 0], "faint"), plot.line([0, 1], [10, 1], "faint"), plot.curve([[0, 0], [-b / w, 0], [-b / w, 1], [10, 1]], "known")] : "",
       `<g class="k3">${plot.curve(grid.map((x) => [x, mine(x)]), "own dashed")}</g>`, plot.curve(grid.map((x) => [x, f(x)]), "strong"),
       kind.value === "line" ? plot.circle([x0, mean(ys)], 6, "spot") : "",
@@ -136,7 +136,7 @@ function imbalance() {
   const own = new Explorable("imbalance"), RARE = 12;
   const sample = (times, seed = 41, rare = RARE) => {
     const random = generator(seed);
-    return [...cloud(random, times * rare, 0, [-0.9, -0.3], [1.5, 0.5, 1.5]), ...cloud(random, rare, 1, [1.7, 1.1], [1, 0.3, 1])];
+    return [...cloud(random, times * rare, 0, [-0.9, -0.3], [1.5, 0.5, 1.5]), ...cloud(random, rare, 1, [1.4, 0.9], [1, 0.3, 1])];
   };
   const plane = own.plane({ label: "A common and a rare class", x: [-6, 6], y: [-5, 5], equal: true, points: sample(10), adding: ["blue (common)", "orange (rare)"], caption: "Solid: boundary of the strategy. Dashed: boundary without it. Small circles: synthetic rows; dropped rows are pale." });
   const times = own.slider("Blue rows for each orange row", { min: 1, max: 25, value: 10 });
@@ -148,7 +148,7 @@ function imbalance() {
   let seed = 1;
   own.button("Sample again", () => { seed++; });
   const accuracy = own.number("Accuracy on new rows", "accuracy"), always = own.number("Always blue", "baseline"), rare = own.number("Recall of orange", "recall_rare"), common = own.number("Recall of blue", "recall_common"), used = own.number("Rows used", "rows"), cut = own.number("Orange if odds exceed", "cut");
-  const later = { common: cloud(generator(900), 3000, 0, [-0.9, -0.3], [1.5, 0.5, 1.5]), rare: cloud(generator(901), 3000, 1, [1.7, 1.1], [1, 0.3, 1]) };
+  const later = { common: cloud(generator(900), 3000, 0, [-0.9, -0.3], [1.5, 0.5, 1.5]), rare: cloud(generator(901), 3000, 1, [1.4, 0.9], [1, 0.3, 1]) };
   const laterRows = { common: rowsOf(later.common), rare: rowsOf(later.rare) };
 
   /** Log odds of orange at rows, by a model of points. */

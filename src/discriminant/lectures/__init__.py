@@ -1,8 +1,8 @@
 """Pages with figures to try out, one for each of the five lectures (docs/lectures).
 
-A page is a single HTML file that fits models in the browser by moments.js. It needs no server and no
-network, so it also opens from a folder. Its modules are joined into one script, because browsers load
-no modules from files: each module becomes a function that returns its exports,
+A page is a single HTML file that fits models in the browser by moments.js. It needs no server and
+no network, so it also opens from a folder. Its modules are joined into one script, because browsers
+load no modules from files: each module becomes a function that returns its exports,
 
     const module_figures = (() => { ...; return { Plane, Explorable }; })();
 

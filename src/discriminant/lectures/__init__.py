@@ -46,9 +46,9 @@ def page(lecture: int, *, guide: str | None = None) -> str:
     str
         A complete HTML document. Pages link to each other as `lecture_1.html` and so on.
     """
-    style = report.asset("style.css") + _asset("style.css")
+    style = report.asset("style.css") + asset("style.css")
     script = script_of(f"lecture_{lecture}")
-    body = _asset(f"lecture_{lecture}.html")
+    body = asset(f"lecture_{lecture}.html")
     sections = "".join(f'<a href="#{name}">{title}</a>\n' for name, title in _HEADING.findall(body))
     current = {lecture: ' aria-current="page"'}
     others = "".join(
@@ -65,7 +65,7 @@ def page(lecture: int, *, guide: str | None = None) -> str:
         "body": body,
         "script": script,
     }
-    template = _asset("page.html")
+    template = asset("page.html")
     return re.sub(r"\{\{ (\w+) \}\}", lambda field: fields[field[1]], template)
 
 
@@ -106,7 +106,7 @@ def script_of(module: str) -> str:
 def _collect(module: str, parts: dict[str, str]) -> None:
     if module in parts:
         return
-    source = report.asset("moments.js") if module == "moments" else _asset(f"{module}.js")
+    source = report.asset("moments.js") if module == "moments" else asset(f"{module}.js")
     for _, imported in _IMPORT.findall(source):
         _collect(imported, parts)
     exports = ", ".join(_EXPORT.findall(source))
@@ -117,5 +117,6 @@ def _collect(module: str, parts: dict[str, str]) -> None:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a packaged asset."""
     return files("discriminant.lectures").joinpath("assets", name).read_text(encoding="utf-8")

@@ -25,7 +25,8 @@ FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimatio
 USE_CONTROLS = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
   const texts = (s) => [...s.querySelectorAll('dd')].map((each) => each.textContent).join('|');
-  const layers = (s) => [...s.querySelectorAll('svg > g, table')].map((each) => each.innerHTML).join('');
+  const layers = (s) =>
+    [...s.querySelectorAll('svg > g, table')].map((each) => each.innerHTML).join('');
   const faults = [];
   for (const s of document.querySelectorAll('.explorable')) {
     const before = texts(s), drawing = layers(s);
@@ -39,7 +40,9 @@ USE_CONTROLS = """async () => {
       } else input.click();
       await frame();
       changed ||= texts(s) !== before;
-      if (texts(s) === before && layers(s) === drawing) faults.push(`${s.id}: ${input.value} of ${input.id || input.name} has no effect`);
+      if (texts(s) === before && layers(s) === drawing) {
+        faults.push(`${s.id}: ${input.value} of ${input.id || input.name} has no effect`);
+      }
       input.value = value;
       input.dispatchEvent(new Event('input'));
     }
@@ -310,9 +313,8 @@ def test_rda_surface_agrees_with_python(lectures):
 def test_perceptron_makes_the_updates_of_python(lectures):
     page = fresh(lectures, 4)
     press(page, "perceptron", "Run")
-    page.wait_for_function(
-        "document.querySelector('#perceptron [data-number=updates] + .note').textContent === 'converged'"
-    )
+    converged = page.locator("#perceptron .note", has_text="converged")
+    converged.wait_for()
     X, y = points_of(page, "perceptron")
     model = dd.Perceptron(standardize=False, record=True).fit(X, y)
     w = np.zeros(3)

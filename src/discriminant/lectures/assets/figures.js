@@ -111,6 +111,11 @@ export class Explorable {
     });
   }
 
+  /** Forget this section, which has been removed from its page. */
+  end() {
+    all.splice(all.indexOf(this), 1);
+  }
+
   say(text) {
     this.live.textContent = text;
   }

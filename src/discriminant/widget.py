@@ -109,15 +109,15 @@ def _widget_class() -> Any:
 
         _esm = script()
         _css = style()
-        rows = traitlets.List().tag(sync=True)
-        codes = traitlets.List().tag(sync=True)
-        labels = traitlets.List().tag(sync=True)
-        features = traitlets.List().tag(sync=True)
-        model = traitlets.Enum(MODELS, "lda").tag(sync=True)
-        pooling = traitlets.Float(0.5, min=0, max=1).tag(sync=True)
-        shrinkage = traitlets.Float(0.0, min=0, max=1).tag(sync=True)
-        axes = traitlets.List([0, 1], minlen=2, maxlen=2).tag(sync=True)
-        numbers = traitlets.Dict().tag(sync=True)
+        rows: Any = traitlets.List().tag(sync=True)
+        codes: Any = traitlets.List().tag(sync=True)
+        labels: Any = traitlets.List().tag(sync=True)
+        features: Any = traitlets.List().tag(sync=True)
+        model: Any = traitlets.Enum(MODELS, "lda").tag(sync=True)
+        pooling: Any = traitlets.Float(0.5, min=0, max=1).tag(sync=True)
+        shrinkage: Any = traitlets.Float(0.0, min=0, max=1).tag(sync=True)
+        axes: Any = traitlets.List([0, 1], minlen=2, maxlen=2).tag(sync=True)
+        numbers: Any = traitlets.Dict().tag(sync=True)
 
         def estimator(self) -> Any:
             """Return the model that is shown, fitted to the rows as they are now."""

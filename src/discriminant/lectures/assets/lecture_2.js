@@ -29,7 +29,7 @@ function roc() {
     const cuts = line.points.map((point) => point.x - 0.01), gain = (cut) => share(1, cut) - share(0, cut);
     threshold.value = cuts.reduce((best, cut) => (gain(cut) > gain(best) ? cut : best));
   });
-  const write = Object.fromEntries([["error", "Error rate"], ["precision", "Precision"], ["recall", "Recall (TPR)"], ["f", "F"], ["fpr", "False positive rate"], ["auc", "Area under the ROC (AUC)"]]
+  const write = Object.fromEntries([["error", "Error rate"], ["precision", "Precision"], ["recall", "Recall (TPR)"], ["f", "F of positive"], ["fpr", "False positive rate"], ["auc", "Area under the ROC (AUC)"]]
     .map(([key, title]) => [key, own.number(title, key)]));
   const values = (k) => line.points.filter((point) => point.k === k).map((point) => point.x);
   const share = (k, cut) => {
@@ -75,8 +75,9 @@ function roc() {
     write.error(percent((fp + fn) / total), `${fp + fn} of ${total}; accuracy ${percent((tp + tn) / total)}`);
     write.precision(tp + fp ? short(tp / (tp + fp)) : "–", `${tp} of ${tp + fp} predicted positive`);
     write.recall(short(tp / positive.length), `${tp} of ${positive.length} positive`);
-    write.f(short((2 * tp) / (2 * tp + fp + fn)), "harmonic mean of the two");
-    write.fpr(short(fp / (n * negative.length)));
+    const f = (2 * tp) / (2 * tp + fp + fn), other = (2 * tn) / (2 * tn + fp + fn);
+    write.f(short(f), `of negative ${short(other)}, mean ${short((f + other) / 2)}`);
+    write.fpr(short(fp / (n * negative.length)), `${fp} of ${n * negative.length} negative`);
     write.auc(short(mean(pairs), 4), `${plain(mean(pairs) * pairs.length)} of ${pairs.length} pairs in order`);
   });
 }

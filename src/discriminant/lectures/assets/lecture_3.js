@@ -108,7 +108,7 @@ function boundaries() {
     held(countOf(codes.filter((k, i) => left[i] !== k).length, points.length), "each point predicted from the others");
     const covariances = (options.model === "qda" ? K : 1) * (d * (d + 1)) / 2;
     if (model.value === "least_squares") count(String(K * (d + 1)), "K regressions with 3 coefficients");
-    else count(String(K * d + covariances + K - 1), `${K * d} means, ${covariances} covariances, ${K - 1} priors`);
+    else count(String(K * d + covariances + K - 1), `${K * d} means, ${covariances} covariances, ${K - 1} priors (the lecture, with d² and without priors: ${K * d + (options.model === "qda" ? K : 1) * d * d})`);
     const at = Array(K).fill(0), n = scores.length / K;
     rule.predict(inputs(plane.nodes())).forEach((k) => { at[k] += 1 / n; });
     lost(percent(Math.min(...at)), THREE[at.indexOf(Math.min(...at))]);
@@ -183,7 +183,8 @@ function regularised() {
     const labels = decide(logPosterior(new LeaveOneOut(moments, rows, codes).scores(options), 3), 3);
     const index = Math.round(at.shrinkage * 10) * STEPS + Math.round(at.pooling * 10);
     const show = (value) => (by.value === "loss" ? short(value) : `${value}`);
-    chosen(show(values[index]), `α = ${plain(1 - at.pooling)}, γ = ${plain(1 - at.shrinkage)}`);
+    const singular = rule.warnings.find((warning) => warning.kind === "shrinkage_chosen");
+    chosen(show(values[index]), `α = ${plain(1 - at.pooling)}, γ = ${plain(1 - at.shrinkage)}${singular ? "; a covariance is singular and is shrunk" : ""}`);
     error(countOf(markWrong(points, labels), points.length), "circled points");
     least(show(low), `pooling ${plain((best % STEPS) / 10)}, shrinkage ${plain(Math.floor(best / STEPS) / 10)}`);
     corners([values[0], values[STEPS - 1], values[STEPS * STEPS - 1]].map(show).join(" · "), by.value === "loss" ? "held-out log loss" : `errors of ${points.length}`);

@@ -1,6 +1,6 @@
 /** Lecture 1: Fisher's direction, priors, estimated boundaries, one-vs-rest and one-vs-one, label trees. */
 
-import { canonicalDirections, fit, logistic as fitLogistic, Moments } from "./moments.js";
+import { canonicalDirections, fit, logistic, Moments } from "./moments.js";
 import { countOf, Explorable, percent, plain, short, themeButton } from "./figures.js";
 import {
   cloud, codesOf, cumulative, density, generator, markWrong, meanOf, momentsOf, quadratic, rowsOf, scatters, solve2, spaced,
@@ -194,7 +194,7 @@ function estimates() {
 
 // --- LDA and logistic regression ---
 
-function logistic() {
+function generative() {
   const own = new Explorable("logistic"), sizes = [4, 6, 10, 20, 40, 60, 100], covariance = [1.1, 0.5, 1];
   let seed = 1;
   const gap = () => (kind?.value === "separable" ? 2.2 : 1);
@@ -204,10 +204,10 @@ function logistic() {
   };
   let kind = null;
   const plane = own.plane({
-    label: "Two classes with the boundaries of LDA and logistic regression", x: [-6, 6], y: [-4.2, 4.2], equal: true, points: draw(10, 1, 1), adding: TWO,
+    label: "Two classes with the boundaries of LDA and logistic regression", x: [-6, 6], y: [-4.2, 4.2], equal: true, points: draw(20, 1, 1), adding: TWO,
     xLabel: "x₁", yLabel: "x₂", caption: "Solid, with regions: LDA. Purple, dashed: logistic regression. Circled: misclassified by LDA.",
   });
-  const size = own.slider("Points per class", { min: 0, max: 6, value: 2, show: (i) => sizes[i] });
+  const size = own.slider("Points per class", { min: 0, max: 6, value: 3, show: (i) => sizes[i] });
   const sample = () => plane.setPoints(draw(sizes[size.value], seed, gap()));
   kind = own.choice("Classes", { overlapping: "overlapping", separable: "far apart" }, "overlapping", () => sample());
   size.input.addEventListener("input", sample);
@@ -219,7 +219,7 @@ function logistic() {
   const later = { overlapping: draw(3000, 999, 1), separable: draw(3000, 999, 2.2) };
   own.start(() => {
     const { points } = plane, rows = rowsOf(points), codes = codesOf(points), nodes = plane.nodes(), rule = fit(momentsOf(points, 2), { model: "lda" });
-    const { separated } = fitLogistic(rows, codes, { classes: 2 }), logit = fitLogistic(rows, codes, { classes: 2, ridge: separated ? 1e-4 : 0 }).rule;
+    const { separated } = logistic(rows, codes, { classes: 2 }), logit = logistic(rows, codes, { classes: 2, ridge: separated ? 1e-4 : 0 }).rule;
     const scores = logit.scores(nodes), slopes = ({ coef }) => `${short(coef[2] - coef[0])}, ${short(coef[3] - coef[1])}`;
     plane.draw(plane.regions(rule.scores(nodes), 2), plane.contour(Float64Array.from({ length: scores.length / 2 }, (_, i) => scores[2 * i + 1] - scores[2 * i]), "second"));
     markWrong(points, rule.predict(rows));
@@ -430,5 +430,5 @@ function tree() {
   }, { atReset: () => { row = { x: 0.3, y: 0.35 }; } });
 }
 
-[direction, priors, estimates, logistic, schemes, tree].forEach((section) => section());
+[direction, priors, estimates, generative, schemes, tree].forEach((section) => section());
 themeButton(document.getElementById("theme"));

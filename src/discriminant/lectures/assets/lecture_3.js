@@ -66,8 +66,8 @@ function boundaries() {
   const own = new Explorable("boundaries");
   const data = {
     different: () => {
-      const random = generator(2);
-      return [...cloud(random, 22, 0, [-2, -0.8], [0.5, 0, 2.6]), ...cloud(random, 22, 1, [1.4, -1.2], [1.4, 1.0, 1.1]), ...cloud(random, 22, 2, [1.6, 2.4], [1.8, -0.6, 0.4])];
+      const random = generator(3);
+      return [...cloud(random, 22, 0, [-0.9, 0.2], [0.25, 0, 0.3]), ...cloud(random, 22, 1, [1.2, 0.6], [3.2, 1.4, 2.6]), ...cloud(random, 22, 2, [-0.2, -2.6], [4, 0, 0.12])];
     },
     common: () => {
       const random = generator(2);
@@ -124,12 +124,12 @@ function regularised() {
     return [...cloud(random, n, 0, [-1.5, 0.2], [1.2, 0.7, 1.2]), ...cloud(random, n, 1, [1.4, 0.6], [1.6, 1.1, 1.3]), ...cloud(random, n, 2, [0.6, -2.2], [0.9, 0.2, 0.5])];
   };
   const map = own.plane({ label: "Held-out loss for pooling and shrinkage", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, width: 420, small: true, xLabel: "pooling (1 − α)", yLabel: "shrinkage (1 − γ)", caption: "Darker is better. Dashed: the best of the 121. The left edge is QDA." });
-  const plane = own.plane({ label: "Classes with the boundaries of the chosen mixture", x: [-6, 6], y: [-4.6, 4.6], equal: true, points: sample(8), adding: THREE, caption: "Boundaries for rows whose noise features are zero. Circled: wrong when held out." });
-  const size = own.slider("Points per class", { min: 5, max: 30, value: 8 });
+  const plane = own.plane({ label: "Classes with the boundaries of the chosen mixture", x: [-6, 6], y: [-4.6, 4.6], equal: true, points: sample(9), adding: THREE, caption: "Boundaries for rows whose noise features are zero. Circled: wrong when held out." });
+  const size = own.slider("Points per class", { min: 6, max: 30, value: 9 });
   const noise = own.slider("Noise features", { min: 0, max: 5, value: 2 });
   const by = own.choice("Map shows", { loss: "log loss", error: "error" });
   size.input.addEventListener("input", () => plane.setPoints(sample(size.value)));
-  plane.initial = () => sample(8);
+  plane.initial = () => sample(9);
   const chosen = own.number("Here", "here"), error = own.number("Held-out error here", "error"), least = own.number("Best of the map", "best"), corners = own.number("QDA · LDA · diagonal LDA", "corners");
   let at = { pooling: 0.5, shrinkage: 0.2 };
   const snap = (value) => Math.round(Math.min(1, Math.max(0, value)) * 10) / 10;
@@ -163,7 +163,10 @@ function regularised() {
     return values;
   }
   own.start(() => {
-    const { points } = plane, d = 2 + noise.value, codes = codesOf(points), extra = noises(points.length, noise.value);
+    const { points } = plane, codes = codesOf(points), fewest = Math.min(...[0, 1, 2].map((k) => codes.filter((code) => code === k).length));
+    // a covariance that is singular only without the held-out point would favour its class
+    const used = Math.max(0, Math.min(noise.value, fewest - 4)), d = 2 + used, extra = noises(points.length, used);
+    if (used < noise.value) own.message.textContent = `Only ${used} of ${noise.value} noise features are used: a class has ${fewest} points.`;
     const rows = Float64Array.from(points.flatMap((point, i) => [point.x, point.y, ...extra[i]]));
     const moments = Moments.ofRows(rows, codes, { classes: 3 }), values = surface(rows, codes, moments).map((value) => value[by.value]);
     if (own.dragging && cached.key !== `${Array.from(rows).join()}|${codes.join()}`) own.message.textContent = "The map follows when you release the point.";

@@ -44,24 +44,24 @@ function outliers() {
   const own = new Explorable("outliers");
   const data = {
     two: () => {
-      const random = generator(2);
-      return [...cloud(random, 24, 0, [-1.8, 0.9], [0.5, 0, 0.5]), ...cloud(random, 24, 1, [0.5, -0.6], [0.5, 0, 0.5])];
+      const random = generator(5);
+      return [...cloud(random, 30, 0, [-1.5, 0.5], [0.4, 0, 0.4]), ...cloud(random, 30, 1, [1, -0.5], [0.4, 0, 0.4])];
     },
     three: () => {
       const random = generator(1);
       return [[-3.4, 2.2], [0, 0], [3.4, -2.2]].flatMap((centre, k) => cloud(random, 16, k, centre, [0.25, 0, 0.25]));
     },
   };
-  const plane = own.plane({ label: "Boundaries of least squares and of logistic regression", x: [-5, 7], y: [-6, 4], equal: true, points: data.two(), adding: THREE, xLabel: "x₁", yLabel: "x₂", caption: "Black: least squares (regions and circles belong to it). Purple, dashed: logistic regression." });
+  const plane = own.plane({ label: "Boundaries of least squares and of logistic regression", x: [-4.5, 9], y: [-8, 3.5], equal: true, points: data.two(), adding: THREE, xLabel: "x₁", yLabel: "x₂", caption: "Black: least squares (regions and circles belong to it). Purple, dashed: logistic regression." });
   const kind = own.choice("Data", { two: "two classes", three: "three separable classes" }, "two", () => sample());
   const sample = () => {
     plane.setPoints(data[kind.value]());
     plane.limitClasses(kind.value === "two" ? 2 : 3);
   };
   plane.initial = () => data[kind.value]();
-  own.button("Add 8 distant points", () => {
+  own.button("Add 10 distant points", () => {
     const random = generator(31);
-    plane.setPoints([...plane.points, ...cloud(random, 8, kind.value === "two" ? 1 : 2, [5.6, -4.6], [0.3, 0, 0.3])]);
+    plane.setPoints([...plane.points, ...cloud(random, 10, kind.value === "two" ? 1 : 2, [7.4, -6.6], [0.3, 0, 0.3])]);
   });
   const squares = own.number("Wrong: least squares", "least_squares"), logit = own.number("Wrong: logistic regression", "logistic"), largest = own.number("Largest fitted value", "largest"), turn = own.number("Angle between the boundaries", "angle");
   own.start(() => {
@@ -89,9 +89,13 @@ function outliers() {
 function perceptron() {
   const own = new Explorable("perceptron");
   const data = {
-    separable: () => {
-      const random = generator(9);
-      return [...cloud(random, 12, 0, [-1.5, 0.9], [0.8, 0.3, 0.7]), ...cloud(random, 12, 1, [2.1, -0.6], [0.8, 0.3, 0.7])];
+    separable: () => { // by a line, with a margin
+      const { uniform } = generator(13), points = [];
+      while (points.length < 24) {
+        const x = 8 * uniform() - 4, y = 6 * uniform() - 3, far = (0.7 + 1.2 * x - 0.9 * y) / 1.5;
+        if (Math.abs(far) > 0.3 && Math.abs(far) < 2.6) points.push({ x, y, k: far > 0 ? 1 : 0 });
+      }
+      return points;
     },
     overlapping: () => {
       const random = generator(9);

@@ -333,7 +333,7 @@ export class Plane {
 
   /** A line through points, leaving the plot where they do. */
   curve(points, kind = "", closed = false) {
-    const steps = points.map(([x, y], i) => `${i ? "L" : "M"}${round(this.px(x))} ${round(clamp(this.py(y), [-400, 2000]))}`);
+    const steps = points.map(([x, y], i) => `${i ? "L" : "M"}${round(this.px(x))} ${round(clamp(this.py(y), [-1e5, 1e5]))}`);
     return `<path class="${kind}" clip-path="url(#${this.#clip()})" d="${steps.join("")}${closed ? "Z" : ""}"/>`;
   }
 
@@ -422,17 +422,18 @@ export class Plane {
   /** Where the values at the nodes equal zero: a path, by linear interpolation along the edges of cells. */
   contour(values, kind = "boundary") {
     this.nodes();
-    const { nx, ny, pairs } = this.lattice, steps = [];
-    const between = (i, j) => {
-      const t = values[i] / (values[i] - values[j]);
-      return `${round(this.px(pairs[2 * i] + t * (pairs[2 * j] - pairs[2 * i])))} ` +
-        `${round(this.py(pairs[2 * i + 1] + t * (pairs[2 * j + 1] - pairs[2 * i + 1])))}`;
+    const { nx, ny, pairs } = this.lattice, size = (nx + 1) * (ny + 1), ends = new Map();
+    const edge = (i, j) => (i < j ? i * size + j : j * size + i);
+    const join = (one, two) => {
+      if (ends.has(one)) ends.get(one).push(two);
+      else ends.set(one, [two]);
     };
     const triangle = (a, b, c) => { // crossed by at most one line, which cuts off the corner of the other sign
       const p = values[a] > 0, q = values[b] > 0, r = values[c] > 0;
       if (p === q && q === r) return;
       const [tip, one, two] = p === q ? [c, a, b] : p === r ? [b, a, c] : [a, b, c];
-      steps.push(`M${between(tip, one)}L${between(tip, two)}`);
+      join(edge(tip, one), edge(tip, two));
+      join(edge(tip, two), edge(tip, one));
     };
     for (let j = 0; j < ny; j++) {
       for (let i = 0; i < nx; i++) {
@@ -442,6 +443,21 @@ export class Plane {
         triangle(d, b, c);
       }
     }
+    const place = (key) => {
+      const i = Math.floor(key / size), j = key % size, t = values[i] / (values[i] - values[j]);
+      return `${round(this.px(pairs[2 * i] + t * (pairs[2 * j] - pairs[2 * i])))} ` +
+        `${round(this.py(pairs[2 * i + 1] + t * (pairs[2 * j + 1] - pairs[2 * i + 1])))}`;
+    };
+    const steps = [], follow = (key) => { // a whole line, so that it can be dashed
+      steps.push(`M${place(key)}`);
+      for (let next = ends.get(key).pop(); next !== undefined; next = ends.get(key).pop()) {
+        ends.get(next).splice(ends.get(next).indexOf(key), 1);
+        steps.push(`L${place(next)}`);
+        key = next;
+      }
+    };
+    for (const [key, others] of ends) if (others.length === 1) follow(key);
+    for (const [key, others] of ends) if (others.length) follow(key);
     return `<path class="${kind}" d="${steps.join("")}"/>`;
   }
 

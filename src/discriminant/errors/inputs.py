@@ -536,6 +536,12 @@ class ShapeError(InputError):
         "{what} has {entries} entries for {rows} rows: pass one for each row."
     )
 
+    of_widget = template("rows, features, classes, most")(
+        "The widget shows at most {most} rows, 2 or more features and 2 to 8 classes; this table "
+        "has {rows:n row}, {features:n feature} and {classes:n class}. Pass a sample of the rows, "
+        "or some of the classes."
+    )
+
     of_truth = template("labels, rows")(
         "X has {rows} rows and y has {labels} labels: pass one label for each row."
     )

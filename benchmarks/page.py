@@ -48,6 +48,7 @@ def lines_of(case, found):
         return [Line((case.task, case.size, found["error"], "", "", "", goal, "no", "", "", ""))]
     lines = [_line(case, goal, found) for goal in case.goals if _fastest(goal, found)]
     lines += [_unreached(case, goal, found) for goal in case.goals if _late(goal, found)]
+    lines += [_unmeasured(case, goal, found) for goal in case.goals if _is_lost(goal, found)]
     if not lines:
         ours = found["best"]["discriminant"]
         lines = [Line((case.task, case.size, duration(ours), *[""] * 5, _peak(found), "", ""))]
@@ -215,6 +216,17 @@ def _unreached(case, goal, found):
         theirs = f"{NOT_DONE} in {duration(late['seconds'])}"
     told = (_time(found, "discriminant", ours), goal.peer, theirs, "", str(goal))
     return Line((case.task, case.size, *told, "yes" if met else "no", _peak(found), "", ""))
+
+
+def _unmeasured(case, goal, found):
+    """A goal whose peer has no time at all: it is not met."""
+    ours = _time(found, "discriminant", found["best"]["discriminant"])
+    told = (ours, goal.peer, "not measured", "", str(goal), "no")
+    return Line((case.task, case.size, *told, _peak(found), "", ""))
+
+
+def _is_lost(goal, found):
+    return str(goal) and not (_fastest(goal, found) or _late(goal, found))
 
 
 def _late(goal, found):

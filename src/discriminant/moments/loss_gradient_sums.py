@@ -239,7 +239,8 @@ class ScoreDerivatives:
     loss: float  # summed over rows, with their weights
     slope: Floats  # (m, n) l'(s), times the weight of the row
     curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s), times the weight
-    cross: Floats | None  # (m, n) vectors r with l'' = diag(curvature) - r r'; None if m is 1
+    # (m, n) vectors r with l'' = diag(curvature) - r r'; None if m is 1. Rows of l'' sum to zero.
+    cross: Floats | None
     least: float  # smallest `weight * f(s)` of the rows of positive weight
 
 
@@ -324,6 +325,7 @@ class _LossAccumulator:
         self.weighted_buffer = (
             np.empty((self.size, d)) if reading.want != "gradient" else self.offset_buffer
         )
+        self.wide_buffer = np.empty(wide * self.size)
         self.coef_rows = np.ascontiguousarray(reading.coef.T)
         p = d + 1
         side = {"gradient": 0, "floor": p}.get(reading.want, m * p)
@@ -364,15 +366,18 @@ class _LossAccumulator:
         rows = dense(rows)
         if derivatives.cross is None:
             return self._weighted_products(rows, np.atleast_2d(derivatives.curvature)[0])
-        m, p = len(derivatives.curvature), rows.shape[1] + 1
-        ones = np.hstack([rows, np.ones((len(rows), 1))])
-        wide = (derivatives.cross.T[:, :, None] * ones[:, None, :]).reshape(len(rows), m * p)
-        curvature = np.asarray(-np.dot(wide.T, wide))
+        (n, d), m = rows.shape, len(derivatives.curvature)
+        columns = np.empty((d + 1, n))
+        columns[:d], columns[d] = rows.T, 1.0
+        wide = self.wide_buffer[: m * (d + 1) * n].reshape(m, d + 1, n)
+        np.multiply(derivatives.cross[:, None], columns, out=wide)
+        flat = wide.reshape(m * (d + 1), n)
+        products = np.dot(flat, flat.T).reshape(m, d + 1, m, d + 1)
+        diagonal = products.sum(axis=2)  # curvature[k] is cross[k] times the sum of `cross`
+        curvature = -products
         for k in range(m):
-            curvature[k * p : (k + 1) * p, k * p : (k + 1) * p] += self._weighted_products(
-                rows, derivatives.curvature[k]
-            )
-        return curvature
+            curvature[k, :, k] += diagonal[k]
+        return np.asarray(curvature.reshape(len(flat), len(flat)))
 
     def _weighted_products(self, rows: Floats, weight: Floats) -> Floats:
         """Return the sum of `weight [u, 1][u, 1]'`, (d+1, d+1). Weights must not be negative."""

@@ -41,6 +41,7 @@ _GIVEN_REDUCTION = 0.5  # the same for a given approximate curvature, which each
 _SMALL_GRADIENT = 0.1
 _FEWEST_APPROXIMATE = 4  # passes; with fewer, an approximation of the curvature is not used
 _QUADRATIC = 4.0  # assumed gradient after a Newton step, relative to the square of that before it
+_SKETCH_STEPS = 20  # number of L-BFGS steps after which the curvature is sketched again
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
@@ -362,9 +363,9 @@ def lbfgs(
     start
         (q, m) starting point.
     sketch
-        Function that returns a curvature model at a point. The function is called at the start, and
-        once more after `resketch_after` steps. If `resketch_after` is None, the function is called
-        before every step.
+        Function that returns a curvature model at a point. The function is called at the start,
+        after `resketch_after` steps, and after every 20th step, since the curvature may have
+        changed. If `resketch_after` is None, the function is called before every step.
     max_passes
         Maximum number of passes over the rows.
     progress
@@ -386,7 +387,8 @@ def lbfgs(
     curvature, pairs, final_tolerance = sketch(point), list[CorrectionPair](), 1e-4 * tolerance
     scale, too_long = 1.0, False
     for iteration in count():
-        if iteration == resketch_after or resketch_after is None:
+        is_old = iteration > 0 and iteration % _SKETCH_STEPS == 0
+        if iteration == resketch_after or resketch_after is None or is_old:
             curvature = sketch(point)
         step = _two_loops(point.gradient, pairs, curvature, scale)
         decrement = -0.5 * float((point.gradient * step).sum())

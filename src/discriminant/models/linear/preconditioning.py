@@ -477,7 +477,9 @@ class WhiteSample:
         """
         m, r = contrast.shape[1], rows.shape[1]
         per_score = np.stack([(rows * weight[:, None]).T @ rows for weight in curve])
-        blocks = np.einsum("km,kij,kn->minj", contrast, per_score, contrast, optimize=True)
+        blocks = np.empty((m, r, m, r))
+        for i, j in np.ndindex(r, r):
+            blocks[:, i, :, j] = (contrast.T * per_score[:, i, j]) @ contrast
         outer = ((contrast.T @ cross).T[:, :, None] * rows[:, None, :]).reshape(len(rows), m * r)
         return np.asarray(blocks.reshape(m * r, m * r) - outer.T @ outer)
 

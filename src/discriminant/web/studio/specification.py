@@ -51,7 +51,9 @@ class ModelChoice:
                     options["prior"] = _prior(value, len(labels))
             elif value is not None:
                 high = math.inf if option == "ridge" else 1.0
-                options[option] = number(value, option, 0.0, high)
+                checked = number(value, option, 0.0, high)
+                if option == "pooling" or checked > 0:  # 0 is the default of the others
+                    options[option] = checked
         off = given.get("off") or []
         if not isinstance(off, list) or any(column not in columns for column in off):
             raise InputError("off must be a list of columns of the table.")

@@ -3,7 +3,7 @@
 import { s } from "./elements.js";
 import { ticks } from "./space.js";
 
-const WIDTH = 320, HEIGHT = 250, LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 40;
+const WIDTH = 320, HEIGHT = 250, LEFT = 56, RIGHT = 18, TOP = 10, BOTTOM = 40;
 
 /**
  * A chart with lines and dots. `x` and `y` are { low, high, title, format }; `lines` are
@@ -26,13 +26,13 @@ export function chart({ label, x, y, lines = [], dots = [] }) {
   return s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
     grid,
     s("text", { class: "title", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, x.title),
-    s("text", { class: "title", x: 12, y: (TOP + bottom) / 2, "text-anchor": "middle",
-      transform: `rotate(-90 12 ${(TOP + bottom) / 2})` }, y.title),
+    s("text", { class: "title", x: 11, y: (TOP + bottom) / 2, "text-anchor": "middle",
+      transform: `rotate(-90 11 ${(TOP + bottom) / 2})` }, y.title),
     lines.map((line) => s("path", { class: line.class, fill: "none",
       d: line.points.map(([a, b], i) => `${i ? "L" : "M"}${fixed(px(a))},${fixed(py(b))}`).join("") })),
     dots.map((dot) => s("circle", { class: dot.class, cx: fixed(px(dot.at[0])), cy: fixed(py(dot.at[1])), r: dot.r ?? 4,
       onclick: dot.onclick }, dot.title ? s("title", {}, dot.title) : null)));
 }
 
-/** Legend of a chart: pairs of a line's class and its name. */
+/** Ends of an axis of shares. */
 export const unit = { low: 0, high: 1 };

@@ -13,7 +13,7 @@ export class Decide {
   constructor(session, { select }) {
     this.session = session;
     this.select = select;
-    this.label = 0;
+    this.label = hardest(session);
     this.threshold = 0.5;
     this.exact = null;
     this.root = byId("decide");
@@ -24,7 +24,7 @@ export class Decide {
         h("section", {}, h("h2", {}, "One class against the others"),
           h("div", { class: "buttons" }, h("label", { class: "inline" }, "Class ", h("select", { id: "own-class",
             onchange: (event) => { this.label = Number(event.target.value); this.exact = null; session.changed(); } },
-          session.labels.map((label, k) => h("option", { value: String(k) }, label))))),
+          session.labels.map((label, k) => h("option", { value: String(k), selected: k === this.label }, label))))),
           h("div", { class: "dial" }, h("label", { for: "threshold" }, "Threshold on its probability"),
             h("output", { id: "threshold-value", for: "threshold" }),
             h("input", { type: "range", id: "threshold", min: "0", max: "1", step: "0.01", value: "0.5",
@@ -192,6 +192,16 @@ export class Decide {
       x: { ...unit, title: "Share passed to a person", format: share }, y: { low: 0, high, title: "Error of the others", format: (v) => percent(v, 1) },
       lines: [{ class: "line ink", points }], dots: here });
   }
+}
+
+/** The class of which the smallest share is predicted correctly. */
+function hardest({ confusion, K }) {
+  let hard = 0, least = 2;
+  for (let k = 0; confusion && k < K; k++) {
+    const rows = confusion.reduce((sum, row) => sum + row[k], 0), recall = rows ? confusion[k][k] / rows : 2;
+    if (recall < least) [hard, least] = [k, recall];
+  }
+  return hard;
 }
 
 /** Lower envelope of the expected cost over all thresholds (Drummond and Holte). */

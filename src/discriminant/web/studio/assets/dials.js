@@ -95,8 +95,10 @@ export class Dials {
     const { session } = this, before = session.choice.prior ?? this.shares(), rest = 1 - before[k];
     const scale = rest > 0 ? (1 - value) / rest : 0;
     const prior = before.map((other, l) => Math.max(l === k ? value : other * scale, 1e-4));
-    const total = prior.reduce((a, b) => a + b, 0);
-    this.set({ prior: prior.map((each) => each / total) });
+    const total = prior.reduce((a, b) => a + b, 0), digits = 1e4;
+    const shares = prior.map((each) => Math.max(Math.round((each / total) * digits), 1));
+    shares[shares.indexOf(Math.max(...shares))] += digits - shares.reduce((a, b) => a + b, 0); // the sum is one
+    this.set({ prior: shares.map((each) => each / digits) });
   }
 
   shares() {

@@ -43,12 +43,12 @@ async function show(facts, urlSource, source, wanted = null) {
     panels["what-if"].open(point);
     if (tab !== "what-if" && (focus || matchMedia("(min-width: 60rem)").matches)) openTab("what-if", focus);
   };
+  session.update();
   panels.decide = new Decide(session, { select });
   panels["what-if"] = new WhatIf(session);
   panels.cohorts = new Cohorts(session, { select });
   panels.columns = new Columns(session, { reopen: (options) => start.openAtOnce(source, facts.target, options) });
   panels.export = new Export(session);
-  session.update();
   const space = new Space(session, { explain, select });
   const dials = new Dials(session);
   studio = { session, space, dials, panels, urlSource };

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
 
 import orjson
@@ -41,6 +41,8 @@ from discriminant.web.security import CLOSE, Access, SecurityMiddleware
 if TYPE_CHECKING:
     from discriminant.web.studio.workspace import Workspace
 
+T = TypeVar("T")
+_THREADS = 2  # requests that compute at a time
 _TYPES = {
     "html": b"text/html; charset=utf-8",
     "js": b"text/javascript; charset=utf-8",
@@ -90,8 +92,9 @@ class Studio:
         self.folder = folder  # for uploads and reports, removed when the server stops
         self.given, self.table = given, table  # source named on the command line
         self.failure: BaseException | None = None
-        self.stop: Callable[[], None] = lambda: None
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="studio")
+        self.stop: Callable[[], None] = lambda: None  # stops the server
+        self.stopping: Callable[[], bool] = lambda: False  # whether the server is to stop
+        self._slots = asyncio.Semaphore(_THREADS)
         self._loading: asyncio.Future[Workspace] | None = None
         self._assets: dict[str, bytes] = {}
 
@@ -119,11 +122,10 @@ class Studio:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._loading = asyncio.get_running_loop().run_in_executor(self._pool, self.load)
+        self._loading = start_thread(self.load)
         self._loading.add_done_callback(self._loaded)
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self._pool.shutdown(wait=False, cancel_futures=True)
         await send({"type": "lifespan.shutdown.complete"})
 
     def _loaded(self, loading: asyncio.Future[Workspace]) -> None:
@@ -147,9 +149,16 @@ class Studio:
 
     async def _workspace(self) -> Workspace:
         if self._loading is None:  # without a server that sends lifespan events, as in tests
-            loop = asyncio.get_running_loop()
-            self._loading = loop.run_in_executor(self._pool, self.load)
-        return await asyncio.shield(self._loading)
+            self._loading = start_thread(self.load)
+        return await self._wait(self._loading)
+
+    async def _wait(self, work: asyncio.Future[T]) -> T:
+        """Wait for a thread, unless the server is to stop."""
+        while not work.done():
+            if self.stopping():
+                raise HttpError(503, "StoppedError", "The studio was stopped.", headers=CLOSE)
+            await asyncio.wait({work}, timeout=0.2)
+        return work.result()
 
     async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
@@ -195,8 +204,8 @@ class Studio:
             raise _nothing_here()
 
     async def _answer(self, send: Send, endpoint: Callable[..., Response], *given: Any) -> None:
-        loop = asyncio.get_running_loop()
-        response = await loop.run_in_executor(self._pool, endpoint, *given)
+        async with self._slots:
+            response = await self._wait(start_thread(endpoint, *given))
         await respond(send, 200, response.body, response.kind, list(response.headers))
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -217,12 +226,11 @@ class Studio:
     async def _report(self, workspace: Workspace, table: Any, body: Any, send: Send) -> None:
         """Write the report in a thread, and send its progress as server-sent events."""
         events: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        loop = asyncio.get_running_loop()
         spec = workspace.checked_spec(table, body)
-        work = loop.run_in_executor(self._pool, workspace.report, table, spec, events.put)
+        work = start_thread(workspace.report, table, spec, events.put)
         headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while not work.done() or not events.empty():
+        while (not work.done() or not events.empty()) and not self.stopping():
             lines = b""
             while not events.empty():
                 lines += b"data: " + dump(events.get()) + b"\n\n"
@@ -230,7 +238,7 @@ class Studio:
             if not work.done():
                 await asyncio.wait({work}, timeout=0.25)
         last: dict[str, Any] = {"done": True}
-        error = work.exception()
+        error = work.exception() if work.done() else InputError("The studio was stopped.")
         if isinstance(error, InputError):
             last = {"error": str(error)}
         elif error is not None:
@@ -238,6 +246,32 @@ class Studio:
                 await send(_part(b'data: {"error": "The report could not be written."}\n\n'))
             raise error
         await send({**_part(b"data: " + dump(last) + b"\n\n"), "more_body": False})
+
+
+def start_thread(function: Callable[..., T], *given: Any) -> asyncio.Future[T]:
+    """Call a function in a thread that does not keep the process alive when the server stops."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function(*given)
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop may be closed already
+            loop.call_soon_threadsafe(settle, result, error)
+
+    Thread(target=run, name="studio", daemon=True).start()
+    return future
 
 
 def _part(body: bytes) -> Message:

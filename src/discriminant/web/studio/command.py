@@ -73,6 +73,7 @@ def _serve(
     print(f"Studio: {url}\nPress Ctrl-C to stop.", file=sys.stderr, flush=True)
     server = create_server(build_app(studio, access, log), stop_seconds=_STOP_SECONDS)
     studio.stop = lambda: setattr(server, "should_exit", True)
+    studio.stopping = lambda: bool(server.should_exit)
     if options.browser:
         threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
     server.run(sockets=[listener])

@@ -195,7 +195,7 @@ export class Dials {
       const at = (values, value) => values.reduce((b, v, i) => (Math.abs(v - value) < Math.abs(values[b] - value) ? i : b), 0);
       const here = error[at(P, pooling)][at(S, shrinkage)];
       byId("plane-about").textContent =
-        `Across: pooling, from QDA to LDA. Up: shrinkage. Darker is better: error of ${folds}-fold cross-validation on ${count(rows, "row")}, ` +
+        `Across: pooling, from QDA to LDA. Up: shrinkage. The stronger the blue, the smaller the error of ${folds}-fold cross-validation on ${count(rows, "row")}, ` +
         `${percent(low)} to ${percent(high)}; here ${percent(here)}. Cross: smallest log loss.`;
     }
     const x = (model === "lda" ? 1 : model === "qda" ? 0 : pooling) * size, y = (1 - shrinkage) * size;

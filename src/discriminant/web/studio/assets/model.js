@@ -43,6 +43,7 @@ export class Session {
   #worker = null;
   #job = null;
   #jobs = 0;
+  #dial = null; // the last dial, and when it moved
   #slow = {}; // last results of the worker
 
   constructor(facts, arrays) {
@@ -68,7 +69,6 @@ export class Session {
     this.selection = new Set(); // points that are highlighted
     this.current = null; // point or row that "What if" explains
     this.version = 0;
-    this.choiceVersion = 0;
   }
 
   get n() {
@@ -93,8 +93,10 @@ export class Session {
   }
 
   choose(change) {
+    const dial = Object.keys(change).join(), now = performance.now();
+    if (dial !== this.#dial?.name || now - this.#dial.at > 1000) this.#store(); // a gesture is one step
+    this.#dial = { name: dial, at: now };
     Object.assign(this.choice, change);
-    this.choiceVersion++;
     this.changed();
   }
 
@@ -103,15 +105,25 @@ export class Session {
     return { rows, codes, numbers, shifts: [...shifts], edited, moments: this.moments, choice: structuredClone(choice) };
   }
 
-  /** Store the state before a gesture, so that it can be undone. */
-  remember() {
+  #store() {
     this.#undo.push(this.#state());
     if (this.#undo.length > UNDO) this.#undo.shift();
     this.#redo = [];
+  }
+
+  /** Store the state before a gesture, so that it can be undone; then change only copies. */
+  remember() {
+    this.#store();
+    this.#dial = null;
     this.rows = this.rows.slice();
     this.codes = this.codes.slice();
     this.numbers = this.numbers.slice();
     this.moments = this.moments.clone();
+  }
+
+  /** Start with a choice that cannot be undone. */
+  begin(choice) {
+    Object.assign(this.choice, choice);
   }
 
   get canUndo() {
@@ -135,8 +147,8 @@ export class Session {
     Object.assign(this, from.pop());
     this.selection.clear();
     this.current = null;
+    this.#dial = null;
     this.version++;
-    this.choiceVersion++;
     this.changed();
   }
 

@@ -261,7 +261,8 @@ export class Space {
     for (let k = 0; k < K; k++) this.#contour((i) => margin(values, i, K, k), columns, rows);
     if (decides && reject !== null && logs) {
       pen.setLineDash([5, 4]);
-      this.#contour((i) => leastCost(logs, costs, i, K) - reject, columns, rows);
+      const bound = Math.log(Math.max(reject, 1e-300)); // logarithms are nearly linear between nodes
+      this.#contour((i) => Math.log(leastCost(logs, costs, i, K)) - bound, columns, rows);
       pen.setLineDash([]);
     }
     pen.globalAlpha = 1;

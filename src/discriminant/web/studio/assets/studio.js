@@ -31,7 +31,7 @@ async function show(facts, urlSource, source, wanted = null) {
   studio?.session.close();
   studio?.space.close();
   const session = new Session(facts, arrays);
-  if (wanted) session.choose(validChoice(wanted.choice, session));
+  if (wanted) session.begin(validChoice(wanted.choice, session));
   start.hide();
   const panels = {};
   const select = (points) => {

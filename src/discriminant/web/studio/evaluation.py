@@ -181,8 +181,9 @@ def count_density(table: OpenTable, body: dict[str, Any]) -> bytes:
         i = np.floor((x - low_x) / (high_x - low_x) * width)
         j = np.floor((y - low_y) / (high_y - low_y) * height)
         inside = (i >= 0) & (i < width) & (j >= 0) & (j < height)
-        cell = (codes[inside] * height + j[inside].astype(np.intp)) * width
-        counts += np.bincount(cell + i[inside].astype(np.intp), minlength=len(counts))
+        own = codes[inside].astype(np.intp)  # codes may be stored in one byte
+        cell = (own * height + j[inside].astype(np.intp)) * width + i[inside].astype(np.intp)
+        counts += np.bincount(cell, minlength=len(counts))
     return counts.astype("<i4").tobytes()
 
 

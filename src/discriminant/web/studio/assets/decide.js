@@ -18,7 +18,7 @@ export class Decide {
     this.exact = null;
     this.root = byId("decide");
     this.root.replaceChildren(
-      h("div", { class: session.K > 4 ? "columns many" : "columns" },
+      h("div", { class: session.K > 3 ? "columns many" : "columns" },
         h("section", {}, h("h2", {}, "Confusion matrix"), h("p", { id: "confusion-about", class: "small" }),
           h("div", { id: "confusion", class: "scroll" }), h("p", { id: "confusion-note", class: "small" })),
         h("section", {}, h("h2", {}, "One class against the others"),

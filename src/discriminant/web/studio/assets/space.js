@@ -374,14 +374,17 @@ export class Space {
     }
     pen.globalAlpha = 1;
     if (this.hidden.has("errors")) return;
+    const many = wrong.length > 300, r = size + (many ? 1.6 : 3.2);
     pen.strokeStyle = this.ink;
-    pen.lineWidth = 1.3;
+    pen.lineWidth = many ? 0.9 : 1.3;
+    pen.globalAlpha = many ? 0.7 : 1;
     pen.beginPath();
     for (let i = 0; i < wrong.length; i += 2) {
-      pen.moveTo(wrong[i] + size + 3.2, wrong[i + 1]);
-      pen.arc(wrong[i], wrong[i + 1], size + 3.2, 0, 2 * Math.PI);
+      pen.moveTo(wrong[i] + r, wrong[i + 1]);
+      pen.arc(wrong[i], wrong[i + 1], r, 0, 2 * Math.PI);
     }
     pen.stroke();
+    pen.globalAlpha = 1;
   }
 
   #means() {

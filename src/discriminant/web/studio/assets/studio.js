@@ -123,6 +123,9 @@ function listen() {
       if (step) openTab(TABS[(i + step + TABS.length) % TABS.length], true);
     });
   });
+  const wide = matchMedia("(min-width: 60rem)"), box = byId("dials-box");
+  box.open = wide.matches;
+  wide.addEventListener("change", () => { box.open = wide.matches; });
   byId("home").addEventListener("click", () => {
     start.show();
     history.replaceState(null, "", "#");

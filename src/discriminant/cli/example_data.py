@@ -12,6 +12,7 @@ from discriminant.errors import CommandError, check_file_name
 from discriminant.study.example_tables import EXAMPLES, ExampleTable
 from discriminant.table.files.atomic import atomic_write_bytes
 
+
 def write_examples(session: Session, folder: str, *, force: bool = False) -> int:
     """Write all examples. A file of the same name but with other content needs `force`."""
     check_file_name(folder)

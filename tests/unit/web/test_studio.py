@@ -298,7 +298,9 @@ def test_counts_equal_those_of_python(page, iris, rows, name):
         expected = dd.assess(y, model.predict(X))
     else:
         labels = model.classes_.tolist()
-        costs = {a: dict(zip(labels, row, strict=True)) for a, row in zip(labels, cost, strict=True)}
+        costs = {
+            a: dict(zip(labels, row, strict=True)) for a, row in zip(labels, cost, strict=True)
+        }
         decided = dd.Decision.of_fitted(model, cost=costs, reject=0.05).decide(X)
         expected = dd.assess(y, decided, log_posterior=model.predict_log_proba(X), classes=labels)
         assert answer["log_loss"] == pytest.approx(expected.log_loss, rel=1e-9)
@@ -438,8 +440,9 @@ def test_exports_are_those_of_python(page, iris, rows, to):
     elif to == "sql":
         import duckdb
 
-        iris = X.assign(n=range(150))  # noqa: F841 -- the query names it
-        result = duckdb.sql(response.text).df()
+        database = duckdb.connect()
+        database.register("iris", X)
+        result = database.sql(response.text).df()
         column = next(name for name in result.columns if "label" in name or "decision" in name)
         assert sorted(result[column]) == sorted(model.predict(X).tolist())
     else:
@@ -532,5 +535,7 @@ def test_server_listens_before_large_imports():
         "heavy = 'numpy scipy sklearn pandas pyarrow numba uvicorn starlette'.split()\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"

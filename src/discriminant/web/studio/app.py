@@ -285,7 +285,9 @@ def _suffix(path: str) -> str:
 def _check_method(method: str, expected: str) -> None:
     if method != expected and not (method == "HEAD" and expected == "GET"):
         allow = (b"allow", expected.encode())
-        raise HttpError(405, "MethodError", f"Use {expected} at this path.", headers=[allow, *CLOSE])
+        raise HttpError(
+            405, "MethodError", f"Use {expected} at this path.", headers=[allow, *CLOSE]
+        )
 
 
 def _nothing_here() -> HttpError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _groups(table: OpenTable, column: Any) -> tuple[list[str], npt.NDArray[np.in
     if cells.kind != "text" and len(np.unique(values)) > _MOST_SLICES:
         cuts = np.unique(np.nanquantile(values, np.linspace(0, 1, _QUANTILES + 1)))
         group = np.searchsorted(cuts[1:-1], values, side="left")
-        names = [f"{low:.4g} to {high:.4g}" for low, high in zip(cuts, cuts[1:], strict=False)]
+        names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(cuts)]
         group = np.where(np.isnan(values.astype(float)), len(names), group)
     else:
         text = cells.as_text()
@@ -125,4 +126,3 @@ def compare_moments(table: OpenTable, source: Source) -> dict[str, Any]:
         "p": facts["t2"]["p"],
         "features": features,
     }
-

@@ -20,7 +20,7 @@ from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.decision.actions import REJECT, Reject, least_cost, rejected
 from discriminant.decision.costs import Costs
 from discriminant.errors import InputError, capture_warnings
-from discriminant.table.blocks import Floats
+from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import ColumnarFeatures, NamedFeatures
 from discriminant.web.studio.specification import Edits, ModelChoice, number, numbers
 from discriminant.web.studio.tables import OpenTable
@@ -47,9 +47,7 @@ def log_posteriors(model: Any, rows: NamedFeatures) -> Floats:
     return np.asarray(model.predict_log_proba(rows))
 
 
-def row_blocks(
-    table: OpenTable, edits: Edits
-) -> Iterator[tuple[Any, npt.NDArray[np.intp], Floats | None]]:
+def row_blocks(table: OpenTable, edits: Edits) -> Iterator[tuple[Any, Codes, Floats | None]]:
     """Yield features, codes and weights of all rows after edits, a block at a time."""
     if edits:
         X, codes, weight = table.edited_rows(edits)
@@ -147,7 +145,7 @@ def _reliability(total: Assessment, label: Any) -> list[dict[str, float]]:
     ]
 
 
-def _certainty(logs: Floats, codes: npt.NDArray[np.intp]) -> Floats:
+def _certainty(logs: Floats, codes: Codes) -> Floats:
     """Return rows, and misclassified rows, by their largest probability in 100 bins, (2, 100)."""
     predicted = logs.argmax(axis=1)
     largest = np.exp(np.take_along_axis(logs, predicted[:, None], axis=1)[:, 0])
@@ -220,7 +218,7 @@ def error_surface(table: OpenTable, choice: ModelChoice) -> dict[str, Any]:
         "shrinkage": list(grid.shrinkage),
         "error": grid.error[:, :, 0].tolist(),
         "log_loss": grid.log_loss[:, :, 0].tolist(),
-        "best": [float(grid.pooling[p]), float(grid.shrinkage[s])],  # type: ignore[arg-type]
+        "best": [float(grid.pooling[p]), float(grid.shrinkage[s])],
         "rows": len(shown),
         "folds": folds,
     }

@@ -22,6 +22,7 @@ _FORMATS = {  # name in the page: suffix, type
     "code": ("_studio.py", b"text/x-python; charset=utf-8"),
 }
 
+
 def export_choice(
     table: OpenTable, choice: ModelChoice, edits: Edits, to: Any, folder: Path
 ) -> Response:

@@ -195,7 +195,9 @@ def _arrow_table(format: Any) -> Any:
 def _arrow_head(table: Any) -> tuple[list[str], list[list[str]]]:
     head = table.slice(0, _PREVIEW_ROWS).to_pylist()
     names = [str(name) for name in table.column_names]
-    return names, [["" if row[n] is None else str(row[n]) for n in table.column_names] for row in head]
+    return names, [
+        ["" if row[n] is None else str(row[n]) for n in table.column_names] for row in head
+    ]
 
 
 def _database_head(source: Source) -> tuple[list[str], list[list[str]]]:

@@ -43,7 +43,7 @@ class ModelChoice:
         name = given.get("model", "lda")
         if name not in MODELS:
             raise InputError(f"model must be one of {', '.join(MODELS)}.")
-        options = dict(_FIXED.get(name, {}))
+        options: dict[str, Any] = dict(_FIXED.get(name, {}))
         for option in MODELS[name][1]:
             value = given.get(option)
             if option == "prior":

@@ -26,7 +26,7 @@ from discriminant.errors import InputError, capture_warnings
 from discriminant.estimators.meta.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.study.workflow import Study
-from discriminant.table.blocks import Floats
+from discriminant.table.blocks import Codes, Floats
 from discriminant.table.encoding import Encoding
 from discriminant.web.responses import HttpError, dump
 from discriminant.web.studio.app import Response
@@ -222,7 +222,7 @@ class OpenTable:
     def _fit(self, choice: ModelChoice, edits: Edits) -> Any:
         places, model = self.places(choice), choice.estimator()
         if choice.model != "logistic":
-            return model.fit_moments(self.edited_moments(edits).select(places))
+            return model.fit_moments(self.edited_moments(edits).select(places.tolist()))
         rows, codes, weight = self.edited_rows(edits)
         names = [self.features[j] for j in places]
         frame = dict(zip(names, np.ascontiguousarray(rows[:, places]).T, strict=True))
@@ -233,11 +233,10 @@ class OpenTable:
     def edited_moments(self, edits: Edits) -> ClassMoments:
         """Return the moments after edits: rows removed, then classes shifted, then rows added."""
         sums, labels = self.moments, self.table.schema.labels
+        detail: Any = sums.detail
         if edits.removed:
             removed = self.table.take(np.array(edits.removed))
-            part = dd.moments(
-                removed.features[:], labels[removed.codes], removed.weight, sums.detail
-            )
+            part = dd.moments(removed.features[:], labels[removed.codes], removed.weight, detail)
             sums = sums - replace(part, features=self.features)
         if edits.shifts:
             mean = sums.mean.copy()
@@ -248,11 +247,11 @@ class OpenTable:
             X = np.array([row for _, row in edits.added])
             codes = np.array([code for code, _ in edits.added])
             sums = sums + replace(
-                dd.moments(X, labels[codes], detail=sums.detail), features=self.features
+                dd.moments(X, labels[codes], detail=detail), features=self.features
             )
         return sums
 
-    def edited_rows(self, edits: Edits) -> tuple[Floats, npt.NDArray[np.intp], Floats | None]:
+    def edited_rows(self, edits: Edits) -> tuple[Floats, Codes, Floats | None]:
         """Return all rows after edits."""
         X, codes = np.asarray(self.table.features[:], dtype=np.float64), self.table.codes
         weight = self.table.weight

@@ -95,7 +95,7 @@ export class Cohorts {
     byId("slice-note").textContent = `Error overall: ${percent(overall)} of ${whole(all[0])}.${updating ? " Updating …" : ""}`;
     byId("slices").replaceChildren(h("table", { class: "numbers" },
       h("caption", { class: "unseen" }, `Error by ${known.column}`),
-      h("thead", {}, h("tr", {}, ["Group", "Rows", "Error", "95% interval", "", `Recall of ${session.labels[label]}`,
+      h("thead", {}, h("tr", {}, ["Group", "Rows", "Error", "95% interval", "Error and interval", `Recall of ${session.labels[label]}`,
         ...(calibrated ? [`Mean probability of ${session.labels[label]}`, "Observed share"] : [])].map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, cells.map((cell, g) => {
         if (!cell.rows) return null;
@@ -131,7 +131,7 @@ export class Cohorts {
       (p < 0.05 ? ` ${moved.length} of ${count(features.length, "feature")} differ on their own (Bonferroni).` : "");
     const most = Math.max(...features.map(({ effect }) => Math.abs(effect)), 1e-9);
     byId("drift").replaceChildren(h("table", { class: "numbers" }, h("caption", { class: "unseen" }, "Features by their drift"),
-      h("thead", {}, h("tr", {}, ["Feature", "Change of the mean", "In standard deviations", ""].map((text) => h("th", { scope: "col" }, text)))),
+      h("thead", {}, h("tr", {}, ["Feature", "Change of the mean", "In standard deviations", "Size"].map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, features.slice(0, 20).map((each) => h("tr", {},
         h("th", { scope: "row" }, h("bdi", {}, each.feature)), h("td", {}, number(each.difference)), h("td", {}, number(each.effect, 2)),
         h("td", {}, shift(each.effect / most)))))));

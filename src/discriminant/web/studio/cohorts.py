@@ -53,10 +53,10 @@ def _groups(table: OpenTable, column: Any) -> tuple[list[str], npt.NDArray[np.in
     if column not in frame.names:
         raise InputError("column must be a column of the table that was read.")
     cells = frame[column]
-    kept = table.opened.kept_rows
-    if kept is not None and len(kept) < len(cells):
+    complete = table.opened.kept_rows
+    if complete is not None and len(complete) < len(cells):
         numbers = np.arange(len(cells)) if frame.row_numbers is None else frame.row_numbers
-        cells = cells.take(np.searchsorted(numbers, kept))
+        cells = cells.take(np.searchsorted(numbers, complete))
     values = cells.values
     if cells.kind != "text" and len(np.unique(values)) > _MOST_SLICES:
         cuts = np.unique(np.nanquantile(values, np.linspace(0, 1, _QUANTILES + 1)))

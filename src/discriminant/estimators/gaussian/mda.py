@@ -40,6 +40,7 @@ from discriminant.estimators.gaussian.lda_qda import OUTLIER_KINDS, OutlierKind
 from discriminant.models.gaussian.bayes_error import BayesError, estimate_bayes_error
 from discriminant.models.gaussian.covariance import TARGETS, Target
 from discriminant.models.gaussian.family import validate_prior
+from discriminant.models.gaussian.known_parameters import component_parameters
 from discriminant.models.gaussian.mixture import (
     STRUCTURES,
     Mixture,
@@ -51,7 +52,6 @@ from discriminant.models.gaussian.mixture import (
     single_gaussian,
     starting_mixtures,
 )
-from discriminant.models.gaussian.parameters import component_parameters
 from discriminant.moments.anchor import Anchor
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Block, Floats, Places, numbered_names

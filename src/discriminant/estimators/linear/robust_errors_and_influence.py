@@ -18,7 +18,7 @@ from discriminant.assessment.inference.coefficient_summary import (
     Inference,
     PenalisedSummary,
 )
-from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
+from discriminant.assessment.inference.contrasts_and_nested_fits import ContrastTest, wald_test
 from discriminant.assessment.inference.goodness_of_fit import (
     TESTS,
     GoodnessOfFit,

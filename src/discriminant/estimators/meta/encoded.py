@@ -41,7 +41,7 @@ from discriminant.estimators.base import (
     partitioned_or_none,
     second_minus_first,
 )
-from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES
+from discriminant.models.gaussian.covariance_structure import DIAGONAL_STRUCTURES
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
 from discriminant.table.cells import ColumnCells, Frame

@@ -70,7 +70,6 @@ from discriminant.models.gaussian.covariance import (
     Shrinkage,
     Target,
 )
-from discriminant.models.gaussian.covariance_structure import STRUCTURES, Structure
 from discriminant.models.gaussian.family import (
     GaussianFamily,
     check_shrinkage,
@@ -92,6 +91,7 @@ from discriminant.models.gaussian.predictive_densities import (
     fit_student,
     student_scores_with_missing,
 )
+from discriminant.models.gaussian.structured_covariances import STRUCTURES, Structure
 from discriminant.models.gaussian.wide import (
     family_shrinkage,
     fit_fisher_rule,

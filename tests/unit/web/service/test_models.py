@@ -12,6 +12,7 @@ import discriminant as dd
 from discriminant.errors import CommandError, DiscriminantError
 from discriminant.web.request_log import JsonLog
 from discriminant.web.service.models import ModelRegistry, load_model, model_names
+from tests.shared.coroutines import run_coroutine
 from tests.unit.web.conftest import start, table
 
 
@@ -55,7 +56,7 @@ def watched(registry, change, until):
             task.cancel()
         assert until()
 
-    asyncio.run(run())
+    run_coroutine(run())
 
 
 def test_changed_file_is_loaded_and_requests_in_progress_keep_their_model(tmp_path):

@@ -33,6 +33,7 @@ from discriminant.estimators.base import (
     IterativeClassifier,
     PosteriorMixin,
     Prior,
+    WeightedFitMixin,
     check_choice,
     class_totals,
 )
@@ -63,7 +64,7 @@ _SHORT_STEPS = 10  # steps of EM from every start; only the best start is contin
 _WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
-class MDA(PosteriorMixin, IterativeClassifier):
+class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
     Boundaries can be curved, and a class can consist of several separate groups. The parameters

@@ -56,10 +56,10 @@ class Basis(TransformerMixin, RowEstimator):
     origin : {'mean', 'zero'} or array of shape (d,), default 'mean'
         Origin of powers and products, such as (x - origin)^2. 'mean': the mean of the column,
         rounded to the leading decimal of its standard deviation so that names are readable. The
-        coefficient of x is then the slope near the mean, and squares lose no digits. 'zero': powers
-        are x^2 itself, as R's I(x^2). The polynomials of 'mean' and 'zero' span the same functions,
-        so fits without a penalty agree up to rounding. For sparse rows, 'mean' means zero, so that
-        they stay sparse.
+        coefficient of x is then the slope near the mean, and squares lose no digits. 'zero': the
+        powers are x^2 itself, as with I(x^2) in R. The polynomials of 'mean' and 'zero' span the
+        same functions, so fits without a penalty agree up to rounding. For sparse rows, 'mean'
+        means zero, so that they stay sparse.
     centres : int, array of shape (m, d), data frame or None, default None
         Kernel centres: their coordinates, or their number, for centres computed by k-means. None:
         no kernels.
@@ -206,7 +206,7 @@ class Basis(TransformerMixin, RowEstimator):
             )
             raise OptionError.of("degree", self.degree, allowed)
         if self.degree is None and self.centres is None and self.random_features is None:
-            allowed = "1 or more where there are no centres and no random features"
+            allowed = "1 or more if there are no centres and no random features"
             raise OptionError.of("degree", None, allowed)
         if not (self.random_features is None or _is_positive_int(self.random_features)):
             allowed = "None, or the number of random features, 1 or more"
@@ -303,7 +303,7 @@ class Basis(TransformerMixin, RowEstimator):
 
     @property
     def _dense_only(self) -> bool:
-        """Whether there are kernels or random features, which have no zeros."""
+        """Whether there are kernels or random features, whose values are dense (not zero)."""
         return self.centres is not None or self.random_features is not None
 
     def _expand_sparse(self, features: Any) -> Any:

@@ -129,7 +129,7 @@ class Fisher(DiscriminantProjection):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         family, projection = self.family, self.projection
         if family.shrinkage == "auto":
             return "fourth"

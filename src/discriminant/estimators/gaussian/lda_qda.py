@@ -252,12 +252,12 @@ class GaussianClassifier(MomentClassifier):
 
     @property
     def fixed_family(self) -> GaussianFamily | None:
-        """Covariance family of plug-in densities for any moments; None if there is none."""
+        """Covariance family of plug-in densities if it is the same for all moments, else None."""
         return self.family if self.predictive == "plug-in" else None
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         return self.family.detail
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -310,7 +310,7 @@ class GaussianClassifier(MomentClassifier):
     def left_out_rules(
         self, moments: Any, table: Table
     ) -> LeftOutRules | LeftOutQuadraticRules | None:
-        """Return the rules fitted without each row, in closed form; None if there is none."""
+        """Return for each row the rule fitted without it; None if there is no closed form."""
         if self.predictive == "student":
             return None
         return left_out_rules(moments, table, family=self.family, prior=self.prior_from)
@@ -380,10 +380,10 @@ class GaussianClassifier(MomentClassifier):
         kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
             'mahalanobis': squared Mahalanobis distance from the nearest class mean.
             'relative_mahalanobis': that distance minus the squared Mahalanobis distance from the
-            mean of all rows, for the covariance of all rows (Ren et al. 2021). It is meant for
-            classes with one common covariance; otherwise it may decrease as a row moves away.
-            'energy': -log p(x), the energy -log sum_k exp f_k of the scores f_k = log p(x | k) +
-            log prior_k.
+            mean of all rows, computed with the covariance of all rows (Ren et al. 2021). It is
+            meant for classes with one common covariance; otherwise it may decrease as a row moves
+            away. 'energy': -log p(x), the energy -log sum_k exp f_k of the scores f_k = log p(x |
+            k) + log prior_k.
 
         Returns
         -------
@@ -399,7 +399,7 @@ class GaussianClassifier(MomentClassifier):
         return nearest - self._score_rows(background.distances, X)[:, 0]
 
     def _fit_background(self) -> QuadraticRule:
-        """Return the rule of one Gaussian class of all rows, with the shrinkage of the model."""
+        """Return the rule of a single Gaussian fitted to all rows, shrunken as in the model."""
         moments, family = self._present_moments, self._asked.family
         merged = merge_classes(moments)
         amount = float(np.max(self.shrinkage_))
@@ -514,7 +514,7 @@ class GaussianClassifier(MomentClassifier):
 
     @classmethod
     def _of_parameters(cls, parameters: ClassParameters, prior: Prior | None) -> Self:
-        """Return a fitted model with known parameters; their priors replace a given `prior`."""
+        """Return a fitted model with known parameters; a given `prior` is stored as its option."""
         model = cls(prior=None if prior is None else parameters.weight)
         model._copy_options()
         named = parameters.features != numbered_names(len(parameters.features))
@@ -670,7 +670,7 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the shrinkage is chosen on held-out rows."""
+        """Whether the shrinkage is chosen by cross-validation, which needs the rows."""
         return self._chooses_shrinkage
 
     @property
@@ -683,7 +683,7 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         shrinkage = self.shrinkage
         if self._chooses_shrinkage:
             if self.cv_ is None:
-                allowed = "a number where there are no rows to hold out"
+                allowed = "a number if there are no rows to hold out"
                 raise OptionError.of("shrinkage", "cv", allowed)
             shrinkage = self.cv_.shrinkage[self.cv_.best()[1]]
         return check_family(GaussianFamily(1.0, shrinkage, self.target, self.denominator))
@@ -1007,7 +1007,7 @@ class QDA(GaussianClassifier):
 
     @property
     def fixed_family(self) -> GaussianFamily | None:
-        """Covariance family of plug-in densities for any moments; None with `map_prior`."""
+        """Covariance family of plug-in densities; None with `map_prior`."""
         return super().fixed_family if self.map_prior is None else None
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -1063,7 +1063,7 @@ class QDA(GaussianClassifier):
 def _classified(
     codes: Codes, predicted: npt.NDArray[Any], weight: Floats, labels: Labels
 ) -> Floats:
-    """Return the weight (K, K) of the rows of each class (rows) by predicted class (columns)."""
+    """Return the (K, K) confusion matrix of row weights: true class by predicted class."""
     table = np.zeros((len(labels), len(labels)))
     np.add.at(table, (codes, encode_known_labels(predicted, labels)), weight)
     return table

@@ -1,8 +1,9 @@
 """Mixture discriminant analysis: every class is a mixture of Gaussian components, fitted by EM.
 
-A fit chooses the number of components of each class, and where components share covariances, by the
-Bayesian information criterion. The choice and the random starts use a sample of the rows. EM from
-the best start then reads all rows once per step. The formulas are in `models.gaussian.mixture`.
+A fit chooses the number of components of each class, and which components share a covariance, by
+the Bayesian information criterion. The choice and the random starts use a sample of the rows. EM
+from the best start then reads all rows once per step. The formulas are in
+`models.gaussian.mixture`.
 """
 
 from __future__ import annotations
@@ -527,7 +528,7 @@ class _StartSearch:
         return structure, mixture
 
     def _number(self, model: MixtureModel, k: int, given: int | None) -> int:
-        """Return the number of components of class k: as given, or with the smallest BIC."""
+        """Return the number of components of class k: `given`, or the one with the smallest BIC."""
         if given is not None:
             return given
         own = self._rows_of(k)
@@ -544,9 +545,9 @@ class _StartSearch:
         return best
 
     def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
-        """Return the best result of EM; classes that can be fitted alone have their own starts.
+        """Return the best result of EM.
 
-        Classes can be fitted one by one unless they share a covariance.
+        Classes that do not share a covariance are fitted one by one, each from its own starts.
         """
         if model.structure == "shared":
             return self._fit(model, self.sample, numbers)
@@ -559,7 +560,11 @@ class _StartSearch:
         return replace(mixture, log_likelihood=sum(part.log_likelihood for part in parts))
 
     def _fit(self, model: MixtureModel, rows: Table, numbers: list[int]) -> Mixture:
-        """Return the best result of EM from several starts; each start makes a few steps only."""
+        """Return the best result of EM from several starts.
+
+        A few steps are made from each start. EM then goes on from the best of them until it
+        converges.
+        """
         options = self.estimator
         single = max(numbers) == 1
         starts = starting_mixtures(
@@ -594,7 +599,7 @@ class _StartSearch:
 
 
 def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
-    """Return the criteria of the best result: no collapse, no scarce component, likelihood."""
+    """Return the sort key of a result: not collapsed, no rare component, log likelihood."""
     return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 

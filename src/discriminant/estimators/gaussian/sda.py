@@ -133,7 +133,7 @@ class SDA(FeatureSelectingClassifier):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         intensities = self.intensities
         if intensities.need_fourth:
             return "fourth"

@@ -113,7 +113,7 @@ class ShrunkenCentroids(PenalisedClassifier):
         self.folds = folds
 
     def penalty_grid(self, moments: ClassMoments) -> Floats:
-        """Return the thresholds, increasing, of which cross-validation chooses one."""
+        """Return the thresholds, in increasing order, among which cross-validation chooses."""
         thresholds = self._option("thresholds")
         if not is_whole(thresholds, 2):
             return np.unique(np.asarray(thresholds, dtype=np.float64))

@@ -199,7 +199,11 @@ class BayesianLogistic(LinearClassifier):
 
 
 def _score_roots(fit: LaplaceFit, coordinates: ScaledCoordinates) -> Floats:
-    """Return the (s, d + 1, r) roots of the variances of the scores, for offsets followed by 1."""
+    """Return an (s, d + 1, r) array of roots R_s of the covariance of the coefficients.
+
+    The variance of score s is |R_s' z|^2, where z is the offset `(x - origin) / unit` followed by
+    1.
+    """
     m, _, r = fit.root.shape
     free = coordinates.free
     scaled = coordinates.scale[:, None] * fit.root[:, free:]

@@ -156,7 +156,7 @@ def validate_single_response(y: Any, name: str) -> Floats:
 
 
 def check_response_size(response: Floats, deviance: Deviance) -> None:
-    """Raise if squares of responses overflow float64; with an inverse link, if fourth powers do."""
+    """Raise an error if squares (for an inverse link, fourth powers) of responses overflow."""
     if deviance.family not in ("gaussian", "gamma"):
         return
     kind = deviance.family, deviance.link
@@ -626,9 +626,9 @@ class GLM(GeneralisedLinearModel):
         scaled to root mean square 1. The intercept is not penalised. A fit with a penalty has no
         standard errors. 'cv': the penalty with the smallest held-out deviance.
     l1_ratio : float, default 0.0
-        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso). If it is above 0, the
-        penalty is ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2), and some coefficients may be
-        exactly zero. It needs a link with a valid mean for every score, such as 'log'.
+        Share of the penalty on absolute coefficients, from 0 (ridge) to 1 (lasso). If it is above
+        0, the penalty is ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2), and some coefficients may
+        be exactly zero. It needs a link with a valid mean for every score, such as 'log'.
     intercept : bool, default True
         Whether to fit an intercept.
     max_iter : int, default 200
@@ -638,7 +638,8 @@ class GLM(GeneralisedLinearModel):
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
+        try, on a geometric sequence. None: 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, or the fold of each row.
     rule : {'min', 'one_se'}, default 'min'
@@ -962,7 +963,7 @@ def _deviance(family: Any, link: Any) -> Deviance:
 
 
 def _median_factor(predicted: Any) -> Callable[[Any], float]:
-    """Return a function that computes the factor by which the fitted median is multiplied."""
+    """Return the function that computes the factor of the median for the option `predicted`."""
     factors: dict[str, Callable[[Any], float]] = {
         "median": lambda model: 1.0,
         "mean": lambda model: float(np.exp(0.5 * model.dispersion_)),

@@ -68,13 +68,13 @@ class LinearClassifier(IterativeClassifier):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients (K, d) in the user's units; with two classes (1, d), second minus first."""
+        """Coefficients (K, d) in the user's units; for two classes (1, d), second minus first."""
         self._check_is_fitted()
         return as_sklearn_coefficients(*self.rule_.slopes())[0]
 
     @property
     def intercept_(self) -> Floats:
-        """Intercepts (K,) for `coef_`; with two classes (1,), second minus first.
+        """Intercepts for `coef_`: (K,), or (1,) for two classes (second minus first).
 
         `predict` does not use them: for accuracy, it measures features from an origin near the
         rows.
@@ -114,7 +114,7 @@ def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpaceTable:
-    """A table in the coordinates of the directions that its rows span, with the map to features."""
+    """A table whose columns are the directions that its rows span, with the map to features."""
 
     table: Table  # the rows; its columns are the directions
     anchor: Anchor  # origin and unit of each feature
@@ -124,7 +124,7 @@ class RowSpaceTable:
     def from_table(
         cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
     ) -> RowSpaceTable:
-        """Return a table in the directions that the rows span about an anchor."""
+        """Return a table of the directions that the rows `(x - origin) / unit` span."""
         table.raise_bad_cell()
         offsets = anchor.offsets(table.features[:])
         space = RowSpace.from_rows(

@@ -95,7 +95,8 @@ class LeastSquares(LinearMomentClassifier):
         `partial_fit` then stores. 'auto': as 'high' if columns are nearly collinear and the rows
         are available, otherwise as 'standard'.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
+        try, on a geometric sequence. None: 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv'; as in `cross_validate`.
     rule : {'min', 'one_se'}, default 'min'
@@ -175,7 +176,7 @@ class LeastSquares(LinearMomentClassifier):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: one pooled scatter for all classes."""
+        """Level of detail of the moments that a fit needs: one scatter for all classes."""
         return "pooled"
 
     @property
@@ -193,7 +194,7 @@ class LeastSquares(LinearMomentClassifier):
         if not is_cv(self.ridge):
             return float(self.ridge)
         if self.path_ is None:
-            raise OptionError.of("ridge", "cv", "a number where there are no rows to hold out")
+            raise OptionError.of("ridge", "cv", "a number if there are no rows to hold out")
         return self.path_.ridge
 
     def _penalty_search(self) -> PenaltySearch:
@@ -216,7 +217,7 @@ class LeastSquares(LinearMomentClassifier):
         self.path_ = least_squares_penalty_path(moments, self.coding, search)
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Return whether moments are too inexact for a fit, so that rows are needed."""
+        """Return whether moments are not accurate enough for a fit, so that it needs the rows."""
         return self._problem(moments).solver.digits < REPRODUCIBLE_DIGITS
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -252,9 +253,10 @@ class LeastSquares(LinearMomentClassifier):
         return super().rule_
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
-        """Return the log memberships (N, K) of each row by the fit to all other rows.
+        """Return log memberships (N, K), for each row those of the fit to all other rows.
 
-        Memberships are computed from leverages, without refitting.
+        Memberships are the values of `predict_proba`. They are computed from leverages, without
+        refitting.
         """
         return least_squares_left_out_scores(
             self.rule_from(moments), moments, table, ridge=self._penalty()
@@ -360,7 +362,7 @@ class LeastSquares(LinearMomentClassifier):
     # --- inside -----------------------------------------------------------------------------------
 
     def _response(self) -> int:
-        """Return the class whose code is positive; `fitted_values` belong to this class."""
+        """Return the class whose code is positive; it has large `fitted_values`."""
         return 0 if self._asked.coding == "fisher" else 1
 
     def _find_masked_everywhere(self) -> Labels | None:
@@ -410,7 +412,7 @@ class LeastSquares(LinearMomentClassifier):
         return self
 
     def _refine(self, moments: Any, table: AnyTable) -> tuple[IndicatorRule, ScatterFactor | None]:
-        """Return the rule from moments, or if they are too inexact, from the factor of the rows."""
+        """Return the rule from moments or, if they are too inexact, from the rows."""
         problem = self._problem(moments)
         few = problem.solver.digits < _ENOUGH_DIGITS and self.precision == "auto"
         if moments.detail == "rows" or not (few or self.precision == "high"):
@@ -514,9 +516,9 @@ def _drop_empty_classes(table: AnyTable) -> AnyTable:
 def _find_masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     """Return the classes that are predicted for no row of positive weight; warn if there are any.
 
-    Usually, two rows of each class are enough to show that no class is masked. For a class that is
-    not predicted for its two rows, all its rows are predicted; if none of them is predicted as the
-    class, all rows of the table are predicted.
+    Usually, predicting two rows of each class shows that no class is masked. If a class is
+    predicted for neither of its two rows, the search goes on to all rows of the class, and then to
+    all rows of the table, until the class is predicted for a row.
     """
     line = rule.line
     reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)

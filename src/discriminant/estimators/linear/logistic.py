@@ -127,8 +127,8 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         Strength of the penalty. With ridge=0 the model is fitted by maximum likelihood. 'cv': the
         penalty is chosen by cross-validation on the rows of the fit, which must be in memory.
     l1_ratio : float, default 0.0
-        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); values in between are
-        the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
+        Share of the penalty on absolute coefficients, from 0 (ridge) to 1 (lasso); values in
+        between are the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
     standardize : bool, default True
         True: penalise the coefficients of standardised columns. False: penalise the coefficients of
         the columns in their own units.
@@ -152,8 +152,8 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios, from one that is
-        so large that coefficients are nearly zero; a number: as many penalties on this path.
+        Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
+        try, on a geometric sequence that starts where coefficients are nearly zero. None: 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row. A class
         whose rows are all in one fold is never held out.
@@ -322,7 +322,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         if separation:
             warn(SeparationWarning.of(separation.kind, separation.columns, separation.classes))
         elif not end.converged:
-            remedy = ["drop columns that nearly depend on others"] if self.bias_reduction else []
+            remedy = ["drop nearly collinear columns"] if self.bias_reduction else []
             facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
             warn(NotConvergedWarning.of_gradient(*facts, *remedy))
 
@@ -613,7 +613,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         return PenaltySearch(options["ridges"], options["folds"], self.criterion, self.rule)
 
     def _solver_options(self) -> LogisticOptions:
-        """Return the options of a fit; a penalty to be chosen is zero until it is."""
+        """Return the options of a fit; a penalty to be chosen by cross-validation is 0 at first."""
         return LogisticOptions(
             self.link,
             0.0 if is_cv(self.ridge) else float(self.ridge),
@@ -645,13 +645,13 @@ def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: b
         steep = result.fit.descent.point.max_gradient
         return (
             f"the fit has not converged (the scaled gradient is {steep:.1e}). Raise max_iter, or "
-            "drop columns that nearly depend on others."
+            "drop nearly collinear columns."
         )
     if result.wide:
         return "there are more columns than rows. Keep fewer columns."
     return (
-        "there are so many coefficients that their curvature was not read. "
-        'solver="newton" always reads it.'
+        "there are so many coefficients that the Hessian was not computed. "
+        'solver="newton" always computes it.'
     )
 
 
@@ -772,7 +772,7 @@ def _test_separation(
     anchor: Anchor,
     theta: Floats,
 ) -> Separation:
-    """Test by a linear programme whether classes are separated. Scores by theta are tried first."""
+    """Test for separated classes: first by the scores of theta, then by linear programming."""
     start = np.vstack(coordinates.coefficients(theta))
     if start.shape[1] == 1:
         start = np.hstack([-start, start])
@@ -788,7 +788,7 @@ def _test_separation(
 
 
 def read_column_sums(table: Table) -> ColumnSums:
-    """Read the means and the sums about them of each column, in two passes."""
+    """Read the mean of each column, and in a second pass the sums of each column about its mean."""
     features = table.schema.features
     first: ColumnSums = fold(table, ColumnSumsReading(features, np.zeros(table.width)))
     return fold(table, ColumnSumsReading(features, first.mean))
@@ -813,7 +813,8 @@ def _sample_for(table: AnyTable, options: LogisticOptions) -> Block:
 def sample_rows(table: AnyTable, *, share: float = 0.2) -> Block:
     """Draw a quasi-random sample of rows with positive weight, without replacement.
 
-    `share` is the share of the rows in the sample of a table of medium length.
+    `share` is the share of rows to sample; the size of the sample is bounded for short and long
+    tables.
     """
     if isinstance(table, PartitionedTable):
         table = table.sample

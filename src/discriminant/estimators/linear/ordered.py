@@ -441,9 +441,8 @@ def _fit(
 ) -> tuple[OrderedResult, ClassMoments | None, LinearRule]:
     """Fit a table.
 
-    Return the result, the moments of the features and the score of the rows. There are no moments
-    if the rows are fitted in the directions that they span, because there are more columns than
-    rows.
+    Return the result, the moments of the features and the score of the rows. The moments are None
+    if there are more columns than rows, which are then fitted in the directions that they span.
     """
     standardize, directions = options.standardize, None
     if is_wide(len(table), table.width):
@@ -477,7 +476,7 @@ def _sample(table: AnyTable) -> Callable[[Any], Any] | None:
 
 
 def _check_order(result: OrderedResult, moments: ClassMoments, order: Labels) -> None:
-    """Warn if the mean scores of neighbouring classes are in reversed order beyond chance."""
+    """Warn if the mean scores of neighbouring classes are significantly in the wrong order."""
     objective = result.objective
     m = len(order) - 1
     coef = objective.coordinates.coefficients(result.theta[m:])[0][:, 0]

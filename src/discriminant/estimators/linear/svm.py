@@ -94,7 +94,8 @@ class SVM(LinearClassifier):
     random_state : int or None, default None
         Seed of the order of the rows for 'dual'.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
+        try, on a geometric sequence. None: 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row.
     criterion : {'error', 'squared_hinge'}, default 'error'
@@ -114,7 +115,7 @@ class SVM(LinearClassifier):
     gap_ : array of shape (K,), or (1,) for two classes
         Upper bound on the relative distance of each fit from its minimum: the duality gap.
     n_iter_ : int
-        Number of steps or sweeps of the class that needed the most.
+        Number of steps or sweeps; with several classes, the largest number over the classes.
 
     See Also
     --------
@@ -296,7 +297,7 @@ class SVM(LinearClassifier):
 
 
 def _sparse_offsets(table: Table, units: ColumnUnits) -> Any:
-    """Return the rows relative to the anchor and in its units, as a sparse matrix."""
+    """Return the rows `(x - origin) / unit` as a sparse matrix."""
     anchor = units.anchor
     if not is_sparse(table.features):
         return as_compiled_csr(sparse.csr_array(anchor.offsets(table.features[:])))

@@ -149,7 +149,7 @@ def compare_imbalance(
     seed: Any = 0,
     ways: Mapping[str, Any] | None = None,
 ) -> ImbalanceComparison:
-    """Compare strategies for rare classes, and the plain classifier, on held-out rows.
+    """Compare strategies for rare classes with the plain classifier, on held-out rows.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def compare_imbalance(
     code = _positive_code(labels, codes, positive)
     costs = Costs.zero_one(labels) if cost is None else Costs.of(cost, labels)
     if costs.actions != tuple(labels.tolist()):
-        raise OptionError.of("cost", list(costs.actions), "of actions that are classes")
+        raise OptionError.of("cost", list(costs.actions), "costs of actions that are classes")
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     if ways is not None:
         warnings.warn("ways= is deprecated: use strategies=.", FutureWarning, stacklevel=2)
@@ -286,7 +286,7 @@ def _ranking_measures(
 
 
 def _decision_measures(assessment: Assessment, positive: int | None, costs: Costs) -> list[float]:
-    """Return the measures of MEASURES that follow AUC and average precision, in that order."""
+    """Return the measures listed in MEASURES after AUC and average precision, in this order."""
     label = None if positive is None else assessment.labels.tolist()[positive]
     probabilistic = bool(assessment.scored.weight.any())
     return [
@@ -310,7 +310,7 @@ def _positive_code(labels: Labels, codes: Codes, positive: Any) -> int | None:
 def _predict_held_out(
     models: Mapping[str, Any], folded: MemoryFolds, cost: Any
 ) -> dict[str, _StrategyPredictions | None]:
-    """Return the held-out predictions of every strategy, None for those that cannot be fitted."""
+    """Return the held-out predictions of every strategy (None if it cannot be fitted)."""
 
     def make_model(estimator: Any) -> FoldModel:
         ranks = partial(_lacks_posterior, estimator)

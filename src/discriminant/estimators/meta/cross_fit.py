@@ -1,4 +1,4 @@
-"""Cross-fitting: a classifier fitted without each fold, and held-out values of all rows.
+"""Cross-fitting: one classifier fitted without each fold, and held-out values of all rows.
 
     models[f]    fitted without fold f: by adding moments, without reading rows, where possible
     values       of each row, from the scores of the model that was fitted without the row
@@ -82,7 +82,7 @@ _OTHER_SEED = 1 << 31  # seed of hashes that must differ from those of the folds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutValues(Summable):
-    """Values of n rows, each by the model that was fitted without its fold."""
+    """Values of n rows; the value of each row is computed by the model fitted without its fold."""
 
     values: Floats  # (n, m)
     codes: Places  # (n,) true class
@@ -143,10 +143,10 @@ class CrossFitRows:
         return CrossFitRows(X, self.labels, codes, weight, order=self.order)
 
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
-        """Return True for a share `size` of the rows (n,), a random sample by their hashes.
+        """Return a boolean array (n,): True for a random sample of a share `size` of the rows.
 
-        The sample is not stratified by class: the coverage of split conformal prediction is
-        guaranteed for random samples.
+        Hashes of the rows decide. The sample is not stratified by class: the coverage of split
+        conformal prediction is guaranteed for random samples.
         """
         features, one_class = numeric_features(None, self.X), self.codes * 0
         place, folds = None, max(round(1.0 / size), 2)
@@ -198,13 +198,13 @@ def numeric_features(fitted: Any, X: Any) -> Features | None:
 
 
 def hashes_of(fitted: Any, X: Any, scores: Floats, seed: int) -> Hashes:
-    """Return a hash of each row, (n,): of its numbers, or of its scores if some cells are text."""
+    """Return a hash of each row (n,), computed from its numbers, or else from its scores."""
     features = numeric_features(fitted, X)
     return hash_rows(scores if features is None else features, seed)
 
 
 def hash_rows(features: Features, seed: int) -> Hashes:
-    """Return a hash of the features of each row, (n,), which differs from that for the folds."""
+    """Return a hash of the features of each row (n,), other than the hash that assigns folds."""
     parts = [np.zeros(0, dtype=np.uint64)]
     for lo in range(0, features.shape[0], _PIECE):
         rows = dense(features[lo : lo + _PIECE])
@@ -226,10 +226,10 @@ def scores_among(model: Any, X: Any, labels: Labels, score: Score) -> Floats:
 
 
 def fit_folds(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, *, adds: bool) -> list[Any]:
-    """Fit a classifier without each fold.
+    """Fit one classifier for each fold, to the rows of all other folds.
 
-    With `adds`, a model fitted from moments is fitted to the added moments of the other folds, if
-    that is less work.
+    With `adds`, a model that is fitted from moments gets the sum of the moments of the other folds,
+    if that is less work.
     """
     labels = rows.labels
     warn_classes_in_one_fold(class_counts(rows.codes, rows.weight, labels, fold), labels)
@@ -246,7 +246,7 @@ def fit_folds(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, *, adds: bo
 
 
 def _fit_moments(estimator: Any, train: Any, labels: Labels, schema: Schema) -> Any | None:
-    """Return a classifier fitted to moments; None if they are too inexact."""
+    """Return a classifier fitted to moments; None if they are not accurate enough."""
     present = train.rows > 0
     _check_two_classes(present, labels)
     model = clone(restrict_prior(estimator, present, labels))
@@ -279,7 +279,7 @@ def held_out_values(
     values: RowValues,
     seed: int,
 ) -> HeldOutValues:
-    """Return the values of all rows, each by the model of its fold."""
+    """Return the values of all rows; the value of each row is computed by the model of its fold."""
     parts, codes = [], rows.codes.astype(np.intp)
     order, plain = rows_by_fold(fold), isinstance(rows.X, np.ndarray)
     for model, places in zip(models, order, strict=True):
@@ -296,7 +296,7 @@ def held_out_values(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutValuesReading:
-    """Compute the values of every row by the model fitted without its fold."""
+    """Compute the values of every row by the model that was fitted without the fold of the row."""
 
     labels: Labels  # (K,)
     models: tuple[Any, ...]  # one for each of the F folds; None: the fold is left out
@@ -343,10 +343,10 @@ def cross_fit_partitions(
     values: RowValues,
     only: int | None = None,
 ) -> tuple[list[Any], HeldOutValues]:
-    """Fit a classifier without each fold of a partitioned table; also return held-out values.
+    """Fit one classifier without each fold of a partitioned table; also return held-out values.
 
-    The values of all rows are stored in memory. With `only`, one model is fitted, without that
-    fold, and the values are those of the rows of the fold.
+    The values of all rows are stored in memory. With `only`, a single model is fitted, without that
+    fold, and values are returned for the rows of that fold.
     """
     with merge_warnings():
         detail = needed_moments_detail(estimator)

@@ -96,9 +96,7 @@ def declared_prior(model: Any, labels: Labels) -> Floats | None:
 
 
 def assumed_prior(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
-    """Return the class priors (K,) that the posteriors assume: the declared priors, or class
-    shares.
-    """
+    """Return the class priors (K,) that the posteriors assume: declared, or the class shares."""
     declared = declared_prior(model, labels)
     return training_shares(model, y, sample_weight, labels) if declared is None else declared
 

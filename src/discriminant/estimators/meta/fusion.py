@@ -203,7 +203,7 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
                 raise FusionError.of_classes(name, list(model.classes_), self.classes_.tolist())
 
     def _select_columns(self, X: Any) -> list[Any]:
-        """Return the columns of X for each classifier, matched by name if X has column names."""
+        """Return the columns of X that each classifier uses, matched by name if X has names."""
         X, names = _open_columns(X)
         width = int(X.shape[1])
         fitted = getattr(self, "feature_names_in_", None)

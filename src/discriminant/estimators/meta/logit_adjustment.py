@@ -1,4 +1,4 @@
-"""Logit adjustment for imbalanced classes: decisions that weigh rare classes more, after the fit.
+"""Logit adjustment for imbalanced classes: decisions in favour of rare classes, after the fit.
 
 With the posterior P(k|x) of any classifier and the class shares p of the rows of its fit (Menon,
 Jayasumana, Rawat, Jain, Veit and Kumar 2021),
@@ -173,7 +173,7 @@ class LogitAdjusted(RebalancingClassifier):
         )
 
     def _choose_tau(self, X: Any, y: Any, sample_weight: Any) -> float:
-        """Return the candidate with the least balanced held-out error (the smallest of equals)."""
+        """Return the tau with the smallest held-out balanced error; among ties the smallest."""
         from sklearn.utils import _safe_indexing
 
         labels, codes = encode_classes(X, y)

@@ -1,12 +1,12 @@
 """Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-A fit weights rare classes more, or draws more of their rows. `predict` returns the predictions of
-the fitted classifier without a correction, while probabilities are corrected to the class shares p
-of the original rows. With q the class shares of the rows as fitted,
+A fit gives rare classes more weight, or draws more of their rows. `predict` returns the predictions
+of the fitted classifier without a correction, while probabilities are corrected to the class shares
+p of the original rows. With q the class shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
-Rows are resampled only in `fit`: held-out rows are never drawn nor used to make synthetic rows.
+Rows are resampled only in `fit`: held-out rows are neither resampled nor used for synthetic rows.
 
 EasyEnsemble (Liu, Wu and Zhou 2009) averages classifiers on many undersamples. A single undersample
 has m of the n rows of a frequent class and discards all others. T independent undersamples together
@@ -187,7 +187,7 @@ class SmoteTable:
     def add_rows(
         self, codes: Codes, labels: Labels, target: Target, synthesise: Synthesis
     ) -> tuple[Any, Codes]:
-        """Return the rows followed by the rows that a function makes for each class to extend."""
+        """Return the rows followed by the synthetic rows of each class that needs more rows."""
         count = np.bincount(codes, minlength=len(labels))
         parts, new = [], [codes]
         for k in np.flatnonzero(target.wanted > count):
@@ -215,7 +215,7 @@ class SmoteTable:
             return nearest_neighbours(numbers, neighbours, label, threads=threads)
 
     def _allocate_rows(self, more: int) -> npt.NDArray[Any] | None:
-        """Return an array of the rows followed by `more` empty rows; None for sparse rows."""
+        """Return an array with the rows and space for `more` further rows; None for sparse rows."""
         if is_sparse(self.numbers):
             return None
         N, p = self.numbers.shape
@@ -226,7 +226,8 @@ class SmoteTable:
     def _join_columns(self, numbers: Any, donors: Nominal) -> Any:
         """Return rows of the type of the input, from numeric columns and categories.
 
-        `donors` are, for each synthetic row and column, the row whose category is copied.
+        `donors` contains, for each synthetic row and categorical column, the number of the row
+        whose category is copied.
         """
         if self.names is not None:
             return self._join_frame(numbers, donors)
@@ -331,7 +332,7 @@ def _category_codes(X: Any, place: int, names: tuple[str, ...] | None) -> npt.ND
 
 
 def _donors(nominal: Nominal, chosen: Nominal) -> Nominal:
-    """Return the number of a row with the chosen category, for each synthetic row and column."""
+    """For each synthetic row and column, return the number of a row with the chosen category."""
     donors = np.empty_like(chosen)
     for j, column in enumerate(nominal.T):
         first = np.zeros(int(column.max()) + 1, dtype=np.intp)
@@ -377,8 +378,8 @@ class RebalancingClassifier(ClassifierWrapper):
     Attributes
     ----------
     class_shares_, fitted_prior_ : arrays of shape (K,)
-        Class priors of the original rows, and of the rebalanced fit. The two priors are the same if
-        the classifier has an option `prior` and it is set.
+        Class priors of the original rows, and of the rebalanced fit. They are the same if the
+        classifier has an option `prior` and it is set.
     """
 
     _fitted_attribute = "classes_"
@@ -512,7 +513,7 @@ def posterior_or_vote(model: Any, X: Any) -> Floats:
 
 
 def class_ranking(model: Any, X: Any) -> Floats:
-    """Return `decision_function` as scores (n, K), with two classes -score and score.
+    """Return `decision_function` as scores (n, K); for two classes as columns -score and score.
 
     If `decision_function` returns a score for each pair of classes (one-vs-one), the scores are
     summed for each class.
@@ -541,7 +542,7 @@ def safe_log(posterior: Floats) -> Floats:
 
 
 def _has_decision_scores(self: Any) -> bool:
-    """Return whether the ensemble has votes or fitted values instead of posteriors."""
+    """Return whether scores of the ensemble are votes or fitted values, not posteriors."""
     return _decides_by_votes(self) or not_probabilistic(self) is not None
 
 
@@ -557,7 +558,8 @@ _LARGEST = 1e300  # scores are clipped to this size, so that their means are fin
 class EasyEnsemble(RebalancingClassifier):
     """Average of classifiers, each fitted to an undersample; probabilities stay calibrated.
 
-    Each undersample has all rows of the rarest class and as many of every other class.
+    Each undersample has all rows of the rarest class and the same number of rows of every other
+    class.
 
     Parameters
     ----------
@@ -885,8 +887,8 @@ class Resampled(RebalancingClassifier):
         Fisher, LeastSquares), unless its shrinkage is estimated from the rows or there are fewer
         rows than columns; otherwise as False.
     random_state : int or RandomState, default 0
-        Seed of the draws. imbalanced-learn draws the same rows with the same seed. Rows that
-        'under' keeps stay in their original order; imbalanced-learn sorts them by class.
+        Seed of the draws. imbalanced-learn draws the same rows with the same seed. The result of
+        'under' is in the original order of the rows; imbalanced-learn sorts it by class.
 
     Attributes
     ----------
@@ -983,7 +985,7 @@ class Resampled(RebalancingClassifier):
         needs_rows = self.method not in _FROM_MOMENTS
         if needs_rows or (self.expected is not None and not self.expected):
             name = "method" if needs_rows else "expected"
-            allowed = "another where there are moments alone; for rows there is fit(X, y)"
+            allowed = "one that can be computed from moments; for the others call fit(X, y)"
             raise OptionError.of(name, getattr(self, name), allowed)
         moments = drop_empty_classes(moments)
         target = target_of(moments.rows, moments.labels, self.strategy, self.method)
@@ -1051,7 +1053,7 @@ class Resampled(RebalancingClassifier):
         return _safe_indexing(X, rows), codes[rows]
 
     def _synthesise(self, random: np.random.RandomState) -> Synthesis:
-        """Return the function that makes the synthetic rows of one class."""
+        """Return the function that generates the synthetic rows of one class."""
         k, m = int(self.neighbours), int(self.danger_neighbours)
         method = str(self.method)
 
@@ -1073,7 +1075,8 @@ class Resampled(RebalancingClassifier):
     def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
         """Fit to the expected moments of resampled rows, and return whether that was possible.
 
-        If `expected` is None and these moments are too inexact, return False without fitting.
+        If `expected` is None and these moments are not accurate enough, return False without
+        fitting.
         """
         table = as_table(X, y, name=type(model).__name__)
         detail = model.detail_for(len(table), table.width)
@@ -1113,6 +1116,6 @@ class Resampled(RebalancingClassifier):
 def _moment_clone(estimator: Any) -> Any:
     """Return a clone of a classifier that can be fitted from moments; reject any other."""
     if not is_moment_based(estimator):
-        allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
+        allowed = "fitted from moments, as LDA is; to fit another classifier, call fit(X, y)"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
     return clone(estimator)

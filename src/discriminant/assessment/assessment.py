@@ -10,9 +10,10 @@ Calibration compares observed frequencies with predicted probabilities, in the b
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|
 
-Curve and error are computed for one given class, or for the most probable class (top-label, Guo et
-al. 2017: p is the largest posterior, and a row counts if that class is its true class). Bins have
-equal width; adjacent bins of a tally are merged to get the number of bins requested.
+Curve and error are computed for one given class, or for the most probable class (top-label
+calibration, Guo et al. 2017: p is the largest posterior, and the observed frequency is the share of
+rows that are of their most probable class). Bins have equal width; adjacent bins of a tally are
+merged to get the number of bins requested.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         level : float, default=0.95
             Confidence level.
         weights : {'counts', 'reliability'}
-            'counts': a row of weight 2 stands for two rows. 'reliability': it is one row that
-            counts twice as much as a row of weight 1.
+            'counts': a row of weight 2 stands for two rows. 'reliability': a row of weight 2 is one
+            row that counts twice as much as a row of weight 1.
         draws, stratified, seed
             Options of the bootstrap. If stratified, every resample has the same number of rows of
             each class as the data.
@@ -237,7 +238,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         Parameters
         ----------
         what : {'classes', 'confusion', 'averages', 'measures'}, default 'classes'
-            Which result.
+            Result to return.
         """
         pandas = import_pandas()
         if what == "confusion":

@@ -64,14 +64,14 @@ def check_classifier(estimator: Any) -> None:
     """Raise an error unless `estimator` is an instance of a classifier (and not a Python class)."""
     if isinstance(estimator, type):
         name = estimator.__name__
-        raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
+        raise OptionError.of("estimator", name, f"an instance, such as {name}()")
     if not is_classifier(estimator):
         allowed = "a classifier: only class predictions can be assessed"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
 def decisions_of(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
-    """Return the decisions of a fitted classifier, (n,), and which decisions are not classes."""
+    """Return the decisions (n,) of a fitted classifier, and those that are not classes."""
     if not hasattr(model, "decide"):
         return np.asarray(model.predict(X)), ()
     decisions = np.asarray(model.decide(X), dtype=object)
@@ -187,7 +187,7 @@ class RuleScorer:
     classes: int  # `K`, the number of all classes
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         logs, codes = self.model.predict_with_rule(self.rule, features)
         return *_among_all_classes(logs, codes, self.columns, self.classes), ()
 
@@ -201,7 +201,7 @@ class LogitScorer:
     classes: int  # `K`, the number of all classes
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         scores = self.rule.scores(features)
         if scores.shape[1] == 1:
             scores = np.column_stack([np.zeros(len(scores)), scores])
@@ -217,7 +217,7 @@ class BasisScorer:
     scorer: Any  # scorer of the expanded features
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         rows = np.asarray(dense(features), dtype=np.float64)
         predictions: tuple[Floats, Places, Actions] = self.scorer.predict(self.basis.expand(rows))
         return predictions
@@ -232,7 +232,7 @@ class ModelScorer:
     places: Places | None = None  # (d,) indices, in a row, of the features of the model
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         rows = np.asarray(dense(features), dtype=np.float64)
         if self.places is not None:
             rows = rows[:, self.places]

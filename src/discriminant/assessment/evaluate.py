@@ -213,7 +213,7 @@ def _sorted_classes(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.i
 def _check_posterior(
     log_posterior: Any, posterior: Any, n: int, known: Labels, order: npt.NDArray[np.intp]
 ) -> Floats | None:
-    """Return log posteriors with columns in the order of `known`, (n, K)."""
+    """Return the log posteriors (n, K) with columns in the order of `known`."""
     if log_posterior is None and posterior is None:
         return None
     if log_posterior is not None and posterior is not None:
@@ -254,7 +254,7 @@ def _decide(
     logs: Floats | None, known: Labels, costs: Costs | None, reject: Any
 ) -> tuple[Codes, list[Any]]:
     if logs is None:
-        raise OptionError.of("decided", None, "given, or log_posterior= or posterior=")
+        raise OptionError.of("decided", None, "given, unless log_posterior= or posterior= is")
     if reject is None:
         names = list(known.tolist() if costs is None else costs.actions)
         return least_cost(logs, costs)[0], names
@@ -295,7 +295,7 @@ def _check_decisions(
 
 
 def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> Labels:
-    """Return the classes of the model, with unseen='count' followed by the unknown classes."""
+    """Return the classes of the model; with unseen='count', the unknown classes follow."""
     if unseen not in ("error", "count"):
         raise OptionError.of("unseen", unseen, "'error' or 'count'")
     classes = set(known.tolist())

@@ -18,11 +18,13 @@ n[a, k] is the weight of the rows of class k for which action a was chosen.
     cost           mean of cost[action, class]
 
 Accuracy and error are computed on the decided rows (rows that are assigned to a class), so that
-they sum to one. Coverage is the share of the decided rows. All other measures use all rows: a row
-whose action is not a class, such as a rejection, counts in N and in `true`, and is neither correct
-nor wrong. MCC treats all actions that are not classes as one more predicted class. The results
-equal those of scikit-learn if these actions are passed as labels. Counts may have leading axes, so
-that many tables are measured at once.
+they sum to one. Coverage is the share of rows that are decided. All other measures use all rows: a
+row whose action is not a class, such as a rejection, counts in N and in `true`, and is neither
+correct nor wrong. MCC treats all actions that are not classes as one more predicted class. The
+results equal those of scikit-learn if these actions are passed to it as labels.
+
+Counts of many tables can be measured at once. For counts of shape (..., A, K), a measure of a table
+has the shape (...), and a measure of each class the shape (..., K).
 
 A rate with denominator 0 is NaN. An average replaces a NaN rate by `zero_division`; it leaves out
 classes that are neither the true nor the predicted class of any row. zero_division=0 is
@@ -81,7 +83,7 @@ def predicted_total(cells: Floats) -> Floats:
 
 
 def total(cells: Floats) -> Floats:
-    """Return the total weight of the rows of each table, (...)."""
+    """Return the total weight of the rows of each table."""
     return np.asarray(cells.sum(axis=(-2, -1)))
 
 
@@ -89,18 +91,18 @@ def total(cells: Floats) -> Floats:
 
 
 def accuracy(cells: Floats) -> Fraction:
-    """Return the weights of the correct and of the decided rows, each (...)."""
+    """Return, for each table, the weight of the correct rows and of the decided rows."""
     return correct(cells).sum(axis=-1), predicted_total(cells).sum(axis=-1)
 
 
 def error(cells: Floats) -> Fraction:
-    """Return the weights of the misclassified and of the decided rows, each (...)."""
+    """Return, for each table, the weight of the misclassified rows and of the decided rows."""
     predicted = predicted_total(cells)
     return (predicted - correct(cells)).sum(axis=-1), predicted.sum(axis=-1)
 
 
 def coverage(cells: Floats) -> Fraction:
-    """Return the weights of the decided and of all rows, each (...)."""
+    """Return, for each table, the weight of the decided rows and of all rows."""
     return predicted_total(cells).sum(axis=-1), total(cells)
 
 
@@ -118,10 +120,10 @@ def precision(cells: Floats) -> Fraction:
 
 
 def specificity(cells: Floats) -> Fraction:
-    """Return, for each class k, the weights of two sets of rows, (..., K).
+    """Return the numerator and the denominator of the specificity of each class k, (..., K).
 
-    The first set is the rows of other classes that are not predicted as k; the second is all rows
-    of other classes.
+    The numerator is the weight of the rows of other classes that are not predicted as k; the
+    denominator is the weight of all rows of other classes.
     """
     others = total(cells)[..., np.newaxis] - true_total(cells)
     return np.maximum(others - (predicted_total(cells) - correct(cells)), 0.0), others
@@ -163,14 +165,14 @@ def check_beta(beta: Any) -> float:
 
 
 def balanced_accuracy(cells: Floats) -> Floats:
-    """Return the mean recall of the classes that have rows, (...)."""
+    """Return, for each table, the mean recall of the classes that have rows."""
     occurs = true_total(cells) > 0
     sums = np.where(occurs, ratio(recall(cells)), 0.0).sum(axis=-1)
     return ratio((sums, occurs.sum(axis=-1)))
 
 
 def mcc(cells: Floats) -> Floats:
-    """Return the Matthews correlation, (...).
+    """Return the Matthews correlation of each table.
 
     The correlation is 0 where all rows are of one class, or all rows are predicted as one class.
     """
@@ -180,7 +182,7 @@ def mcc(cells: Floats) -> Floats:
 
 
 def kappa(cells: Floats) -> Floats:
-    """Return Cohen's kappa, (...); NaN where the agreement expected by chance is already 1."""
+    """Return Cohen's kappa of each table; NaN if the agreement expected by chance is already 1."""
     denominator = total(cells) ** 2 - (true_total(cells) * predicted_total(cells)).sum(axis=-1)
     return ratio((_beyond_chance(cells), denominator))
 
@@ -243,7 +245,7 @@ def log_loss_sums(tally: Tally) -> Floats:
 
 
 def brier_sums(tally: Tally) -> Floats:
-    """Return the sums of `log_loss_sums`, (4,), with the Brier score of a row as the loss `l`.
+    """Return the same four sums as `log_loss_sums`, with the Brier score as the loss `l`.
 
     The score is the squared distance of the posteriors from the indicator of the true class.
     """
@@ -251,7 +253,7 @@ def brier_sums(tally: Tally) -> Floats:
 
 
 def halved_brier_sums(tally: Tally) -> Floats:
-    """Return the sums of `log_loss_sums`, (4,), with scikit-learn's Brier score as the loss.
+    """Return the same four sums as `log_loss_sums`, with scikit-learn's Brier score as the loss.
 
     With two classes the loss is half the squared distance of `brier_sums`.
     """
@@ -304,7 +306,7 @@ class Measure:
     criterion : str
         Name by which a study selects models by this measure; empty if a study cannot.
     best : {'lowest', 'highest'}
-        Which value is best.
+        Whether the lowest or the highest value is best.
     """
 
     name: str
@@ -506,7 +508,7 @@ MEASURES = {measure.name: measure for measure in _REGISTRY}
 
 
 class _Number(Protocol):
-    """Type of an attribute that is one number."""
+    """Type of an attribute that is a single number."""
 
     def __get__(self, tally: Any, owner: type) -> float: ...
 

@@ -230,7 +230,10 @@ class ComparisonRun:
 
     @property
     def detail(self) -> Detail | None:
-        """Detail of the moments: the finest that fits in memory, or None if rows take less."""
+        """Detail of the moments: 'fourth' if they fit in memory, else 'pooled'.
+
+        None if storing the rows takes less memory than storing the moments.
+        """
         N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
         if 2 * d > N:
             return None
@@ -369,8 +372,8 @@ class ComparisonRun:
     ) -> tuple[tuple[ModelResult, ...], Floats]:
         """Return the results of models that could be fitted, and weights of pairs of models.
 
-        Entry (i, j) of the (M, M) weights is the weight of the rows that models i and j both
-        predict correctly.
+        The second result is an (M, M) array: entry (i, j) is the weight of the rows that models i
+        and j both predict correctly.
 
         In memory, the measures of one model are computed while the next model is scored.
         """
@@ -503,7 +506,7 @@ class ComparisonRun:
         return estimator
 
     def check(self, model: Any) -> None:
-        """Raise if a model cannot do what this study requires of all models."""
+        """Raise an error if a model lacks an ability that this study requires of all models."""
         if self.marginal and not getattr(model, "can_marginalise", False):
             raise StudyError.not_gaussian()
 
@@ -540,7 +543,7 @@ class ComparisonRun:
         return make
 
     def _tuned_fits(self, model: StudyModel, estimator: Any) -> _TunedFits:
-        """Return the fits of a model with the penalty or shrinkage of each fold, computed once."""
+        """Return the fits of a model with the penalty or shrinkage chosen for each fold."""
         if model.name not in self._paths:
             folded = self.in_memory
             table, fold = self.table, folded.fold
@@ -585,8 +588,8 @@ class ComparisonRun:
     def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
         """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.
 
-        A penalty per row that was chosen on a sample is divided by the ratio of the numbers of
-        rows.
+        A ridge that was chosen on a sample is multiplied by the ratio of the number of rows in the
+        sample to the number of rows in memory.
         """
         chosen = self._tuned_fits(model, estimator).chosen
         if isinstance(chosen, FoldShrinkages):
@@ -678,7 +681,7 @@ def _among_all_rows(predictions: Predictions, held: npt.NDArray[np.bool_]) -> Pr
 
 
 def _copies(results: Sequence[ModelResult]) -> list[tuple[ModelResult, ModelResult]]:
-    """Return each result whose held-out posteriors equal those of an earlier result, and that."""
+    """Return pairs of results with equal held-out posteriors: the later and the earlier one."""
     copies: list[tuple[ModelResult, ModelResult]] = []
     for i, result in enumerate(results):
         copied = {copy.name for copy, _ in copies}
@@ -712,7 +715,7 @@ def _in_contention(models: Sequence[StudyModel], run: _Run) -> list[StudyModel]:
 
 
 def _join_runs(runs: Sequence[_Run]) -> tuple[tuple[ModelResult, ...], tuple[PoolMember, ...]]:
-    """Return the mean results over several divisions into folds, and the members of the pool."""
+    """Return the results averaged over several divisions into folds, and the pool's members."""
     by_name = [{result.name: result for result in run.results} for run in runs]
     names = [result.name for result in runs[0].results]
     joined = {
@@ -746,7 +749,7 @@ def _entropy(weight: Floats) -> float:
 
 
 def _best_of_grid(estimator: Any, grid: Grid) -> tuple[int, int, int]:
-    """Return the indices of the best candidate of a grid; those of LDA have pooling 1."""
+    """Return the indices of the best candidate of a grid; for LDA, only pooling 1 is allowed."""
     if hasattr(estimator, "pooling"):
         return grid.best()
     pooled = int(np.flatnonzero(grid.pooling == 1.0)[0])

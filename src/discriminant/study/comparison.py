@@ -474,7 +474,7 @@ class Comparison(PrintedResult):
         return Choice(selected.name, selected.title, by, rule, why, select)
 
     def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
-        """Return whether a single model is as good as the pool, and does most of its work.
+        """Return whether a single model is nearly as good as the pool and has most of its weight.
 
         Its criterion, corrected for the selection among the single models, is at most 1% worse
         than that of the pool, and it has at least half of the weight in the pool.

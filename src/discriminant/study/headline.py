@@ -106,7 +106,7 @@ def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
 
 
 def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np.bool_]) -> Floats:
-    """Return the (N, M) losses by which models are selected; log loss leaves out some classes."""
+    """Return the (N, M) losses by which models are selected, for classes that every fit knows."""
     losses = _losses(candidates, _MEASURES[by])
     return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
 

@@ -74,7 +74,7 @@ def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveF
 
 
 def _model(comparison: Comparison) -> ModelResult | None:
-    """Return the best model that is fitted to moments and has no option to choose."""
+    """Return the best model that is fitted to moments and has no hyperparameter to choose."""
     able = [
         result
         for result in comparison.results
@@ -90,7 +90,7 @@ def _model(comparison: Comparison) -> ModelResult | None:
 def _point(
     folded: MemoryFolds, sums: Any, estimator: Any, m: int, seed: int
 ) -> tuple[Floats, Floats]:
-    """Return the log loss and the error of each fold, by the fit to the next `m` folds."""
+    """Return the log loss and the error of each fold by the model fitted to the next `m` folds."""
     F, losses, errors = len(sums), [], []
     generator = np.random.default_rng(seed)
     for f in range(F):

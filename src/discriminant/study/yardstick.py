@@ -43,7 +43,8 @@ _LEAST = 1e-15  # least probability
 def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts | None:
     """Return the held-out error and log loss of boosted trees, compared with the selected model.
 
-    None if the trees cannot be fitted: fewer than two classes in a training set, or sparse rows.
+    Return None if the trees cannot be fitted: fewer than two classes in a training set, or sparse
+    rows.
     """
     started = time.perf_counter()
     held = selected.predictions

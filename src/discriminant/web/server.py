@@ -46,7 +46,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def check_libraries() -> None:
-    """Raise an error that says how to install the libraries of the extra `web`."""
+    """Raise an error with installation instructions if libraries of the extra `web` are missing."""
     from importlib.util import find_spec
 
     for library in ("starlette", "uvicorn", "httptools", "orjson"):

@@ -210,7 +210,7 @@ class StandardisedScatter:
         return np.asarray(root.T @ root)
 
     def metric(self, what: str) -> Metric:
-        """Factorise the correlations within classes; errors name the analysis by `what`."""
+        """Factorise the correlations within classes; `what` names the analysis in errors."""
         d = len(self.features)
         if self.degrees < d:
             raise InferenceError.too_wide(what, self.rows, len(self.labels), d)
@@ -218,7 +218,7 @@ class StandardisedScatter:
 
 
 def standardise(moments: ClassMoments, what: str) -> StandardisedScatter:
-    """Return the standardised scatter of moments; `what` is the name of the analysis in errors."""
+    """Return the standardised scatter of moments; `what` names the analysis in errors."""
     check_products(moments, what)
     present = moments.weight > 0
     labels, weight = moments.labels[present], moments.weight[present]
@@ -263,14 +263,14 @@ def moments_of(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> C
 
 
 def check_products(moments: ClassMoments, what: str) -> None:
-    """Raise unless the moments include the products of columns."""
+    """Raise an error unless the moments include the products of columns."""
     detail = moments.detail if isinstance(moments, ClassMoments) else "rows"
     if detail in ("diagonal", "rows"):
         raise MomentsMismatchError.needs_detail(what, "pooled", detail)
 
 
 def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
-    """Factorise a correlation matrix; singular is an error, nearly singular a warning."""
+    """Factorise a correlation matrix. Raise an error if it is singular, warn if it is nearly so."""
     metric, deficiency = factorise(correlation)
     if deficiency is None:
         assert metric is not None

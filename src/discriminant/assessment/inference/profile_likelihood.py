@@ -1,7 +1,7 @@
 """Profile-likelihood intervals and likelihood-ratio tests, by constrained fits.
 
 Under the constraint a'theta = c, theta = base + N phi with free parameters phi, where the columns
-of N are orthogonal to a. With value(c) the least loss under the constraint,
+of N are orthogonal to a. With value(c) the smallest loss under the constraint,
 
     r(c) = sign(c - estimate) sqrt(2 weight (value(c) - value) / dispersion)
 
@@ -181,9 +181,9 @@ def _constrained_fit(
 ) -> Point:
     """Return the minimum with the linear combinations `directions` (k, q m) of theta held fixed.
 
-    Each combination is fixed at its value at the minimum plus `offset`.
+    Each combination is fixed at its value at the unconstrained minimum plus `offset`.
 
-    `start` is a pair: the theta to start from and the offset of that theta.
+    `start` is a pair: the theta to start from, and the offset at which that theta is the minimum.
     """
     theta, start_offset = (peak.theta, np.zeros(len(directions))) if start is None else start
     solved = peak.inverse_curvature(directions)

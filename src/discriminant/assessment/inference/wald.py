@@ -4,9 +4,9 @@ Every coefficient in the user's units is a linear combination of theta (`linear.
 
     estimate = a'theta          variance = dispersion a' H^-1 a,   H = sum of the curvature
 
-H is factorised, H = R'R, and never inverted. A standard error is the norm of R'^-1 a, which has no
-cancellation, however far the rows are from zero. With K classes the estimates are differences from
-the first class, as in R's `multinom`.
+H is factorised, H = R'R, and never inverted. A standard error is the norm of R'^-1 a, which is
+computed without cancellation, however far the rows are from zero. With K classes the estimates are
+differences from the first class, as in R's `multinom`.
 
 As in R, the statistic of a test is compared with the normal distribution (z). If the dispersion is
 estimated, the statistic is compared with Student's t on the residual degrees of freedom. Wald
@@ -278,7 +278,7 @@ def infer(
 
 
 def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
-    """Return the matrix from theta to intercept (if any) and slopes in the user's units, (P, q)."""
+    """Return the (P, q) matrix that maps theta to intercept and slopes in the user's units."""
     slopes = coordinates.frame[:-1] / anchor.unit[:, None]
     if not coordinates.free:
         return slopes
@@ -302,7 +302,7 @@ def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
 
 
 def root_of_covariance(curvature: Floats, directions: Floats) -> Floats:
-    """Return `R'^-1 a` for each of p combinations `a`, (n, p).
+    """Return an (n, p) array: `R'^-1 a` for each of p combinations `a`.
 
     The result is infinite if the curvature is singular.
     """

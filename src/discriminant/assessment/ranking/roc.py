@@ -54,7 +54,7 @@ _MIN_THREADED = 1 << 16  # number of scores from which sorting in threads is fas
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedRows:
-    """Rows with a label each, and a score for one class or for each class."""
+    """Rows, each with a label and with a score for one class or for every class."""
 
     labels: Labels  # (K,) names of the classes
     codes: Codes  # (N,) index of each row's class
@@ -181,7 +181,7 @@ def reject_beside_ranking(**options: Any) -> None:
     """
     for name, value in options.items():
         if value is not None:
-            allowed = "omitted: a Ranking is of one class and includes its scores and weights"
+            allowed = "omitted: a Ranking ranks one class and includes its scores and weights"
             raise OptionError.of(name, "given", allowed)
 
 
@@ -329,7 +329,7 @@ class Roc:
         0.25
         """
         if not 0.0 < most_fpr <= 1.0:
-            raise OptionError.of("most_fpr", most_fpr, "over 0 and at most 1")
+            raise OptionError.of("most_fpr", most_fpr, "above 0 and at most 1")
         stop = int(np.searchsorted(self.fpr, most_fpr, side="right"))
         x, y = self.fpr[:stop], self.tpr[:stop]
         if stop < len(self.fpr):
@@ -497,7 +497,7 @@ def average_precision(
 
 
 def area_error(steps: ScoreCounts) -> float:
-    """Return a bound on the error of the area, since the order of rows within a bin is unknown."""
+    """Return a bound on the error of the area. The order of rows within a bin is unknown."""
     if steps.exact:
         return 0.0
     pairs = float(steps.positive.sum()) * float(steps.negative.sum())

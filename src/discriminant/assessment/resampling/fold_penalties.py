@@ -3,10 +3,10 @@
 Every penalty is fitted without each fold and to all rows (`models.linear.penalty_path`). With
 L_pf the summed loss of the rows of fold f by the fit with penalty p to the other folds,
 
-    penalty of fold f       least  sum over g != f of L_pg
-    penalty for all rows    least  sum over all g  of L_pg
+    penalty of fold f       minimises  sum over g != f of L_pg
+    penalty for all rows    minimises  sum over all g  of L_pg
 
-so that the rows of a fold do not influence the penalty with which they are scored, and no fit is
+The rows of a fold therefore do not influence the penalty with which they are scored, and no fit is
 repeated. If losses are equal, the larger penalty is chosen.
 
 If there are more features than rows, every training set is fitted in the directions that its rows
@@ -50,7 +50,7 @@ class FoldPenalties:
 
     @property
     def ridge(self) -> float:
-        """The penalty chosen by all folds."""
+        """Penalty with the smallest loss summed over all folds."""
         return float(self.ridges[_least(self.losses.sum(axis=1))])
 
 
@@ -67,7 +67,7 @@ def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) 
     fold
         (N,) fold of each row.
     l1_ratio
-        Share of the penalty on absolute values.
+        Share of the penalty on absolute coefficients.
     """
     labels = table.schema.labels
     K, F = len(labels), int(fold.max()) + 1

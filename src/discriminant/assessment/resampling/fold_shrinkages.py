@@ -2,8 +2,8 @@
 
 With L_sf the summed loss of the rows of fold f by LDA with shrinkage s fitted to the other folds,
 
-    shrinkage of fold f       least  sum over g != f of L_sg
-    shrinkage for all rows    least  sum over all g  of L_sg
+    shrinkage of fold f       minimises  sum over g != f of L_sg
+    shrinkage for all rows    minimises  sum over all g  of L_sg
 
 All fits are computed from the moments of the folds. If losses are equal, the larger amount is
 chosen. This module is for tables of expanded features, for which the grid of RDA would need a
@@ -38,7 +38,7 @@ class FoldShrinkages:
 
     @property
     def shrinkage(self) -> float:
-        """The amount chosen by all folds."""
+        """Shrinkage with the smallest loss summed over all folds."""
         return float(self.shrinkages[_least(self.losses.sum(axis=1))])
 
 
@@ -50,7 +50,7 @@ def lda_by_fold(folded: MemoryFolds, make: Callable[[float], Any]) -> FoldShrink
     folded
         Table divided into folds, with the moments of each training set.
     make
-        Function from an amount of shrinkage to an unfitted LDA.
+        Function that returns an unfitted LDA, given the amount of shrinkage.
     """
     F, S = folded.n_folds, len(SHRINKAGES)
     losses = np.zeros((S, F))
@@ -69,7 +69,7 @@ def lda_by_fold(folded: MemoryFolds, make: Callable[[float], Any]) -> FoldShrink
 
 
 def _loss(folded: MemoryFolds, scorer: RuleScorer, fold: int) -> float:
-    """Return the summed log loss of the rows of a fold whose class the fit knows."""
+    """Return the summed log loss of a fold, without rows of classes absent from training."""
     part = folded.parts[fold]
     logs, _, _ = scorer.predict(part.features)
     known = np.isin(part.codes, scorer.columns)

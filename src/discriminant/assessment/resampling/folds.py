@@ -153,7 +153,7 @@ def content_order(
 ) -> FoldNumbers | None:
     """Return the place of each row in an order by class and hash; copies have the same place.
 
-    None if copies of a row have to be divided among the folds; see `content_folds`.
+    Return None if copies of a row have to be divided among the folds; see `content_folds`.
     """
     keys = np.concatenate(
         [
@@ -351,8 +351,8 @@ class MemoryFolds:
     ) -> MemoryFolds:
         """Divide a table once for many models.
 
-        The rows of a fold are contiguous; the moments are computed in parallel. With `forward`,
-        models are fitted to the rows of the folds before the one that is held out, and of fold -1.
+        The rows of a fold are contiguous; the moments are computed in parallel. With `forward`, a
+        model is fitted only to the rows of fold -1 and of the folds before the held-out fold.
         """
         rows = tuple(rows_by_fold(fold))
         if forward:
@@ -382,7 +382,7 @@ class MemoryFolds:
     def sample(
         cls, table: Table, fold: FoldNumbers, trains: Sequence[ClassMoments], whole: ClassMoments
     ) -> MemoryFolds:
-        """Divide a sample of a larger table, with the moments of all rows of the larger table."""
+        """Divide a sample of a larger table into folds, with the moments of the larger table."""
         rows = tuple(np.flatnonzero(fold == f) for f in range(len(trains)))
         parts = tuple(contiguous(table.take(numbers)) for numbers in rows)
         return cls._over(table, fold, rows, tuple(trains), whole, parts)
@@ -452,7 +452,7 @@ class MemoryFolds:
 
 
 def _sums_before_each(sums: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
-    """Return the sum of the parts before each part but the first, and the sum of all parts."""
+    """For each part but the first, return the sum of all earlier parts; also return the total."""
     before = list(accumulate(sums, add))
     return tuple(before[:-1]), before[-1]
 
@@ -597,7 +597,7 @@ def class_counts(
 
 
 def least_detail(details: Iterable[Detail]) -> Detail:
-    """Return the lowest detail of moments that is enough for all of these."""
+    """Return the lowest detail of moments that includes all of these details."""
     details = set(details)
     if details == {"diagonal"} or not details:
         return "diagonal" if details else "pooled"
@@ -623,7 +623,7 @@ def check_column(name: str, rows: PartitionedTable, option: str) -> None:
 def _assign_folds(
     rows: PartitionedTable, folds: Any, groups: Any, seed: int
 ) -> tuple[PartitionedTable, int, Places]:
-    """Return rows whose plan assigns folds, the number of folds, and the folds of the sample."""
+    """Return the table with assigned folds, the number of folds, and the folds of its sample."""
     column = folds if isinstance(folds, str) else groups
     if column is None:
         n_folds = _check_n_folds(folds, rows)
@@ -660,7 +660,7 @@ def _level_folds(rows: PartitionedTable, column: str) -> ColumnFolds:
         has = len(levels) if len(levels) <= _MAX_FOLDS else "more"
         allowed = (
             f"a column of 2 to {_MAX_FOLDS} values ('{column}' has {has}); to keep rows of "
-            "one value together there is groups=, with a number of folds"
+            "one value together, pass groups= and a number of folds"
         )
         raise OptionError.of("folds", column, allowed)
     return ColumnFolds(column, levels)
@@ -730,8 +730,8 @@ def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.
 def with_class_order(estimator: Any, order: Sequence[Any] | None) -> Any:
     """Return the estimator with the declared order of the labels (`declared_order`), if any.
 
-    The option `order` is set in each OrderedLogistic, also inside wrappers and pipelines, for which
-    it is None.
+    It is set as the option `order` of each OrderedLogistic whose `order` is None, also inside
+    wrappers and pipelines.
     """
     if order is None or not hasattr(estimator, "get_params"):
         return estimator
@@ -745,7 +745,7 @@ def with_class_order(estimator: Any, order: Sequence[Any] | None) -> Any:
 
 
 def restrict_prior(estimator: Any, present: npt.NDArray[np.bool_], labels: Labels) -> Any:
-    """Return the estimator with its priors, if it has any, restricted to the present classes."""
+    """Return the estimator; a given option for priors is restricted to the present classes."""
     if present.all():
         return estimator
     option = prior_option(estimator)

@@ -561,7 +561,7 @@ def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) 
 
 
 def fold_model(estimator: Any) -> Callable[[], FoldModel]:
-    """Return the function that `score_folds` calls to get the model.
+    """Return the function that `score_folds` calls to get the model that it fits.
 
     The model is fitted to moments if it is moment-based.
     """

@@ -133,7 +133,7 @@ def _path(
 
 
 def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:
-    """Fit every penalty to every training set."""
+    """Return the reading, with rules fitted to every training set for every penalty."""
     return PathReading(
         tuple(
             PathFit(train.rows > 0, _fit_quietly(fit, drop_empty_classes(train), penalties))
@@ -143,7 +143,7 @@ def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:
 
 
 def _fit_quietly(fit: FitPath, moments: Any, penalties: Floats) -> tuple[LinearRule, ...]:
-    """Fit every penalty, without warnings that a large penalty removes every feature."""
+    """Fit a rule for every penalty, without warnings that a large one removes every feature."""
     with capture_warnings() as captured:
         rules = fit(moments, penalties)
     for warning in captured:
@@ -171,7 +171,7 @@ class PathFit:
     rules: tuple[LinearRule, ...]  # P rules
 
     def losses(self, block: Block) -> PathSums:
-        """Sum the losses over rows, without the rows of classes that the rules lack."""
+        """Sum the losses over rows, without rows of classes that are unknown to the rules."""
         known = self.present[block.codes]
         codes = (np.cumsum(self.present) - 1)[block.codes[known]]
         weight = np.ones(len(codes)) if block.weight is None else block.weight[known]

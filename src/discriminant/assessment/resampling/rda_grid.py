@@ -136,7 +136,7 @@ _SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation
 
 
 def grid_on_folds(table: AnyTable, candidates: Candidates, folds: Any) -> Grid:
-    """Return the held-out losses for the option `folds` of an estimator."""
+    """Return the held-out losses of all candidates, given the option `folds` of an estimator."""
     if len(table.schema.labels) < 2:
         raise LabelError.one_class(table.schema.labels[0])
     if isinstance(table, PartitionedTable):
@@ -430,7 +430,7 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
 
 
 def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
-    """Return a prior restricted to the classes of `train`; None remains None."""
+    """Return a prior restricted to the classes of `train`, or None if `prior` is None."""
     if prior is None or present.all():
         return prior
     if isinstance(prior, Mapping):

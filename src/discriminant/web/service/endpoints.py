@@ -1,4 +1,4 @@
-"""The endpoints of the service: from the body of a request to that of the response."""
+"""The endpoints of the service: they parse the body of a request and write the response."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Endpoints:
         self._openapi: Response | None = None
 
     def model_changed(self, model: ServedModel) -> None:
-        """Adapt to a model that was loaded."""
+        """Reset what depends on a model, because it was loaded again."""
         self.metrics.reset(model)
         self._openapi = None
 
@@ -285,7 +285,7 @@ def _unsupported(kind: bytes) -> HttpError:
 
 
 def _accepted(scope: Scope, kind: bytes) -> bytes:
-    """Return the type of the response: that of the header Accept, else that of the request."""
+    """Return the content type of the response: from the header Accept, else as the request."""
     header: bytes = scope["header_values"].get(b"accept", b"*/*")
     if header == b"*/*":
         return kind if kind in _RESPONSE_KINDS else JSON

@@ -126,7 +126,7 @@ class Predictions:
 
 
 class Predictor:
-    """A loaded model, with data that its predictions need and that are computed only once."""
+    """A loaded model, with cached data that its predictions need."""
 
     def __init__(self, model: Any, *, array: bool) -> None:
         self.model = model
@@ -313,7 +313,7 @@ class Predictor:
         return log_posterior_of(model, EncodedRows(columns, nothing, nothing))
 
     def typical_features(self) -> tuple[Floats, str]:
-        """Return the features (d,) of a typical row, and a text on their source."""
+        """Return the features (d,) of a typical row, and a text that describes their source."""
         moments = self.training_moments()
         if moments is not None:
             return np.asarray(moments.anchor.values(moments.centre[None]))[0], "training means"

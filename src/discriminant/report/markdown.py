@@ -88,7 +88,7 @@ def markdown_to_text(markdown: str) -> str:
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
-    """Return the lines of a table: names to the left, numbers to the right."""
+    """Return the lines of a table with names aligned left and numbers aligned right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

@@ -420,7 +420,7 @@ CALLS = {
         lambda: dd.plot_masking(LDA_2, SEPALS[TWO], KINDS[TWO]),
         "needs three classes or more, but there are 2",
     ),
-    "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
+    "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass a result of rda_grid"),
     "no selection path": (
         lambda: dd.plot_selection_path(LDA_2),
         "pass a model fitted with threshold='cv'",

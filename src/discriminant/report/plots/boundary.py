@@ -232,7 +232,7 @@ def plane_of(model: Any, X: Any, features: Sequence[Any], figure: str) -> Plane:
         instead = "For one feature see plot_reject and plot_masking."
         raise PlotError.of_width(figure, width, "two features", instead)
     if isinstance(features, str) or len(features) != 2:
-        raise OptionError.of("features", features, "two features, by place or by name")
+        raise OptionError.of("features", features, "two features, by position or by name")
     return Plane.of(X, features, names=names)
 
 

@@ -81,7 +81,7 @@ def _assessment(result: Any) -> Assessment:
         return tally
     if isinstance(tally, Tally):
         return Assessment.of_tally(tally)
-    expected = "what assess, evaluate or cross_validate gave"
+    expected = "a result of assess, evaluate or cross_validate"
     raise PlotError.of_kind("plot_confusion", type(tally).__name__, expected)
 
 
@@ -167,7 +167,7 @@ def plot_surface(
     check_matplotlib()
     losses = getattr(grid, "cv_", grid)
     if not isinstance(losses, Grid):
-        expected = "what rda_grid gave, or an RDA fitted with pooling='cv' or shrinkage='cv'"
+        expected = "a result of rda_grid, or an RDA fitted with pooling='cv' or shrinkage='cv'"
         raise PlotError.of_kind("plot_surface", type(grid).__name__, expected)
     if measure not in _NAMES:
         raise OptionError.of("measure", measure, "'log_loss' or 'error'")

@@ -210,9 +210,9 @@ def plot_perceptron_path(
     ----------
     model
         A fitted Perceptron.
-    X, y The rows and labels that the perceptron was fitted to, with two features, in the same
-    order; None to
-        plot the updates.
+    X, y
+        Rows and labels to which the perceptron was fitted, in the same order and with two features.
+        None: plot the number of updates in each pass.
     ax
         Axes to draw on (default: those of a new figure).
     borders
@@ -284,7 +284,7 @@ def _path_words(model: Any) -> str:
 
 
 def _draw_border(canvas: Canvas, lines: list[Floats], step: int, steps: int, label: str) -> Any:
-    """Draw a boundary, fainter for earlier ones; return its legend entry."""
+    """Draw one of several boundaries, the earlier the fainter; return its legend entry."""
     from matplotlib.lines import Line2D
 
     last = step == steps - 1

@@ -157,7 +157,7 @@ def _shade(canvas: Canvas, band: tuple[float, float]) -> Any:
 
 
 def _threshold(canvas: Canvas, model: Any) -> list[Any]:
-    """Draw the posterior below which rows are rejected, if it is the same for all classes."""
+    """Draw the threshold on the posterior for rejecting, if it is the same for all classes."""
     options = [getattr(model, name, None) for name in ("reject", "cost", "threshold")]
     if options[0] is None or options[1] is not None or options[2] is not None:
         return []

@@ -101,7 +101,7 @@ def plot_roc(
 def roc_band(
     curve: Roc, weights: tuple[float, float], *, level: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (m,) false positive rates, and both limits of the true positive rate at each."""
+    """Return (m,) false positive rates, and the lower and upper limit of the true positive rate."""
     P, N = weights
     root = np.sqrt(level)
     up = wilson((curve.tpr * P, np.full(len(curve.tpr), P)), root)

@@ -117,7 +117,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
     def calibration(self, label: Any = None, *, bins: int = 10) -> CalibrationCurve:
         """Return the calibration curve of one class.
 
-        Without `label`, it is the curve of the probability of each row's most probable class.
+        Without `label`, the curve is that of the largest posterior of each row.
         """
         check_scored(self, "calibration")
         if label is None:
@@ -130,7 +130,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
     def calibration_error(self, label: Any = None, *, bins: int = 15) -> float:
         """Return the expected calibration error of one class.
 
-        Without `label`, it is the error of the probability of each row's most probable class.
+        Without `label`, the error is that of the largest posterior of each row.
         """
         return self.calibration(label, bins=bins).error
 
@@ -262,7 +262,7 @@ def _class_measures() -> list[Measure]:
 
 
 def _overall_measures(assessment: Assessment) -> dict[str, float]:
-    """Return, by name, the measures over all classes that apply to this assessment."""
+    """Return a dict, by name, of the measures over all classes that this assessment has."""
     values = {
         entry.name: float(entry.value(assessment))
         for entry in MEASURES.values()
@@ -403,7 +403,7 @@ class CalibrationCurve:
 
 
 def curve_of(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:
-    """Return the calibration curve from the (3, B) sums over the B bins of a tally.
+    """Return the calibration curve, given three sums for each of the B bins of a tally (3, B).
 
     `bins`, the number of bins of the curve, must divide B.
     """

@@ -1,9 +1,9 @@
 """Scorers: obtain log posteriors and decisions from fitted classifiers.
 
-Log posteriors and decisions need not agree. A cost, a threshold, class weights or the votes of
-several classifiers may lead to another class than the most probable one, and a decision need not be
-a class. So the model's own decisions are measured: the results of `decide` if the model has this
-method, otherwise those of `predict`.
+The most probable class and the decision need not agree. A cost, a threshold, class weights or the
+votes of several classifiers may lead to another class than the most probable one, and a decision
+need not be a class. So the model's own decisions are measured: the results of `decide` if the model
+has this method, otherwise those of `predict`.
 
 The classes `...Scorer` wrap a fitted model so that it can be sent to the partitions of a table.
 """
@@ -38,7 +38,7 @@ class Predictions:
 
     @classmethod
     def empty(cls, rows: int, classes: int) -> Predictions:
-        """Return predictions for `rows` rows, as arrays that are still to be filled in."""
+        """Return uninitialised arrays for the predictions of `rows` rows."""
         logs = np.full((classes, rows), -np.inf).T  # columns are contiguous in memory
         return cls(logs, np.zeros(rows, dtype=np.intp))
 
@@ -113,7 +113,7 @@ def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
 
 
 class PredictionCollector:
-    """Collector of predictions by several fitted classifiers, each for some of N rows."""
+    """Collects predictions for N rows from several classifiers, each for some of the rows."""
 
     def __init__(self, labels: Labels, rows: int) -> None:
         self.labels = labels
@@ -123,7 +123,7 @@ class PredictionCollector:
         self._others: set[Hashable] = set()
 
     def add(self, model: Any, X: Any, rows: Places, *, decide: bool = True) -> None:
-        """Predict `X`, which are the rows with the numbers `rows`, and collect the predictions.
+        """Predict the rows `X`, whose row numbers are `rows`, and collect the predictions.
 
         For a model without probabilities the predicted class has probability one. If `decide` is
         False, the result of `predict` is collected even if the model has a method `decide`.
@@ -211,7 +211,7 @@ class LogitScorer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BasisScorer:
-    """Scorer that expands the features in a basis first."""
+    """Scorer that applies a basis expansion to the features before it scores them."""
 
     basis: JoinedBasis
     scorer: Any  # scorer of the expanded features

@@ -76,14 +76,14 @@ def assess(
     truth : array of shape (N,)
         True labels.
     decided : array of shape (N,), optional
-        Decisions: labels, REJECT, OUTLIER or one of `actions`. None: the most probable class, or
-        the decision that `cost` and `reject` imply for the posteriors.
+        Decisions: labels, REJECT, OUTLIER or one of `actions`. None means the most probable class,
+        or the decision that `cost` and `reject` imply for the posteriors.
     log_posterior, posterior : array or data frame of shape (N, K), optional
         Log probabilities or probabilities, for losses and calibration. The columns of a data frame
         are named by the classes; the columns of an array are in the order of `classes`.
     classes : array of shape (K,), optional
-        Labels of the classes that the model knows. None: the column names of the data frame, or
-        the labels in `truth` and `decided`.
+        Labels of the classes that the model knows. None means the column names of the data frame,
+        or the labels in `truth` and `decided`.
     actions : iterable
         Names of the actions in `decided` that are not classes.
     cost, reject : optional
@@ -363,8 +363,8 @@ def evaluate_source(
 ) -> RankedAssessment:
     """Assess, on a partitioned source, a classifier that accepts tables.
 
-    `rows` is the expected number of rows, if known. If the source has another number, an error is
-    raised.
+    `rows` is the expected number of rows, if known. If the source has a different number of rows,
+    an error is raised.
     """
     used = [column.name for column in encoding_of(model).used]
     work = EvaluationWork(model, tuple(used), target, weight, unseen)
@@ -505,7 +505,7 @@ def encoding_of(model: Any) -> Any:
 def _feature_places(model: Any, features: Sequence[str]) -> Places | None:
     """Return the index in `features` of each feature of a model.
 
-    None if the model's features are exactly `features`.
+    Return None if the model's features are exactly `features`.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None or list(names) == list(features):

@@ -13,8 +13,9 @@ For any other function of the counts:
                 rows or, if stratified, within each class. If every resampled table gives the same
                 value, as when no row is wrong, the observed value is one end. For the other end,
                 tables are drawn again after half a row is added to each count (Jeffreys' prior).
-                Only counts of rows predicted as a class are raised. Jeffreys' interval, too, then
-                has the observed value as one end (Brown, Cai and DasGupta 2001).
+                The half rows are added only to counts of rows predicted as a class. Jeffreys'
+                interval, too, then has the observed value as one end (Brown, Cai and DasGupta
+                2001).
 
 For a mean loss m = sum w l / sum w between 0 and a bound B (2 for Brier, 1 with two classes,
 infinity for the log loss), with v the estimated variance of m and t Student's quantile for n - 1:

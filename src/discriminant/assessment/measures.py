@@ -280,9 +280,10 @@ class Measure:
         Name of the attribute of `Assessment`, argument of `interval`, and key in dictionaries and
         frames.
     formula : callable
-        For a 'rate', a function from counts (..., A, K) to numerator and denominator, both sums of
-        counts. For 'counts', a function from counts (..., A, K) to values. For a 'loss', a function
-        from a tally to the (4,) sums of `w l`, `w l^2`, `w^2 l` and `w^2 l^2`.
+        For a 'rate', a function that maps counts (..., A, K) to numerator and denominator, both of
+        which are sums of counts. For 'counts', a function that maps counts (..., A, K) to values.
+        For a 'loss', a function that maps a tally to four sums: of `w l`, `w l^2`, `w^2 l` and `w^2
+        l^2`.
     title : str
         Heading in printed tables.
     kind : {'rate', 'counts', 'loss'}

@@ -83,7 +83,8 @@ def smallest_change(
         Size of the change that is minimised: the Euclidean norm, the sum of absolute changes (which
         changes as few features as possible), or the largest absolute change.
     scale : array of shape (d,), default None
-        Unit of each feature in which changes are measured, such as its standard deviation. None: 1.
+        Unit of each feature in which changes are measured, such as its standard deviation. None
+        means 1.
     bounds : tuple (lower, upper) or dict of such tuples by feature, default None
         Smallest and largest allowed values, as numbers or arrays of shape (d,).
     fixed : sequence of names or positions, default ()

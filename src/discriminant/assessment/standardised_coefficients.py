@@ -87,7 +87,7 @@ def importance(model: Any, X: Any = None) -> Importance:
     model : fitted classifier or regressor with `coef_`
         Linear model of this package or another one.
     X : array or data frame of shape (n, d), default None
-        Rows from which the standard deviations are computed. None: the rows of the fit, if the
+        Rows from which the standard deviations are computed. None means the rows of the fit, if the
         model stores their moments.
 
     Returns

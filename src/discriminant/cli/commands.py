@@ -274,7 +274,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option(
     "--unseen",
     type=click.Choice(UNSEEN),
-    help="How to treat categories not seen during fitting (default: as the model was fitted).",
+    help="How to treat categories not seen during fitting (default: the setting of the fit).",
 )
 @click.option(
     "--missing-text",

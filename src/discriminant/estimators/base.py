@@ -939,7 +939,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
 
     Attributes
     ----------
@@ -1064,7 +1064,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         X, y, sample_weight
             As in `fit`. New classes may appear in any call.
         classes : array, default None
-            Labels allowed in this and all later calls. None: any label.
+            Labels allowed in this and all later calls. None means any label.
 
         Returns
         -------

@@ -48,8 +48,8 @@ class Basis(TransformerMixin, RowEstimator):
     Parameters
     ----------
     degree : int or None, default 2
-        Degree of the polynomial. 1: only the features themselves. None: kernels or random features
-        without polynomial terms.
+        Degree of the polynomial. 1: only the features themselves. None means kernels or random
+        features without polynomial terms.
     interactions : bool or 'only', default True
         True: powers and products; 'only': products of different features without powers; False:
         powers without products.
@@ -61,18 +61,19 @@ class Basis(TransformerMixin, RowEstimator):
         same functions, so fits without a penalty agree up to rounding. For sparse rows, 'mean'
         means zero, so that they stay sparse.
     centres : int, array of shape (m, d), data frame or None, default None
-        Kernel centres: their coordinates, or their number, for centres computed by k-means. None:
-        no kernels.
+        Kernel centres: their coordinates, or their number, for centres computed by k-means. None
+        means no kernels.
     width : float or None, default None
         Width of the kernels, and unit of random features, in the unit of the features; scale
-        features of different units first. None: for kernels, the median distance between centres,
-        or with a single centre the root mean square distance of the rows from the centre; for
-        random features, sqrt(d) times the standard deviation of each of the d features.
+        features of different units first. None means, for kernels, the median distance between
+        centres, or with a single centre the root mean square distance of the rows from the centre;
+        for random features, it means sqrt(d) times the standard deviation of each of the d
+        features.
     max_columns : int, default 10_000
         Largest number of columns; `fit` raises an error if there would be more.
     random_features : int or None, default None
         Number of random features: functions of w'u + b, where w has standard normal entries and u
-        is the row, measured from its mean in units of `width`. None: no random features.
+        is the row, measured from its mean in units of `width`. None means no random features.
     activation : {'relu', 'fourier'}, default 'relu'
         Function of random features. 'relu': max(0, w'u + b), a layer of a network with random
         weights, and b = -w'v / 2 with a random row v, so that no feature is constant. 'fourier':

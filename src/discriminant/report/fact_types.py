@@ -235,7 +235,7 @@ class StructureFacts(TypedDict):
 
 
 class SpaceFacts(TypedDict):
-    """The rows in discriminant space, and tests."""
+    """Section 3: rows in the space of the discriminant directions, and tests of the class means."""
 
     labels: list[str]  # K labels
     axes: list[str]  # r names of the directions on the page
@@ -371,7 +371,7 @@ class CardFacts(TypedDict):
 
 
 class EffectFacts(TypedDict):
-    """Change of a predicted probability when one feature changes, all others at their means."""
+    """Change of a predicted probability when one feature changes and the others do not."""
 
     of: str  # class
     low: float  # value of the feature before

@@ -62,7 +62,7 @@ def join_parts(parts: list[str], provenance: Provenance, use: UseFacts | None) -
 
 
 def markdown_to_text(markdown: str) -> str:
-    """Return Markdown of this module as plain text: aligned tables, no escapes.
+    """Convert Markdown written by this module to plain text with aligned tables.
 
     >>> print(markdown_to_text("| Step | p |\\n| --- | ---: |\\n| \\\\+ a\\\\_b | 0.5 |"))
     Step       p

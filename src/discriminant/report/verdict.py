@@ -1,4 +1,4 @@
-"""Verdict of a report: whether to use the model, by a rule over its facts.
+"""Verdict of a report: whether to use the model, by a rule applied to the facts of the report.
 
     no     the corrected log loss is not below that of the class shares by more than its interval,
            and the error is not significantly below that of always predicting the most frequent

@@ -743,7 +743,7 @@ def _join_runs(runs: Sequence[_Run]) -> tuple[tuple[ModelResult, ...], tuple[Poo
 
 
 def _entropy(weight: Floats) -> float:
-    """Return the log loss of predicting the class shares of these weights."""
+    """Return the log loss of predicting the class shares that these weights imply."""
     share = weight[weight > 0] / weight.sum()
     return float(-(share @ np.log(share)))
 

@@ -222,8 +222,8 @@ _MEANS = (
 def join_repetitions(results: Sequence[ModelResult]) -> ModelResult:
     """Return the result of a model over several repetitions of the folds: the mean measures.
 
-    Intervals of the error are those of the mean error and the number of rows; counts of rows, such
-    as confusion tables, are those of the first repetition.
+    Intervals of the error are computed from the mean error and the number of rows; counts of rows,
+    such as confusion tables, are those of the first repetition.
     """
     first = results[0]
     if len(results) == 1:

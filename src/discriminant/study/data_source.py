@@ -331,7 +331,7 @@ def sniff_first_line(path: Any) -> str | None:
     """Return the format that the first line of a file indicates; see the top of this module.
 
     A line that contains any feature:value is treated as svmlight, so that the svmlight reader
-    reports invalid words, unless the line begins with neither labels nor a feature.
+    reports invalid words. The exception is a line that begins with neither labels nor a feature.
     """
     words = _first_words(path)
     if len(words) == 3 and all(word.isdigit() for word in words):

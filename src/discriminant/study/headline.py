@@ -80,10 +80,10 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
 def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
     """Return by how much the criterion of the best model is too low on average.
 
-    `candidates` are sorted, the best first. In each bootstrap sample, the model that is best on the
-    drawn rows has a loss on the rows that were not drawn. The result is the mean of these losses
-    minus the loss of the first candidate. It is 0 without stored predictions, or for a criterion
-    that is not a mean over rows.
+    `candidates` are sorted, the best first. For each bootstrap sample, the model that is best on
+    the drawn rows is measured on the rows that were not drawn. The result is the mean of these
+    losses minus the loss of the first candidate. It is 0 without stored predictions, or for a
+    criterion that is not a mean over rows.
     """
     if by not in _MEASURES or any(result.predictions is None for result in candidates):
         return 0.0

@@ -40,7 +40,7 @@ _CLEAR = 0.01  # least relative gain of the last doubling for which more rows ar
 
 
 def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveFacts | None:
-    """Return the held-out measures by training rows; None without moments or with few folds."""
+    """Return held-out measures by training size; None without moments or if folds are few."""
     folded = run.folded
     sums = folded.parts if isinstance(folded, PartitionedFolds) else folded.sums
     result = _model(comparison)

@@ -1,4 +1,4 @@
-"""Explanations of predictions: contributions of columns, and changes of the prediction.
+"""Explanations of predictions: column contributions, and values that alter the prediction.
 
 The contribution of a column is the difference of two log odds of the predicted class against the
 next most probable class: once for the row, and once with the column's value replaced by that of a

@@ -98,7 +98,7 @@ def _protocol() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class Protocol(HttpToolsProtocol):
-        """HTTP/1.1 that closes a connection whose headers are too long or not complete in time."""
+        """HTTP/1.1 protocol that closes connections whose headers are too long or too late."""
 
         _timer: asyncio.TimerHandle | None = None
         _in_headers = False

@@ -177,7 +177,7 @@ def _head(inference: Inference) -> str:
 def coefficient_lines(
     inference: Inference, places: Places | None = None, estimate: str = "Estimate"
 ) -> list[str]:
-    """Return the lines of the table of estimates; with `places`, only of the estimates there.
+    """Return the lines of the table of estimates; with `places`, only those at these indices.
 
     `estimate` is the heading of the estimates.
     """

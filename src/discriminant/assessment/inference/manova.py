@@ -393,7 +393,7 @@ Part = Literal[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Univariate:
-    """F tests of each of d features on its own."""
+    """Univariate F tests, one for each of d features."""
 
     f: Floats  # (d,)
     df1: float

@@ -119,7 +119,7 @@ class MarginalEffects(PrintedResult):
 def marginal_effects(
     inference: Inference, terms: RowTerms, *, deviance: Deviance, level: float
 ) -> MarginalEffects:
-    """Return the average marginal effects on the mean of a response with one score."""
+    """Return the average marginal effects on the mean response of a model with one score."""
     assert terms.score is not None
     share = terms.weight / terms.weight.sum()
     with np.errstate(all="ignore"):
@@ -136,7 +136,7 @@ def marginal_effects(
 
 
 def _mean_slope(score: Floats, deviance: Deviance) -> Floats:
-    """Return mu' (n,) at scores."""
+    """Return the derivative mu' (n,) of the mean at each score."""
     if deviance.family == "binomial" and deviance.link != "log":
         tails = LINK_TAILS[deviance.link](score)
         return np.exp(tails.log_one) * tails.hazard_one

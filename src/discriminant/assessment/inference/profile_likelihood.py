@@ -151,7 +151,7 @@ def profile(
 
 
 def drop_each(peak: Peak, inference: Inference) -> DroppedFeatures:
-    """Test each feature by the likelihood ratio: all its estimates are fixed at zero.
+    """Test each feature by a likelihood ratio test, with all its estimates fixed at zero.
 
     As in R's `drop1(test = "LRT")`, the statistic is the increase of the deviance, divided by the
     dispersion. For a Gaussian fit it is `n log(deviance ratio)`.

@@ -19,8 +19,9 @@ minus the summed loss. The null model has only the class frequencies:
     log L = -sum w l        log L_0 = sum_k W_k log(W_k / W)
 
 With two classes, Tjur's coefficient is the mean probability of the second class over the rows of
-that class, minus its mean over the other rows. One pass computes both sums: the first is returned
-as the loss, the second as the slope of the intercept.
+that class, minus its mean over the other rows. One pass computes both sums. It uses the interface
+of a loss: the first sum is returned as the loss, the second as its derivative with respect to the
+intercept.
 
 `ClassFit` is the state that a logistic model stores for inference, without rows.
 """
@@ -78,7 +79,7 @@ class Likelihood:
 
     @property
     def pseudo_r2(self) -> dict[str, float]:
-        """Share of deviance explained, and the pseudo R2 of McFadden and others, by name."""
+        """Dict of the share of deviance explained and the pseudo R2 of McFadden and others."""
         gain = self.log_likelihood - self.null_log_likelihood
         with np.errstate(all="ignore"):
             shares = {"deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance)}
@@ -238,7 +239,7 @@ def infer(
     labels : array of shape (K,), optional
         Classes, if theta has one column for each contrast of classes.
     identified : array of shape (d,), optional
-        Features whose coefficients are identified, see `estimable`. None: all of them.
+        Features whose coefficients are identified, see `estimable`. None means all of them.
     level : float
         Constant to add to the intercept.
     """
@@ -399,7 +400,7 @@ class SecondClass:
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Return two sums of probabilities: over rows of the second class, and over other rows.
 
-        The first is returned as the loss, the second as the slope.
+        The first sum is returned as the loss, the second as its derivative.
         """
         if self.link == "logit":
             probability = _logistic(scores[0])

@@ -86,8 +86,8 @@ def ranking(
     scores : array of shape (n,)
         Higher for rows that are more likely positive; float32 suffices.
     positive : label, optional
-        Positive label; all others are negative. None: the second of two labels in sorted order.
-        Pass `positive` if some parts may lack one of the classes.
+        Positive label; all others are negative. None means the second of two labels in sorted
+        order. Pass `positive` if some parts may lack one of the classes.
     sample_weight : array of shape (n,), optional
         Number of rows that each row stands for.
     bins : int
@@ -394,9 +394,9 @@ def roc(
     scores : array of shape (N,) or (N, K)
         Higher for rows that are more likely positive, on any scale; or a column for each class.
     positive : label, optional
-        Positive label. None: the second of two labels in sorted order.
+        Positive label. None means the second of two labels in sorted order.
     classes : sequence, optional
-        Labels of the columns of (N, K) scores. None: the column names of a data frame, or the
+        Labels of the columns of (N, K) scores. None means the column names of a data frame, or the
         labels in sorted order.
     sample_weight : array of shape (N,), optional
         Weight of each row.

@@ -241,7 +241,7 @@ def _mcnemar(first: Any, second: Any, runs: Runs, test: Test) -> PairComparison:
 
 
 def mcnemar(b: float, c: float, *, exact: bool) -> tuple[float, float, float]:
-    """Return statistic, degrees of freedom and p-value of McNemar's test of b against c rows.
+    """Return statistic, degrees of freedom and p-value of McNemar's test for counts b and c.
 
     >>> round(mcnemar(1, 5, exact=True)[2], 12)  # 2 (1 + 6) / 2^6
     0.21875

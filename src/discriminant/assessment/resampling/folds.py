@@ -80,7 +80,7 @@ def fold_numbers(
     ----------
     folds : int, array of shape (N,), splitter or None
         Number of folds, stratified by class; or the fold of each row; or a scikit-learn splitter.
-        None: 10, or one for each group.
+        None means 10 folds, or one for each group.
     codes : array of shape (N,)
         Class of each row.
     groups : array of shape (N,), optional
@@ -179,7 +179,7 @@ def content_order(
 
 
 def time_folds(times: npt.NDArray[Any], folds: int) -> FoldNumbers:
-    """Return folds in order of time, for forward chaining: rows of one time are in one fold.
+    """Return folds in order of time, for forward chaining. Rows of equal time share a fold.
 
     The earliest rows, about 1 / (folds + 1) of all, have fold -1: they are never held out.
 
@@ -202,7 +202,7 @@ def time_folds(times: npt.NDArray[Any], folds: int) -> FoldNumbers:
 
 
 def rows_by_fold(fold: FoldNumbers) -> list[RowNumbers]:
-    """Return the row numbers of each fold, in order; rows of fold -1 are in none."""
+    """Return the row numbers of each fold, in order; rows of fold -1 are left out."""
     if fold.min(initial=0) < 0:
         return rows_by_fold(fold + 1)[1:]
     small = fold.max(initial=0) < 1 << 16  # NumPy then sorts by radix, ten times as fast
@@ -420,7 +420,7 @@ class MemoryFolds:
         return self.trains[fold]
 
     def training_rows(self, fold: int) -> RowNumbers:
-        """Return the numbers of the rows to which models are fitted without the fold."""
+        """Return the row numbers of the training set that belongs to the fold."""
         return np.flatnonzero(self.fold < fold if self.forward else self.fold != fold)
 
     def training(self, fold: int) -> Table:
@@ -711,7 +711,7 @@ def prior_option(estimator: Any) -> tuple[str, Any] | None:
 
 
 def fit_rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
-    """Fit a rule to the moments of all but some rows.
+    """Fit a rule to the moments of all rows except the given ones.
 
     If these moments have too few correct digits, the rule is fitted to the remaining rows.
     """

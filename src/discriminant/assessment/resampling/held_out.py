@@ -146,7 +146,7 @@ def score_folds(
 
 
 def score_one_model(folded: FoldedTable, model: FoldModel) -> HeldOutScores:
-    """Score one model, issue its warnings and raise its error."""
+    """Score one model; issue its warnings, and raise its error if it has one."""
     (scores,) = score_folds(folded, {"model": lambda: model})
     if scores.error is not None:
         raise scores.error
@@ -174,7 +174,7 @@ class _FoldErrors:
     fold: int | None = field(default=None)
 
     def watch(self, fit: Callable[[int], T]) -> Callable[[int], T]:
-        """Return `fit` wrapped so that the fold is recorded if it fails."""
+        """Return a function that calls `fit` and records the fold if the call fails."""
 
         def watched(fold: int) -> T:
             try:

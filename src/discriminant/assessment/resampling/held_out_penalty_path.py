@@ -2,7 +2,7 @@
 
 The models of all training sets follow from fold moments (`folds`), so one pass over the rows gives
 the moments of every fold, and another pass scores every held-out row with every penalty. No model
-is fitted to rows. Rows in memory and partitioned tables use the same reading.
+is fitted to rows. The same code (`PathReading`) scores rows in memory and partitioned tables.
 
     error(penalty) = weighted share of held-out rows that are misclassified
 

@@ -69,7 +69,7 @@ _FLAT = 1e-9  # a column with a smaller relative deviation is constant within a 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltyPath:
-    """Held-out losses of a path of penalties, and the chosen one.
+    """Held-out loss of every penalty on a path, and the chosen penalty.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class PenaltyPath:
         return float(self.ridges[self.chosen])
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return the columns penalty, loss, standard error and number of non-zero features."""
+        """Return a dict of columns: penalty, loss, standard error, number of non-zero features."""
         return {
             "ridge": self.ridges.tolist(),
             "loss": self.loss.tolist(),
@@ -136,7 +136,7 @@ class PenaltyPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltySearch:
-    """Options of the choice of a penalty."""
+    """Options for choosing a penalty by cross-validation."""
 
     ridges: Any = None  # None: an automatic path; a number: its length; an array: the penalties
     folds: Any = 10
@@ -179,8 +179,8 @@ class PenaltySearch:
         """Return the decreasing penalties.
 
         The automatic path of an elastic net starts where the first coefficient becomes non-zero, as
-        in glmnet. The path of a ridge starts at ten times the penalty that this would be for
-        l1_ratio=1, where coefficients are nearly zero, and ends at 1e-5 times it.
+        in glmnet. The path of a ridge starts at ten times and ends at 1e-5 times the penalty at
+        which a lasso path would start; at its start, coefficients are nearly zero.
         """
         given = self.given()
         if given is not None:

@@ -263,7 +263,7 @@ def select_features(
         How 'auto' selects. 'best': the model with the smallest criterion; among ties the one with
         the fewest features. 'one_se': the smallest model within one standard error of the best.
     most : int, optional
-        Largest number of features that 'auto' tries in a forward search; None: all.
+        Largest number of features that 'auto' tries in a forward search; None means all.
     tolerance : float
         A feature can enter only if the selected features leave at least this share of its
         within-class variance unexplained.

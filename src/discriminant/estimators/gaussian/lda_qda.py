@@ -203,8 +203,8 @@ class GaussianClassifier(MomentClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows. Priors
-        do not affect the covariances.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
+        Priors do not affect the covariances.
     shrinkage : float, 'auto' or 'oas', default 0.0
         Shrinkage of the covariance toward `target`, from 0 (none) to 1. LDA with shrinkage 1 and
         target 'diagonal' is diagonal LDA. 'auto': the optimal value estimated by the method of
@@ -534,7 +534,8 @@ class GaussianClassifier(MomentClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            Rows with labels, to add tables of their classification. None: no tables.
+            Rows with labels. If they are passed, the summary includes tables of their
+            classification.
         cross_validate : bool, default True
             Whether to add the table in which each row is left out of its fit, with the class shares
             of all rows as priors.
@@ -741,17 +742,17 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         covariance : array of shape (d, d)
             Common covariance.
         prior : array of shape (K,), dict by label or None, default None
-            Class priors, in the order of the means. None: equal priors.
+            Class priors, in the order of the means. None means equal priors.
         classes : array of shape (K,), default None
-            Class labels, in the order of the means. None: 0 to K - 1.
+            Class labels, in the order of the means. None means 0 to K - 1.
         features : sequence of d str, default None
-            Column names. None: columns have no names.
+            Column names. None means that columns have no names.
 
         Returns
         -------
         LDA
-            It predicts, samples, and is saved and exported. Methods that need rows or moments, such
-            as `partial_fit` and `transform`, raise an error.
+            Model that predicts and samples, and that can be saved and exported. Methods that need
+            rows or moments, such as `partial_fit` and `transform`, raise an error.
 
         Examples
         --------
@@ -790,7 +791,7 @@ class NearestMean(LinearGaussianClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors. None: equal priors, so that the class with the nearest mean is predicted.
+        Class priors. None means equal priors, so that the class with the nearest mean is predicted.
 
     Attributes
     ----------
@@ -872,7 +873,7 @@ class QDA(GaussianClassifier):
         classes of one group are linear.
     map_prior : dict, 'default' or None, default None
         Normal-inverse-Wishart prior of the mean and covariance of each class, which are then
-        estimated by their joint posterior mode (MAP); see Notes. None: no prior.
+        estimated by their joint posterior mode (MAP); see Notes. None means no prior.
 
     Attributes
     ----------
@@ -962,8 +963,8 @@ class QDA(GaussianClassifier):
         Returns
         -------
         QDA
-            It predicts, samples, and is saved and exported. Methods that need rows or moments, such
-            as `partial_fit`, raise an error.
+            Model that predicts and samples, and that can be saved and exported. Methods that need
+            rows or moments, such as `partial_fit`, raise an error.
 
         Examples
         --------

@@ -67,9 +67,9 @@ _WORSE = 2  # the search ends after this many larger numbers of components were 
 class MDA(PosteriorMixin, IterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
-    Boundaries can be curved, and a class can consist of several separate groups. The parameters
-    are estimated by EM, which reads the rows once per step. Without options, the model chooses
-    itself how many components each class has, and which covariances are equal.
+    Boundaries can be curved, and a class can consist of several separate groups. The parameters are
+    estimated by EM, which reads the rows once per step. By default, the model chooses how many
+    components each class has, and which covariances are equal.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class MDA(PosteriorMixin, IterativeClassifier):
         covariance for each class. 'component': one for each component. 'bic': the choice with the
         smallest Bayesian information criterion.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
     shrinkage : float, default 0.0
         Shrinkage of the covariances toward `target`, from 0 (none) to 1.
     target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
@@ -205,14 +205,15 @@ class MDA(PosteriorMixin, IterativeClassifier):
             (d, d): one covariance for all components. K arrays of shape (d, d): one for each class.
             K arrays of shape (R_k, d, d): one for each component.
         shares : sequence of K arrays of shape (R_k,), default None
-            Share of each component in its class. None: equal shares.
+            Share of each component in its class. None means equal shares.
         prior, classes, features
             As in `LDA.from_parameters`.
 
         Returns
         -------
         MDA
-            It predicts, samples, and is saved and exported. `log_likelihood_` and `bic_` are None.
+            Model that predicts and samples, and that can be saved and exported. `log_likelihood_`
+            and `bic_` are None.
 
         Examples
         --------
@@ -488,7 +489,7 @@ class _StartSearch:
 
     @classmethod
     def of(cls, estimator: MDA, table: AnyTable, anchor: Anchor) -> _StartSearch:
-        """Create with a sample of the rows of a table."""
+        """Create the search, with a sample of the rows of a table."""
         labels, seed = table.schema.labels, int(estimator.random_state)
         rows = fold(table, RowSampleReading(_SAMPLE_ROWS, table.width, len(labels), seed))
         sample = Table(table.schema, rows.features, rows.codes, rows.weight)

@@ -55,8 +55,8 @@ class RDA(GaussianClassifier):
         and likewise the weights that they are divided by (Friedman 1989).
     predictive : {'plug-in', 'student'}, default 'plug-in'
         As in `LDA`. For 'student', pooling by p counts as a prior with p / (1 - p) times the
-        degrees of freedom of the class, but at most those of C. It needs numbers for `pooling` and
-        `shrinkage`.
+        degrees of freedom of the class, but at most those of C. 'student' requires numbers for
+        `pooling` and `shrinkage`.
     folds : int, array of shape (n,) or splitter, default 10
         Folds used to choose hyperparameters given as 'cv'; as in `cross_validate`.
 
@@ -73,7 +73,7 @@ class RDA(GaussianClassifier):
     See Also
     --------
     rda_grid : Held-out losses over a grid of pooling, shrinkage and priors.
-    LDA, QDA : The ends of the family.
+    LDA, QDA : The special cases pooling=1 and pooling=0.
 
     References
     ----------

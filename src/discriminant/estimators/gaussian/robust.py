@@ -69,7 +69,7 @@ class RobustGaussianClassifier(GaussianClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of all rows,
+        Class priors, in the order of the sorted labels. None means the class shares of all rows,
         outlying rows included.
     support_fraction : float, default 0.5
         Share of the rows whose covariance determinant is minimised, from 0.5 to 1. With 0.5, nearly
@@ -189,8 +189,8 @@ class RobustLDA(RobustGaussianClassifier, LDA):
     """Linear discriminant analysis with robust class means and a robust common covariance.
 
     The rule and `transform` are those of `LDA`, with estimates by minimum covariance determinant
-    (MCD). They stay close to the majority of a class even if nearly half of its rows are outliers.
-    `outlying_` marks the rows that are far from their class.
+    (MCD). These estimates stay close to the majority of a class even if nearly half of its rows are
+    outliers. `outlying_` marks the rows that are far from their class.
 
     Parameters
     ----------
@@ -253,9 +253,9 @@ class RobustLDA(RobustGaussianClassifier, LDA):
 class RobustQDA(RobustGaussianClassifier, QDA):
     """Quadratic discriminant analysis with robust class means and covariances.
 
-    The rule is that of `QDA`, with estimates by minimum covariance determinant (MCD). They stay
-    close to the majority of a class even if nearly half of its rows are outliers. `outlying_` marks
-    the rows that are far from their class.
+    The rule is that of `QDA`, with estimates by minimum covariance determinant (MCD). These
+    estimates stay close to the majority of a class even if nearly half of its rows are outliers.
+    `outlying_` marks the rows that are far from their class.
 
     Parameters
     ----------

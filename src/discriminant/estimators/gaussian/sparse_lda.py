@@ -52,10 +52,10 @@ class SparseLDA(ProjectionMixin, PenalisedClassifier):
         small penalties leave some of them in the model. 'cv': the value with the smallest held-out
         error; among ties the largest.
     n_components : int or None, default None
-        Number of directions, at most K - 1. None: K - 1. There are fewer if the penalty removes
-        every feature from a direction.
+        Number of directions, at most K - 1. None means K - 1. There are fewer if the penalty
+        removes every feature from a direction.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
     penalties : int or array, default 30
         With penalty='cv': the penalties to try, or their number. A number gives equal steps from 0
         to the smallest penalty that removes every feature.

@@ -146,7 +146,7 @@ def validate_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Re
 
 
 def validate_single_response(y: Any, name: str) -> Floats:
-    """Return responses (n,) as floats; raise unless there is one finite number per row."""
+    """Return responses (n,) as floats; raise an error unless each row has one finite number."""
     if y is None:
         raise ResponseError.absent(name)
     response = validate_responses(y, name)
@@ -333,7 +333,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         return _GLMTableFit(fit, problem.features.anchor, known, directions)
 
     def _fit_scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit with scaled columns, for sparse features that are too many to form their products."""
+        """Fit with scaled columns, for sparse rows with too many features to form products."""
         problem = replace(
             null_problem(table, deviance),
             read=partial(fold, table),
@@ -618,7 +618,7 @@ class GLM(GeneralisedLinearModel):
         Distribution of the response. For 'binomial', either y is the share of successes and
         `sample_weight` the number of trials, or y has two columns, successes and failures.
     link : str or None, default None
-        Link function g. None: the canonical link of the family. gaussian: 'identity', 'log',
+        Link function g. None means the canonical link of the family. gaussian: 'identity', 'log',
         'inverse'; binomial: 'logit', 'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log',
         'identity', 'sqrt'; gamma: 'inverse', 'log', 'identity'.
     ridge : float or 'cv', default 0.0
@@ -628,7 +628,8 @@ class GLM(GeneralisedLinearModel):
     l1_ratio : float, default 0.0
         Share of the penalty on absolute coefficients, from 0 (ridge) to 1 (lasso). If it is above
         0, the penalty is ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2), and some coefficients may
-        be exactly zero. It needs a link with a valid mean for every score, such as 'log'.
+        be exactly zero. A value above 0 requires a link with a valid mean for every score, such as
+        'log'.
     intercept : bool, default True
         Whether to fit an intercept.
     max_iter : int, default 200
@@ -639,7 +640,7 @@ class GLM(GeneralisedLinearModel):
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
         Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
-        try, on a geometric sequence. None: 50.
+        try, on a geometric sequence. None means 50 penalties.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, or the fold of each row.
     rule : {'min', 'one_se'}, default 'min'
@@ -760,7 +761,7 @@ class GLM(GeneralisedLinearModel):
         offset : float or array of shape (n,), default None
             Offset of each row; required if the model was fitted with an offset.
         interval : float or None, default None
-            Confidence level of intervals of the means, such as 0.95. None: only the means.
+            Confidence level of intervals of the means, such as 0.95. None returns only the means.
 
         Returns
         -------
@@ -908,8 +909,8 @@ class LogLinear(GeneralisedLinearModel):
         X : array, sparse matrix or data frame of shape (n, d)
             Rows.
         interval : float or None, default None
-            Confidence level of intervals of the medians or means, such as 0.95. None: only the
-            predictions.
+            Confidence level of intervals of the medians or means, such as 0.95. None returns only
+            the predictions.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Linear classifiers fitted by iteration: their base class, and the coordinates for iterating.
+"""Linear classifiers fitted by iteration: base class, and coordinates of the iteration.
 
 A subclass of `LinearClassifier` adds its options, `_check_options` and `_fit_table`. `_fit_table`
 sets a `LinearRule` with one score per class or, with two classes, a single score: second class
@@ -90,7 +90,7 @@ def class_shares(table: AnyTable) -> Floats:
 
 
 def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
-    """Return the factor of the row weights of each class (K,); None if `class_weight` is None.
+    """Return the factors (K,) for the row weights of each class; None without `class_weight`.
 
     'balanced' gives all classes the same total weight, without changing the sum of all weights.
     """
@@ -167,7 +167,7 @@ def column_units(table: Table, *, at_zero: bool = False) -> ColumnUnits:
     value of the column, as in scikit-learn's `MaxAbsScaler`. With `at_zero`, the origin of dense
     rows is 0 too, and the scale is the root mean square, so that a column of ones does not count as
     constant. Constant columns of dense rows cause a warning; sparse columns do not, because they
-    are often empty. Raises if a cell is not finite.
+    are often empty. Raises an error if a cell is not finite.
     """
     if is_sparse(table.features):
         return _sparse_units(table)

@@ -1,8 +1,8 @@
 """Classification by least squares: regression on class codes, with a check for masked classes.
 
-The regression is in `models.linear.least_squares` and is computed from moments. Only if columns are
-nearly collinear are the rows read again, for their triangular factor, whose condition number is not
-squared.
+The regression is in `models.linear.least_squares` and is computed from moments. The rows are read
+again only if columns are nearly collinear: for their triangular factor, whose condition number is
+not squared.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class LeastSquares(LinearMomentClassifier):
         are available, otherwise as 'standard'.
     ridges : None, int or array of shape (P,), default None
         Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
-        try, on a geometric sequence. None: 50.
+        try, on a geometric sequence. None means 50 penalties.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv'; as in `cross_validate`.
     rule : {'min', 'one_se'}, default 'min'
@@ -289,7 +289,7 @@ class LeastSquares(LinearMomentClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the fit, as `LDA.partial_fit` does.
 
-        With high precision, the factor of the rows is stored too.
+        With precision='high', the QR factor of the rows is stored too.
         """
         earlier, factor = getattr(self, "moments_", None), getattr(self, "_factor", None)
         high = self.precision == "high"
@@ -346,7 +346,7 @@ class LeastSquares(LinearMomentClassifier):
 
     @property
     def threshold_(self) -> float | None:
-        """Threshold on `fitted_values` with two classes; None with more.
+        """Threshold on `fitted_values` for two classes; None for more classes.
 
         The threshold is 0.5 for the codes 0 and 1, and 0 otherwise.
         """
@@ -492,7 +492,7 @@ def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
 
 
 def _read_factor(table: AnyTable, labels: Labels) -> ScatterFactor:
-    """Read the triangular factor of the features and of the class indicators."""
+    """Read the rows and return the QR factor of the features and the class indicators."""
     K = len(labels)
     anchor = anchor_with_codes(anchor_of(table), K)
     coding = np.zeros((len(table.schema.labels), K))

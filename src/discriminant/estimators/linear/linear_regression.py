@@ -159,8 +159,9 @@ class LinearRegression(RegressorMixin, RowEstimator):
         moments : ClassMoments
             Moments of features and responses. Moments of several classes are merged.
         responses : int or None, default None
-            Number of responses. None: the number of columns named 'response 0' and so on, as `fit`
-            names them, or 1 if there are none. The number is required if the moments are by class.
+            Number of responses. None means the number of columns named 'response 0' and so on, as
+            `fit` names them, or 1 if there are none. The number is required if the moments are by
+            class.
 
         Returns
         -------

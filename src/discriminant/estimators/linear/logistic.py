@@ -141,7 +141,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         not always the most probable class. With intercept=False, probabilities refer to the
         weighted rows.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for prediction. None: the class shares of the rows.
+        Class priors for prediction. None means the class shares of the rows.
     bias_reduction : {None, 'jeffreys'}, default None
         'jeffreys': Firth's penalty. The estimates are finite even for separated classes, and less
         biased if there are few rows.
@@ -153,7 +153,8 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
         Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
-        try, on a geometric sequence that starts where coefficients are nearly zero. None: 50.
+        try, on a geometric sequence that starts where coefficients are nearly zero. None means 50
+        penalties.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row. A class
         whose rows are all in one fold is never held out.
@@ -193,7 +194,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
 
     See Also
     --------
-    LDA : Linear boundaries from Gaussian classes; one pass.
+    LDA : Linear boundaries from Gaussian classes, fitted in one pass.
     GLM : Binomial regression of proportions, and other families.
     Reweighted : Class weights for any classifier.
 
@@ -413,7 +414,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         prior : array of shape (K,) or dict by label, default None
             Class priors to use in place of the fitted ones.
         interval : float or None, default None
-            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            Confidence level of intervals of the probabilities, such as 0.95. None returns only the
             probabilities.
 
         Returns
@@ -507,9 +508,9 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         level : float, default 0.95
             Confidence level of the intervals.
         cov : {None, 'HC0', 'HC1', 'HC2', 'HC3', 'cluster'}, default None
-            Covariance of the estimates. None: the inverse of the curvature. 'HC0' to 'HC3': the
-            sandwich estimate. 'cluster': the sandwich estimate for rows that are dependent within
-            `groups`.
+            Covariance of the estimates. None means the inverse of the curvature. 'HC0' to 'HC3':
+            the sandwich estimate. 'cluster': the sandwich estimate for rows that are dependent
+            within `groups`.
         X, y, sample_weight
             The rows of the fit, needed for `cov` because a model does not store them.
         offset

@@ -90,9 +90,9 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         Link function, the inverse of F. 'logit': proportional odds. 'probit': a normal latent
         variable. 'cloglog': proportional hazards.
     order : array of labels, 'sorted' or None, default None
-        Classes from lowest to highest. None: the order of an ordered categorical (pandas) or enum
-        (Polars), else of numbers, also of numbers written as texts; other texts raise an error.
-        'sorted': the sorted order of the labels.
+        Classes from lowest to highest. None means the order of an ordered categorical (pandas) or
+        an enum (Polars), or the order of numbers, even if they are written as text; other text
+        labels raise an error. 'sorted': the sorted order of the labels.
     ridge : float, default 0.0
         Strength of the penalty ridge / 2 |w|^2 that is added to the mean loss. Thresholds are not
         penalised.
@@ -100,8 +100,8 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         True: penalise the coefficients of standardised columns. False: penalise the coefficients of
         the columns in their own units.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for prediction, in the order of the sorted labels. None: the class shares of
-        the rows.
+        Class priors for prediction, in the order of the sorted labels. None means the class shares
+        of the rows.
     max_iter : int, default 200
         Maximum number of passes over the rows.
     progress : callable or None, default None
@@ -325,7 +325,7 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         prior : array of shape (K,) or dict by label, default None
             Class priors to use in place of the fitted ones.
         interval : float or None, default None
-            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            Confidence level of intervals of the probabilities, such as 0.95. None returns only the
             probabilities.
 
         Returns

@@ -70,9 +70,9 @@ class Perceptron(LinearClassifier):
         often predicts new rows better. With update='batch', the weights of the best step are always
         returned.
     max_passes : int or None, default None
-        Maximum number of passes over the rows. None: 1000 passes, or for large tables the number of
-        passes that read two million rows in total, and more as long as passes improve the rule.
-        Training ends earlier if passes no longer improve the rule and `prove` shows that no
+        Maximum number of passes over the rows. None means 1000 passes, or for large tables the
+        number of passes that read two million rows in total, and more as long as passes improve the
+        rule. Training ends earlier if passes no longer improve the rule and `prove` shows that no
         boundary separates the classes.
     standardize : bool, default True
         True: centre and scale the columns, so that units do not matter. Sparse columns are not
@@ -95,7 +95,7 @@ class Perceptron(LinearClassifier):
         Starting weights, with the intercept last: one row for two classes, otherwise one row for
         each class. They refer to the coordinates of the iteration, which are the features
         themselves with standardize=False. Without an intercept there is no last column. 'random':
-        standard normal weights, from `random_state`. None: zero.
+        standard normal weights, from `random_state`. None means zero.
     record : bool, default False
         Whether to store the weights after every update in `weights_path_`, and the criterion after
         every pass in `criterion_path_`. This reads the rows once more for each pass.
@@ -246,7 +246,7 @@ class Perceptron(LinearClassifier):
     def _starting_weights(
         self, table: Table, rng: np.random.Generator | None
     ) -> LinearWeights | None:
-        """Return the starting weights divided by the learning rate; None for zero."""
+        """Return the starting weights divided by the learning rate; None if they are zero."""
         if self.start is None:
             return None
         classes, intercept = len(table.schema.labels), bool(self.intercept)

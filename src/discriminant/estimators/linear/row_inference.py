@@ -82,9 +82,9 @@ class RowInference(LikelihoodInference):
         level : float, default 0.95
             Confidence level of the intervals.
         cov : {None, 'HC0', 'HC1', 'HC2', 'HC3', 'cluster'}, default None
-            Covariance of the estimates. None: the inverse of the curvature. 'HC0' to 'HC3': the
-            sandwich estimate, valid if the variance of the model is wrong. 'cluster': the sandwich
-            estimate for rows that are dependent within `groups`.
+            Covariance of the estimates. None means the inverse of the curvature. 'HC0' to 'HC3':
+            the sandwich estimate, valid if the variance of the model is wrong. 'cluster': the
+            sandwich estimate for rows that are dependent within `groups`.
         X, y, sample_weight, offset
             The rows of the fit, needed for `cov` because a model does not store them.
         groups : array of shape (n,), default None

@@ -74,8 +74,8 @@ class SVM(LinearClassifier):
         Loss of a row.
     ridge : float, 'cv' or None, default None
         Penalty. `ridge` corresponds to C = 1 / (ridge x sum of weights) in scikit-learn and
-        liblinear. None: 1 / sum of weights, which is C = 1. 'cv': the penalty with the smallest
-        held-out error, for the squared hinge.
+        liblinear. None means 1 / sum of weights, which is C = 1. 'cv': the penalty with the
+        smallest held-out error, for the squared hinge.
     standardize : bool, default False
         True: penalise the coefficients of standardised columns, so that units do not matter. Sparse
         columns are divided by their largest absolute value instead.
@@ -95,7 +95,7 @@ class SVM(LinearClassifier):
         Seed of the order of the rows for 'dual'.
     ridges : None, int or array of shape (P,), default None
         Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
-        try, on a geometric sequence. None: 50.
+        try, on a geometric sequence. None means 50 penalties.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row.
     criterion : {'error', 'squared_hinge'}, default 'error'

@@ -57,7 +57,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
     folds : int, array of shape (n,) or splitter, default 5
         Number of folds, stratified by class and assigned by a hash of each row's values; or the
         fold of each row; or a scikit-learn splitter that holds out every row once. For a
-        partitioned table a number, or the name of a column.
+        partitioned table, this is a number or the name of a column.
     seed : int, default 0
         Seed of the hash.
 

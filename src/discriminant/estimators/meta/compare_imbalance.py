@@ -160,19 +160,19 @@ def compare_imbalance(
     y : array of shape (n,)
         Class labels.
     positive : label, optional
-        Class for which F1, AUC, average precision and calibration are computed. None: with two
-        classes, the rarer class; with more classes, these measures are averaged over the classes.
-        AUC then compares each class with all others, and the calibration error is computed for the
-        most probable class.
+        Class for which F1, AUC, average precision and calibration are computed. None means the
+        rarer of two classes; with more classes, these measures are averaged over the classes. AUC
+        then compares each class with all others, and the calibration error is computed for the most
+        probable class.
     cost : dict, array of shape (K, K) or data frame, optional
         Cost of each decision for each true class, as in `Decision`; actions must be classes. The
-        moved threshold then minimises the expected cost. None: an error costs 1, and the moved
-        threshold of each class is its share p of the training rows. With two classes, the positive
-        class is predicted if its odds exceed p/(1-p).
+        moved threshold then minimises the expected cost. None means that every error costs 1 and
+        that the moved threshold of each class is its share p of the training rows. With two
+        classes, the positive class is predicted if its odds exceed p/(1-p).
     strategies : dict of str to classifier, optional
-        Strategies to compare with the plain fit and with its moved threshold. None: those of
-        `imbalance_strategies(estimator)`. To add strategies, pass
-        `imbalance_strategies(estimator) | {...}`.
+        Strategies to compare with the plain fit and with its moved threshold. None means those of
+        `imbalance_strategies(estimator)`. To add strategies, pass `imbalance_strategies(estimator)
+        | {...}`.
     folds, groups, seed
         As in `cross_validate`. The seed is used for resampling too.
     ways

@@ -116,7 +116,7 @@ class CrossFitRows:
     def of(cls, X: Any, y: Any, sample_weight: Any, *, frozen: bool = False) -> CrossFitRows:
         """Check labels and weights, and drop rows of weight 0.
 
-        Rows for a frozen classifier may be of one class.
+        Rows for a frozen classifier may belong to a single class.
         """
         X = as_indexable(X)
         if frozen and y is not None:
@@ -145,8 +145,8 @@ class CrossFitRows:
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
         """Return a boolean array (n,): True for a random sample of a share `size` of the rows.
 
-        Hashes of the rows decide. The sample is not stratified by class: the coverage of split
-        conformal prediction is guaranteed for random samples.
+        The hash of a row decides whether the row is in the sample. The sample is not stratified by
+        class: the coverage of split conformal prediction is guaranteed for random samples.
         """
         features, one_class = numeric_features(None, self.X), self.codes * 0
         place, folds = None, max(round(1.0 / size), 2)
@@ -162,7 +162,7 @@ class CrossFitRows:
         return fit_with_weight(estimator, self.X, self.labels[self.codes], self.weight)
 
     def folds(self, fitted: Any, folds: Any, seed: int) -> FoldNumbers:
-        """Return the fold of each row; a number of folds is at most the number of rows."""
+        """Return the fold of each row; there are at most as many folds as rows."""
         n = len(self.codes)
         if isinstance(folds, str) and folds == LEAVE_ONE_OUT:
             return np.arange(n)

@@ -105,7 +105,7 @@ def count_rows(X: Any) -> int:
 
 
 def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
-    """Return features as an estimator needs them.
+    """Return the features in the form that an estimator expects.
 
     Estimators of this package get column names; others get an array.
     """
@@ -185,8 +185,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         `decide` rejects the row.
     reference : {'frequent', 'first', None}, default 'frequent'
         Category that has no indicator: the most frequent one, or the first in the order of the
-        categories. None: every category has an indicator. The indicators then sum to one, and some
-        models warn of collinear columns.
+        categories. None means that every category has an indicator. The indicators then sum to one,
+        and some models warn of collinear columns.
     exclude : sequence of str, default ()
         Columns not to use.
     max_levels : int, default 100

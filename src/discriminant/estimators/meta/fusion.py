@@ -52,8 +52,8 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
         Columns are names in a data frame, positions, a slice or a mask. Each classifier is cloned
         and fitted to its columns.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors of the combined posterior. None: the class shares of the rows. The option can
-        be changed after the fit.
+        Class priors of the combined posterior. None means the class shares of the rows. The option
+        can be changed after the fit.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def _fit_source(source: str, model: Any, part: Any, y: Any, sample_weight: Any) 
 def _open_columns(X: Any) -> tuple[Any, list[str] | None]:
     """Return rows whose columns can be selected by position, and the column names if any.
 
-    Cells are not checked, because a classifier of texts may need a column of text.
+    Cells are not checked, because a text classifier may need a column of text.
     """
     if hasattr(X, "columns"):
         names = list(X.columns)

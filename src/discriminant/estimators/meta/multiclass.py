@@ -234,7 +234,7 @@ def _has_probabilities(model: Any) -> bool:
 
 
 class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
-    """Base class: K classes by two-class estimators, one for each column of an output code.
+    """Base class: reduces K classes to two-class problems, one per column of an output code.
 
     Parameters
     ----------
@@ -727,7 +727,7 @@ class OutputCodes(Decomposition):
         code words, for at most 8 classes; or a matrix of -1, 0 (left out) and 1, with the classes
         in sorted order.
     columns : int or None, default None
-        Number of classifiers for 'dense', 'sparse', 'designed' and 'optimal'. None: 10 log2 K
+        Number of classifiers for 'dense', 'sparse', 'designed' and 'optimal'. None means 10 log2 K
         classifiers (15 log2 K for 'sparse', K for 'optimal'), but at most the number of different
         divisions.
     decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'

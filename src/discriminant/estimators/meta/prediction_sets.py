@@ -279,7 +279,7 @@ class PredictionSets(ClassifierWrapper):
         return self._p_values(X)[0]
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> SetAssessment:
-        """Assess the sets on labelled rows: coverage with its interval, sizes, and by class.
+        """Assess the sets on labelled rows: coverage with its interval, sizes, coverage by class.
 
         Parameters
         ----------
@@ -467,7 +467,7 @@ class PredictionSets(ClassifierWrapper):
         return held
 
     def _p_values(self, X: Any) -> tuple[Floats, Floats]:
-        """Return p-values and the log posteriors of the classifier, (n, K)."""
+        """Return the p-values and the log posteriors of the classifier, both (n, K)."""
         logs, scores = self._log_posterior(self.estimator_, X), self.calibration_
         uniform = np.zeros(len(logs))
         if scores.score == "aps":

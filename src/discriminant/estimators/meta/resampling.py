@@ -15,7 +15,7 @@ never used. If the rows are instead divided into n/m disjoint parts, every row i
 are additive, so a classifier that is fitted from moments reads the rows only once for all T fits,
 and rows common to all undersamples are summed once.
 
-SMOTE rows for arrays, sparse matrices and data frames, in the type of the input.
+SMOTE works on arrays, sparse matrices and data frames, and returns rows of the same type.
 
 Numeric columns of a synthetic row are interpolated; its categories are chosen by a vote of the
 neighbours. The algorithm is in `imbalance.synthetic_rows`.
@@ -861,7 +861,7 @@ class Resampled(RebalancingClassifier):
     Parameters
     ----------
     estimator : classifier
-        Cloned and fitted.
+        Classifier that is cloned and fitted.
     method : str, default 'over'
         'under': drop rows of frequent classes. 'over': repeat rows of rare classes. 'smote': add
         synthetic rows, which lie on the segments between rows of a rare class and their neighbours.
@@ -879,13 +879,13 @@ class Resampled(RebalancingClassifier):
         'borderline-2' decide where to start.
     nominal : sequence of str or int, or None, default None
         Names or positions of the categorical columns, for SMOTE. The value of a categorical column
-        in a synthetic row is the most frequent value among the neighbours. None: the columns of a
-        data frame that are neither numbers nor booleans.
+        in a synthetic row is the most frequent value among the neighbours. None means the columns
+        of a data frame that are neither numbers nor booleans.
     expected : bool or None, default None
         True: fit to the expected moments of the resampled rows, without drawing any. False: draw
-        rows. None: as True if `estimator` is fitted from class moments (LDA, QDA, RDA, NearestMean,
-        Fisher, LeastSquares), unless its shrinkage is estimated from the rows or there are fewer
-        rows than columns; otherwise as False.
+        rows. None means True if `estimator` is fitted from class moments (LDA, QDA, RDA,
+        NearestMean, Fisher, LeastSquares), unless its shrinkage is estimated from the rows or there
+        are fewer rows than columns; otherwise it means False.
     random_state : int or RandomState, default 0
         Seed of the draws. imbalanced-learn draws the same rows with the same seed. The result of
         'under' is in the original order of the rows; imbalanced-learn sorts it by class.

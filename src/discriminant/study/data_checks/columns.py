@@ -1,9 +1,9 @@
 """Checks of columns: leaks, sentinel values, constants, missing cells, spellings, duplicates.
 
 leak         the column alone has an AUC of at least .999 for two classes, orders all classes
-             with an AUC of at least .999 between neighbours, or has few values that each occur
-             in one class only. Tables so small that a column of noise might do so by chance
-             (probability above .01 over all columns) are not reported.
+             with an AUC of at least .999 between neighbours, or has few values that each occur in
+             one class only. Tables so small that noise might satisfy this by chance (probability
+             above .01 over all columns) are not reported.
 sentinel     an extreme value that stands for a missing cell: see `sentinels_of`
 missing      the share of missing cells differs between classes by at least 10 percentage points
              (chi-squared test with Bonferroni's correction, p < .001)
@@ -97,7 +97,7 @@ def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
 
 
 def _beyond_chance(table: PreparedTable) -> bool:
-    """Whether no column of noise is likely to separate the rarest class from the others."""
+    """Whether a column of noise is unlikely to separate the rarest class from the others."""
     n, least = len(table), int(table.counts[table.counts > 0].min())
     log_subsets = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
     d = max(len(table.features), 1)
@@ -493,7 +493,7 @@ def _correlated_groups(table: PreparedTable) -> list[tuple[list[int], float]]:
 
 
 def _equal_groups(standard: Floats, columns: npt.NDArray[np.intp]) -> list[tuple[list[int], float]]:
-    """Return groups of equal columns among very many, found by rounded projections."""
+    """Return groups of equal columns, compared by rounded projections because they are many."""
     sign = np.sign(standard[np.abs(standard).argmax(axis=0), np.arange(standard.shape[1])])
     probe = np.random.default_rng(0).standard_normal((len(standard), 2))
     keys = np.round((standard * sign).T @ probe, 9)

@@ -418,7 +418,7 @@ def _row_keys(table: PreparedTable) -> npt.NDArray[np.uint64]:
 
 
 def _mix64(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the finaliser of SplitMix64, a bijection of 64-bit integers."""
+    """Apply the finaliser of SplitMix64, a bijection of 64-bit integers."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(key ^ (key >> np.uint64(31)))

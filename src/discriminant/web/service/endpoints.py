@@ -49,7 +49,7 @@ _MLFLOW = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
 class Endpoints:
-    """The endpoints, for the models of a registry."""
+    """Endpoints that serve the models of a registry."""
 
     def __init__(self, registry: ModelRegistry, options: ServiceOptions, *, token: bool) -> None:
         self.registry = registry

@@ -53,7 +53,7 @@ class Drift:
 
     @classmethod
     def of(cls, model: ServedModel) -> Drift | None:
-        """Return the drift of a model, or None if it stores no moments with products."""
+        """Return the drift of a model, or None if it stores no products of features."""
         moments = model.predictor.training_moments()
         if not isinstance(moments, ClassMoments) or moments.detail == "diagonal":
             return None

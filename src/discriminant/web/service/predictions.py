@@ -14,7 +14,8 @@ the training mean:
     c_j = [log P(c|x) - log P(r|x)] - [log P(c|x') - log P(r|x')]      x' = x, but column j typical
 
 For a linear model this is (w_c - w_r)_j (x_j - mean_j), and the contributions and `base`, the log
-odds of the typical row, sum to the log odds. A category is replaced as a whole.
+odds of the typical row, sum to the log odds. A categorical column is replaced as a whole, with all
+its indicators.
 """
 
 from __future__ import annotations

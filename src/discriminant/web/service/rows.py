@@ -399,7 +399,7 @@ def _arrow_table(body: bytes, limit: int) -> Any:
 
 
 def _check_uncompressed(buffer: Any) -> None:
-    """Raise an error if a message of a stream has compressed buffers."""
+    """Raise an error if an Arrow IPC message has compressed buffers."""
     for message in pa.ipc.MessageReader.open_stream(buffer):
         if _is_compressed(message.metadata.to_pybytes()):
             raise RequestError(

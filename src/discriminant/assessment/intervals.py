@@ -463,6 +463,17 @@ def interval_over(
         Confidence level.
     draws, seed
         Options of the bootstrap.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> from discriminant import assess
+    >>> sites = [assess(list("ab"), list("ab")), assess(list("ab"), list("aa"))]
+    >>> float(interval_over(sites, "error").value)
+    0.25
     """
     if method not in ("t", "bootstrap"):
         raise OptionError.of("method", method, "'t' or 'bootstrap'")

@@ -330,7 +330,7 @@ class ComparisonRun:
     def _with_pool(self, run: _Run) -> _Run:
         """Add the pool of the models, and its weights.
 
-        There is no pool without at least two models with finite log loss that converged.
+        A pool needs at least two models that converged and have a finite log loss.
         """
         results = run.results
         pooled = [

@@ -385,7 +385,7 @@ class ClassFit:
 
 @dataclass(frozen=True, slots=True)
 class SecondClass:
-    """Loss whose sums are the probabilities of the second class.
+    """A `RowLoss` that sums probabilities of the second class instead of losses.
 
     One sum is over the rows of the second class, and one over all other rows.
     """

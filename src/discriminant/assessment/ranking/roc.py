@@ -431,7 +431,16 @@ def precision_recall(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> PrecisionRecall:
-    """Compute the precision-recall curve of one class; arguments are as in `roc`.
+    """Compute the precision-recall curve of one class.
+
+    Parameters
+    ----------
+    labels, scores, positive, classes, sample_weight
+        As in `roc`.
+
+    Returns
+    -------
+    PrecisionRecall
 
     Examples
     --------
@@ -463,9 +472,17 @@ def average_precision(
 ) -> float:
     """Compute the average precision of one class, or its average over K classes.
 
-    The average over classes needs (N, K) scores. `average` is the mean over classes ('macro'), the
-    mean weighted by their rows ('weighted'), or the value for all N K scores as one list ('micro').
-    Other arguments are as in `roc`.
+    Parameters
+    ----------
+    labels, scores, positive, classes, sample_weight
+        As in `roc`. The average over classes needs (N, K) scores.
+    average : {'macro', 'weighted', 'micro'}, default 'macro'
+        With (N, K) scores: the mean over the classes ('macro'), the mean weighted by their rows
+        ('weighted'), or the value for all N K scores as one list ('micro').
+
+    Returns
+    -------
+    float
 
     Examples
     --------

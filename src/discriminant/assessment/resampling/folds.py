@@ -653,7 +653,7 @@ def _sample_folds(rows: PartitionedTable, assign: RowHashFolds) -> Places:
 
 
 def _level_folds(rows: PartitionedTable, column: str) -> ColumnFolds:
-    """Return folds in which each value of a column is one fold."""
+    """Return fold numbers: each distinct value of the column is one fold."""
     values = rows.source.map_reduce(LevelsWork(column, _MAX_FOLDS)).check().total
     levels = () if values is None else tuple(sorted(values.texts))
     if not 2 <= len(levels) <= _MAX_FOLDS:

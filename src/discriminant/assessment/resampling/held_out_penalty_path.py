@@ -165,7 +165,7 @@ class PathSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathFit:
-    """Rules of all penalties, fitted to the moments of the rows outside one fold."""
+    """Rules for all penalties, fitted to the moments of the rows outside one fold."""
 
     present: npt.NDArray[np.bool_]  # (K,) classes that have rows there
     rules: tuple[LinearRule, ...]  # P rules

@@ -646,7 +646,7 @@ def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tup
 
 
 def _downdated(v: Floats, y: Floats, scale: Floats, drop: Floats) -> Floats:
-    """Return squared distance plus log determinant for `diag(scale) - drop y y'`, (n,)."""
+    """Return (n,): squared distance plus log determinant, for `diag(scale) - drop y y'`."""
     inner = y / scale
     left = _nan_if_small(1.0 - drop * _dot(y, inner))
     distance = _dot(v, v / scale) + drop * _dot(v, inner) ** 2 / left

@@ -612,9 +612,9 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
 
         score_k(x) = x' C^-1 m_k  -  m_k' C^-1 m_k / 2  +  log prior_k
 
-    The class means m_k and C are computed in one pass over the rows. Cross-validation,
-    leave-one-out, and adding or removing rows need no further pass over them. `transform` projects
-    rows on the canonical directions.
+    The class means m_k and C are computed in one pass over the rows. Cross-validation and
+    leave-one-out need no refitting, and rows can be added to a fit and removed from it. `transform`
+    projects rows on the canonical directions.
 
     Parameters
     ----------

@@ -600,7 +600,7 @@ class _StartSearch:
 
 
 def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
-    """Return the sort key of a result: not collapsed, no rare component, log likelihood."""
+    """Return the key by which results are sorted: two flags of validity, then log likelihood."""
     return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 

@@ -81,8 +81,8 @@ class RobustGaussianClassifier(GaussianClassifier):
     Attributes
     ----------
     outlying_ : array of shape (n,), bool
-        Rows of the fit that are farther from the mean of their class than 97.5% of the rows of a
-        Gaussian class would be.
+        Rows of the fit that are far from the mean of their class: farther than 97.5% of the rows
+        would be if the class were Gaussian.
     distances_ : array of shape (n,)
         Squared robust Mahalanobis distance of each row of the fit from the mean of its class.
     means_ : array of shape (K, d)

@@ -766,8 +766,8 @@ class GLM(GeneralisedLinearModel):
         Returns
         -------
         array of shape (n,), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). Ends are those
-            of a Wald interval of the linear predictor, transformed by the inverse link.
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). The ends of a
+            Wald interval of the linear predictor are transformed by the inverse link.
         """
         self._check_is_fitted()
         deviance = self._kept.deviance
@@ -915,9 +915,9 @@ class LogLinear(GeneralisedLinearModel):
         Returns
         -------
         array of shape (n,), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). Ends are the
-            exponentials of those of a Wald interval of x'w + b; the factor from the median to the
-            mean is regarded as known.
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). The ends of a
+            Wald interval of x'w + b are transformed by exp; the factor from the median to the mean
+            is regarded as known.
         """
         scores = self.predict_linear(X)
         factor = _median_factor(self.predicted)(self)

@@ -420,9 +420,10 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         Returns
         -------
         array of shape (n, K), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). Ends are those
-            of a Wald interval of the score, transformed by the inverse link; with more than two
-            classes, of the log odds of each class against all others. Priors are regarded as known.
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). With two
+            classes, the ends of a Wald interval of the score are transformed by the inverse link;
+            with more classes, those of a Wald interval of the log odds of each class against all
+            others. Priors are regarded as known.
         """
         if interval is not None:
             return self._probability_intervals(X, prior, check_interval(interval))

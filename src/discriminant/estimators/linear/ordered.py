@@ -331,8 +331,8 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         Returns
         -------
         array of shape (n, K), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). Ends are those
-            of a Wald interval of the log odds of each class against all others (delta method).
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). The ends come
+            from a Wald interval of the log odds of each class against all others (delta method).
             Priors are regarded as known.
         """
         if interval is None:

@@ -122,8 +122,8 @@ class Perceptron(LinearClassifier):
     path_ : array of shape (passes,)
         Number of updates in each pass; with 'batch', number of misclassified rows before each step.
     criterion_path_ : array or None
-        Perceptron criterion J_p at the start and after each pass. With update='batch': before each
-        step and after the last one, even without `record`. None if not recorded.
+        Perceptron criterion J_p at the start and after each pass. With update='batch', it is stored
+        before each step and after the last one, even without `record`. None if not recorded.
     weights_path_ : array of shape (updates + 1, m, d + 1) or None
         Weights at the start and after each update, with the intercept last, for m = 1 or K scores,
         in the coordinates of the iteration. None without `record`.

@@ -142,8 +142,8 @@ class RowInference(LikelihoodInference):
     ) -> MarginalEffects:
         """Estimate average marginal effects, with standard errors by the delta method.
 
-        The effect of a feature is the mean over the rows of the derivative of the predicted mean
-        (for classes, of the probability) with respect to this feature.
+        The effect of a feature is the derivative of the predicted mean (for classes, of the
+        probability) with respect to this feature, averaged over the rows.
 
         Parameters
         ----------

@@ -250,6 +250,19 @@ def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
 def imbalance_strategies(estimator: Any, seed: Any = 0) -> dict[str, Any]:
     """Return the usual strategies for rare classes: a dict of wrapped classifiers by name.
 
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier. It is not fitted.
+    seed : int or RandomState, default 0
+        Seed of the strategies that draw rows.
+
+    Returns
+    -------
+    dict of str to classifier
+
+    Examples
+    --------
     >>> from discriminant import LDA
     >>> list(imbalance_strategies(LDA()))
     ['reweighted', 'under-sampled', 'over-sampled', 'SMOTE', 'EasyEnsemble']

@@ -72,6 +72,10 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
     n_features_in_, feature_names_in_
         Number of columns, and their names if the rows had any.
 
+    See Also
+    --------
+    Pool : Mean of posteriors, for classifiers on the same columns.
+
     Examples
     --------
     >>> from discriminant import LDA

@@ -325,9 +325,9 @@ def _shared_variance(
 ) -> float:
     """Return the mean share of the variance of other columns that is between neighbouring values.
 
-    Columns are replaced by their ranks. Half the squared difference between the means of
-    neighbouring values, minus the variance of these means, estimates the variance between values;
-    the median over neighbours is used (.455 is the median of the chi-squared distribution with one
+    Columns are replaced by their ranks. The variance between values is estimated from neighbouring
+    values: half the squared difference of their means, minus the variance of these means. The
+    median over all neighbours is used (.455 is the median of the chi-squared distribution with one
     degree of freedom). The share is near 0 for a measurement on which other columns depend
     smoothly.
     """

@@ -194,7 +194,7 @@ def _predict(model: Any, row: Any, values: Floats) -> Any:
 
 
 def _like(row: Any, values: Floats) -> Any:
-    """Return the values as one row: a data frame if the row is one."""
+    """Return the values as a single row, of the same type as `row`."""
     if not hasattr(row, "columns"):
         return values[None, :]
     pd = import_pandas()

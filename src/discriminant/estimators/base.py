@@ -1246,7 +1246,7 @@ class LinearMomentClassifier(MomentClassifier):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients (K, d) in the user's units; for two classes (1, d), second minus first."""
+        """Coefficients in the user's units: (K, d), or (1, d) for two classes."""
         return as_sklearn_coefficients(*self._linear_rule().slopes())[0]
 
     @property

@@ -115,7 +115,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TunedFits:
-    """Fits of a model whose penalty or shrinkage was chosen for each fold, and its basis."""
+    """Fits of one model with the penalty or shrinkage chosen for each fold, and the basis."""
 
     chosen: FoldPenalties | FoldShrinkages
     basis: JoinedBasis | None

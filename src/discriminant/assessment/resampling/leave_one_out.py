@@ -279,7 +279,7 @@ Metrics = tuple[Floats | None, Floats, Floats]  # basis (d, r), e (N, 1) or (N, 
 
 
 def _linear_metrics(without: LeaveOneOutTerms, family: GaussianFamily) -> Metrics | None:
-    """Return the covariance without each row: `diag(scale) - drop y y'` in a basis.
+    """Return a basis, and the covariance without each row in it: `diag(scale) - drop y y'`.
 
     The result is None if the model has no closed form, or the covariance is singular.
     """

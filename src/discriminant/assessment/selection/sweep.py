@@ -443,7 +443,7 @@ class LeaveOneOutSweep:
         return values
 
     def current(self, criterion: CriterionName) -> CriterionValues:
-        """Return the criterion of the current model from its distances."""
+        """Return the criterion of the current model, computed from the distances of its rows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self._values(self._sums(None, criterion))
         return values if np.isfinite(values.mean[0]) else self.refit.current(criterion)

@@ -62,13 +62,13 @@ class LinearClassifier(IterativeClassifier):
         return self._predict_labels(self.rule_, X)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return class scores (n, K); with two classes (n,), second minus first."""
+        """Return class scores (n, K); for two classes, second minus first as an (n,) array."""
         scores = self._rule_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else second_minus_first(scores)
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients (K, d) in the user's units; for two classes (1, d), second minus first."""
+        """Coefficients in the user's units: (K, d), or (1, d) for two classes."""
         self._check_is_fitted()
         return as_sklearn_coefficients(*self.rule_.slopes())[0]
 

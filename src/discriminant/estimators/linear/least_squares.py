@@ -319,7 +319,7 @@ class LeastSquares(LinearMomentClassifier):
         return np.asarray(self.rule_.labels[self._finite_values(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """Return fitted values (n, K); with two classes (n,), second minus first."""
+        """Return fitted values (n, K); for two classes, second minus first as an (n,) array."""
         return second_minus_first(self._values(X))
 
     def fitted_values(self, X: Any) -> Floats:

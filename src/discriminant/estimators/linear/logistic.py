@@ -432,7 +432,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the scores (n, K) that `predict` compares; with two classes, second minus first.
+        """Return the scores (n, K) that `predict` compares; for two classes, the difference (n,).
 
         With `class_weight`, scores are the logs of `predict_proba` plus the logs of the class
         weights.

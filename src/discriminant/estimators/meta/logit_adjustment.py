@@ -161,7 +161,7 @@ class LogitAdjusted(RebalancingClassifier):
 
     @available_if(has_posterior)
     def decision_function(self, X: Any) -> Floats:
-        """Return the adjusted log posteriors (n, K); with two classes, second minus first (n,)."""
+        """Return adjusted log posteriors (n, K), or for two classes their difference (n,)."""
         self._check_is_fitted()
         return second_minus_first(self._fitted_log_posterior(X))
 

@@ -679,7 +679,7 @@ class EasyEnsemble(RebalancingClassifier):
     def decision_function(self, X: Any) -> Floats:
         """Return scores (n, K): votes with ties broken by confidence, or mean fitted values.
 
-        With two classes (n,), second minus first.
+        For two classes, the result has shape (n,): the second score minus the first.
         """
         return second_minus_first(self._decision_scores(X))
 

@@ -181,7 +181,7 @@ def plot_boundary(
     X, y : array or data frame of shape (n, d), and array of shape (n,)
         Rows and their labels.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     features : pair of int or str, default (0, 1)
         Positions or names of the two features on the axes. All other features are fixed at their
         mean (categories at their most frequent value), as the title states. Rows may then lie in

@@ -45,7 +45,7 @@ def plot_confusion(
         Result of `assess`, `evaluate` or `cross_validate`, or a `Tally`. Rejected rows and other
         actions have rows of their own.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     normalise : {'true', 'decided', 'all'} or None, default None
         Show shares of the 'true' class, of the 'decided' class or of 'all' rows (default: counts).
     transpose : bool, default False
@@ -166,7 +166,7 @@ def plot_surface(
     grid : Grid, or fitted RDA
         Result of `rda_grid`, or an RDA fitted with 'cv'.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     measure : {'log_loss', 'error'}, default 'log_loss'
         'log_loss', by which RDA is tuned, or 'error'. If several candidates have the lowest loss,
         the candidate with the most pooling is marked, and among these the one with the most

@@ -106,7 +106,7 @@ def plot_masking(
     X, y : array or data frame of shape (n, d), and array of shape (n,)
         Numeric rows and their labels. The rows are shown along the bottom of the plot.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     most : int, default 600
         Largest number of rows shown; more are sampled at random.
     title : str or None, default None
@@ -227,7 +227,7 @@ def plot_perceptron_path(
         Rows and labels to which the perceptron was fitted, in the same order and with two features.
         None means a plot of the number of updates in each pass.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     borders : int, default 6
         Largest number of boundaries, including the final one. Most of the boundaries shown are from
         the first passes, in which the boundary moves most.

@@ -44,7 +44,7 @@ def plot_penalty_path(path: Any, *, ax: Axes | None = None, title: str | None = 
     path : PenaltyPath, or fitted model
         `path_` of a model fitted with ridge='cv', or the model.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     title : str or None, default None
         Title of the plot (default: the chosen penalty and its loss).
 
@@ -100,7 +100,7 @@ def plot_selection_path(path: Any, *, ax: Axes | None = None, title: str | None 
     path : SelectionPath, or fitted model
         `cv_` of a model whose threshold or penalty is 'cv', or the model.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     title : str or None, default None
         Title of the plot (default: the chosen penalty and its error).
 

@@ -43,7 +43,7 @@ def plot_projection(
     X, y : array or data frame of shape (n, d), and array of shape (n,)
         Rows and their labels.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     directions : pair of int, default (0, 1)
         Indices of the two directions on the axes. If the model has only one direction, as for two
         classes, histograms are drawn instead.

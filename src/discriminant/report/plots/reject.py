@@ -63,7 +63,7 @@ def plot_reject(
     X, y : array or data frame of shape (n, d), and array of shape (n,), default None
         Rows for a Decision, and their labels if they are to be shown.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     feature : int or str, default 0
         Position or name of the feature along which posteriors are shown; all others are fixed at
         their mean.

@@ -58,7 +58,7 @@ def plot_roc(
         several models on the same rows; or (N, K), one column per class, for a curve of each class
         against all others.
     ax : matplotlib Axes or None, default None
-        Axes to draw on. None means those of a new figure.
+        Axes to draw on. None means the Axes of a new figure.
     positive : label or None, default None
         Label that high scores predict (default: the second of two in sorted order).
     classes : array of shape (K,) or None, default None

@@ -154,6 +154,6 @@ def _loss(folded: MemoryFolds, scorer: RuleScorer, fold: int) -> float:
 
 
 def _least(losses: Floats, place: int = 0) -> int:
-    """Return the index of the smallest loss; among ties, the one at position `place` of the ties."""
+    """Return the index of the smallest loss; among ties, number `place` of them."""
     least = float(losses.min())
     return int(np.flatnonzero(losses <= least + 1e-12 * (1.0 + abs(least)))[place])

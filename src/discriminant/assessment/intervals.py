@@ -193,8 +193,8 @@ def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fract
 def with_half_rows(tally: Tally) -> Tally:
     """Add to a tally, for each class, half a correct row and half a wrong row (Jeffreys' prior).
 
-    The wrong half is divided among the other classes that have rows. With two classes, half a row
-    is added to each cell.
+    The half row that is wrong is divided among the other classes that have rows. With two classes,
+    half a row is added to each cell.
     """
     K = len(tally.labels)
     occurs = tally.weight.sum(axis=0) > 0

@@ -1,4 +1,4 @@
-"""The smallest change of a row that changes the class that a linear model predicts.
+"""The smallest change of a row that makes a linear model predict another class.
 
 A model with scores f_k predicts class k for a row x if f_k(x) is the largest. Let g = f_k(x) -
 f_c(x) be the lead over another class c, and a the weights of class c minus those of class k. A

@@ -186,7 +186,7 @@ def class_marginal_effects(
 
 
 def _errors(jacobian: Floats, terms: RowTerms, inference: Inference) -> Floats:
-    """Return the standard errors of quantities with this Jacobian (derivative by theta)."""
+    """Return standard errors by the delta method, from the Jacobian with respect to theta."""
     upper = cholesky(terms.curvature)
     root = solve_triangular(upper, jacobian.T, trans="T")
     variance = np.einsum("ip,ip->p", root, root) * inference.likelihood.dispersion

@@ -20,8 +20,8 @@ negative rows in the bins above it. The bin adds to P times the average precisio
 
 Positive and negative rows are counted at each distinct score. NumPy's sort is about eight times as
 fast as its argsort. So rows without weights are counted in two steps: all scores are sorted, and
-the scores of the positive rows are sorted separately; then a binary search counts the positive rows
-with at most each distinct score.
+the scores of the positive rows are sorted separately; then a binary search counts, for each
+distinct score, the positive rows with at most this score.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _path(
 
 
 def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:
-    """Return the reading, with rules fitted to every training set for every penalty."""
+    """Return a `PathReading` with rules fitted to every training set for every penalty."""
     return PathReading(
         tuple(
             PathFit(train.rows > 0, _fit_quietly(fit, drop_empty_classes(train), penalties))

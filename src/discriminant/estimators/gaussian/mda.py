@@ -582,7 +582,7 @@ class _StartSearch:
 
 
 def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
-    """Return the key by which results are sorted: two flags of validity, then log likelihood."""
+    """Return the key by which results are sorted: whether they are valid, then log likelihood."""
     return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 

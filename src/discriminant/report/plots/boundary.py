@@ -176,7 +176,7 @@ def plot_boundary(
     Parameters
     ----------
     model : fitted classifier
-        A fitted classifier. If the classifier has a method `decide`, as `Decision` has, the
+        Classifier whose decisions are shown. If it has a method `decide`, as `Decision` has, the
         rejected regions (hatched) and the regions of other actions are shown too.
     X, y : array or data frame of shape (n, d), and array of shape (n,)
         Rows and their labels.

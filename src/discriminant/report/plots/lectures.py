@@ -101,8 +101,8 @@ def plot_masking(
     Parameters
     ----------
     model : fitted classifier
-        A fitted classifier of three or more classes. For `LeastSquares` the fitted values are
-        shown, for any other classifier the posteriors.
+        Classifier of three or more classes. For `LeastSquares` the fitted values are shown, for any
+        other classifier the posteriors.
     X, y : array or data frame of shape (n, d), and array of shape (n,)
         Numeric rows and their labels. The rows are shown along the bottom of the plot.
     ax : matplotlib Axes or None, default None
@@ -222,7 +222,7 @@ def plot_perceptron_path(
     Parameters
     ----------
     model : fitted Perceptron
-        A fitted Perceptron.
+        Perceptron whose path is shown.
     X, y : array or data frame of shape (n, d), and array of shape (n,), default None
         Rows and labels to which the perceptron was fitted, in the same order and with two features.
         None means a plot of the number of updates in each pass.

@@ -493,7 +493,7 @@ def _correlated_groups(table: PreparedTable) -> list[tuple[list[int], float]]:
 
 
 def _equal_groups(standard: Floats, columns: npt.NDArray[np.intp]) -> list[tuple[list[int], float]]:
-    """Return groups of equal columns, compared by rounded projections because they are many."""
+    """Return groups of equal columns; rounded projections find them fast among many columns."""
     sign = np.sign(standard[np.abs(standard).argmax(axis=0), np.arange(standard.shape[1])])
     probe = np.random.default_rng(0).standard_normal((len(standard), 2))
     keys = np.round((standard * sign).T @ probe, 9)

@@ -1,10 +1,10 @@
 """Dask engine: the partitions of a Dask collection are summed by the user's scheduler.
 
-    delayed(work)(partition) for each partition, added by `tree_sum`, as one graph
+    delayed(work)(partition) for each partition; the results are added by `tree_sum`, in one graph
 
 Tasks are pure functions: if a task is lost with its worker, it is repeated and gives bitwise the
-same result. Rows do not leave the workers, except for the sample from which the encoding is
-planned.
+same result. Rows do not leave the workers, except for the sample that is used to plan the encoding
+of columns.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class DaskPartition:
         return Frame(tuple(cells), rows.stop - rows.start)
 
     def values(self, rows: slice | Rows) -> dict[str, npt.NDArray[Any]]:
-        """Return the values of some rows, by column name, if the partition consists of arrays."""
+        """Return the given rows as arrays by column name; the partition must consist of arrays."""
         features, *others = (np.asarray(array[rows]) for array in self.columns)
         return dict(zip(self.names, (*features.T, *others), strict=True))
 
@@ -120,7 +120,7 @@ class DaskSource:
         return result
 
     def _parts(self, columns: Sequence[str]) -> list[Any]:
-        """Return the delayed partitions. Only these columns of a data frame are read."""
+        """Return the delayed partitions, with only the given columns of a data frame."""
         partitions = self.partitions
         if self.frame is not None:
             selected = [name for name in self.frame.columns if str(name) in columns]
@@ -237,7 +237,7 @@ def _sample_partition(part: DaskPartition, columns: Sequence[str], rows: int) ->
 
 
 def _thin(samples: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
-    """Return about `rows` rows in total: the same share of the rows of each partition."""
+    """Return about `rows` rows in total, the same share from each partition."""
     share = min(rows / max(sum(count for count, _ in samples), 1), 1.0)
     return [
         table.take(systematic_positions(len(table), math.ceil(share * count)))

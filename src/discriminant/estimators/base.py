@@ -796,7 +796,6 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
 
         certain = None
         if isinstance(rule, LinearRule) and len(labels) == 2 and _is_large_block(X):
-            rule = rule.for_values()
             certain = None if rule.anchor.idle else CertainCodes.of(rule)
         if certain is None:
             return self._map_scores(rule.scores, from_scores, X)
@@ -1209,6 +1208,11 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
 
     def _rule_scores(self, X: Any) -> Floats:
         return self._score_rows(self.rule_.scores, X)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return class scores (n, K); with two classes, the log odds of the second class (n,)."""
+        scores = self._score_rows(self._prediction_rule().scores, X)
+        return scores[:, 0] if scores.shape[1] == 1 else second_minus_first(scores)
 
     def _most_probable_labels(self, X: Any) -> npt.NDArray[Any]:
         return self._predict_labels(self._prediction_rule(), X)

@@ -154,6 +154,6 @@ def _loss(folded: MemoryFolds, scorer: RuleScorer, fold: int) -> float:
 
 
 def _least(losses: Floats, place: int = 0) -> int:
-    """Return the index of the smallest loss; among ties, number `place` of them."""
+    """Return the index of the smallest loss; `place` selects among ties (0 first, -1 last)."""
     least = float(losses.min())
     return int(np.flatnonzero(losses <= least + 1e-12 * (1.0 + abs(least)))[place])

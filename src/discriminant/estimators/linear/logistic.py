@@ -643,7 +643,7 @@ def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: b
     if result.wide:
         return "there are more columns than rows. Keep fewer columns."
     return (
-        "there are so many coefficients that the Hessian was not computed. "
+        "the Hessian was not computed, because there are too many coefficients. "
         'solver="newton" always computes it.'
     )
 

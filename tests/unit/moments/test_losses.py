@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, Pearson
-from discriminant.moments.loss import LossReading
+from discriminant.moments.loss_gradient_sums import LossReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Block
 

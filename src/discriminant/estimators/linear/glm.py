@@ -182,8 +182,7 @@ def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
 
 
 def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
-    """Return the problem of fitting the null model, without features, to the responses of a table.
-    """
+    """Return the problem of fitting the null model (no features) to the responses of a table."""
     narrow = without_features(table)
     read = partial(fold, narrow)
     moments = read_moments(narrow, detail="pooled")

@@ -51,7 +51,7 @@ class OrderedFit:
     weight: Floats  # (K,) weight of each class
     rows: int  # number of rows of positive weight
     link: str
-    identified: npt.NDArray[np.bool_] | None = None  # (d,) see `wald.estimable`
+    identified: npt.NDArray[np.bool_] | None = None  # (d,) see `wald.identified_features`
 
     @staticmethod
     def invalid_reason(parts: Any) -> str | None:

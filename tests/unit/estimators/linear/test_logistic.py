@@ -404,7 +404,7 @@ def test_partitioned_table_takes_as_many_passes_as_newtons_method(kind, tmp_path
 
 
 def test_many_classes_with_few_rows_converge_in_few_passes():
-    """The curvature at the minimum is far below that at the start: L-BFGS must sketch it again."""
+    """The curvature at the minimum is far below that at the start: L-BFGS sketches it again."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 60))
     slopes = rng.standard_normal((60, 40)) * (2.0 / np.sqrt(60))

@@ -864,8 +864,8 @@ class MomentsMismatchError(InputError):
     )
 
     neither = template("what, kind, detail")(
-        "{what} needs rows and their labels, or their moments, but got only a {kind}. Pass X and "
-        "y, or moments(X, y, detail='{detail}')."
+        "{what} needs rows and their labels, or their moments, but got only an object of type "
+        "{kind}. Pass X and y, or moments(X, y, detail='{detail}')."
     )
 
     of_shape = template("name, shape, expected")(

@@ -159,8 +159,8 @@ class CodeError(InputError):
     )
 
     too_long = template("kind, columns, classes, most")(
-        "columns={columns} is too many: a {kind} code of {classes} classes has only {most:,} "
-        "different columns, complements left out. Pass columns={most} or fewer, or None."
+        "columns={columns} is too many: code='{kind}' has only {most:,} different columns for "
+        "{classes} classes, complements left out. Pass columns={most} or fewer, or None."
     )
 
     no_search = template("classes, most")(

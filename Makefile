@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients soak coverage fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients soak coverage structure fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -57,12 +57,12 @@ format: .venv/.installed-test
 docs: .venv/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
-# Everything in one go, in less than 45 minutes on two cores; writes docs/benchmarks.md and README's table.
-bench: .venv/.installed-bench .venv-xmc/.installed
+# Everything in one go, in less than 45 minutes on two cores, loops compiled before; writes docs/benchmarks.md and README's table.
+bench: .venv/.installed-bench .venv-xmc/.installed loops
 	$(BIN)/python benchmarks/run.py
 
 # With the long cases too; writes docs/benchmarks_full.md.
-bench-full: .venv/.installed-bench .venv-xmc/.installed
+bench-full: .venv/.installed-bench .venv-xmc/.installed loops
 	$(BIN)/python benchmarks/run.py --full
 
 # This tree against another commit on common tasks, in 3 minutes: make bench-base BASE=main
@@ -113,6 +113,10 @@ coverage: .venv/.installed-test
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet -o build/coverage/report.json
 	$(BIN)/python tools/coverage_by_room.py build/coverage/report.json
+
+# Modules, code lines, large folders, import cycles and repeated class names of src.
+structure: .venv/.installed-test
+	$(BIN)/python tools/structure.py
 
 # Compare every number with another commit, bit for bit: make fence BASE=main~3 ULPS=0
 ULPS ?= 0

@@ -56,7 +56,7 @@ click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
         {
             "name": "From a table to a decision",
-            "commands": ["check", "report", "compare", "explain"],
+            "commands": ["studio", "check", "report", "compare", "explain"],
         },
         {
             "name": "Models",
@@ -462,9 +462,46 @@ def serve(models: tuple[str, ...], **options: Any) -> int:
     discriminant serve loans.model iris.model --host 0.0.0.0 --token-file token.txt
     """
     _check_present(*models)
-    from discriminant.cli.serve import serve as run_command
+    from discriminant.web.service.command import ServeOptions, serve as serve_models
 
-    return run_command(models, options)
+    serve_models(models, ServeOptions(**options))
+    return 0
+
+
+@cli.command()
+@click.argument(
+    "source",
+    type=click.Path(),
+    required=False,
+    metavar="[SOURCE]",
+    help="File, or URL of a database (with --table). Without it, the page asks for one.",
+)
+@click.option("--table", help="Table of the database.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on (default: any free one).",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=1 << 30,
+    show_default=True,
+    help="Largest file that the page may send.",
+)
+def studio(source: str | None, no_browser: bool, **options: Any) -> int:
+    """Open a table in the browser: move points, priors and costs, and see the model follow.
+
+    discriminant studio
+
+    discriminant studio loans.csv
+    """
+    _check_present(source)
+    from discriminant.cli.studio import studio as run_command
+
+    return run_command(source, {"browser": not no_browser, **options})
 
 
 @cli.command()

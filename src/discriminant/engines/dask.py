@@ -1,10 +1,10 @@
 """Dask engine: the partitions of a Dask collection are summed by the user's scheduler.
 
-    delayed(work)(partition) for each partition, added by `tree_sum`, as one graph
+    delayed(work)(partition) for each partition; the results are added by `tree_sum`, in one graph
 
 Tasks are pure functions: if a task is lost with its worker, it is repeated and gives bitwise the
-same result. Rows do not leave the workers, except for the sample from which the encoding is
-planned.
+same result. Rows do not leave the workers, except for the sample that is used to plan the encoding
+of columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discriminant.engines.sampling import Rows, systematic_positions
 from discriminant.engines.summation import tree_sum, unique_names
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
-from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.partitioned_source import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)
@@ -72,13 +72,15 @@ class DaskPartition:
         wanted = set(columns)
         if len(self.columns) == 1:
             frame = self.frame.iloc[rows]
-            return to_frame(frame, wanted=lambda names: [n for n in names if n in wanted])
+            return frame_from_dataframe(
+                frame, wanted=lambda names: [n for n in names if n in wanted]
+            )
         values = self.values(rows)
         cells = (_cells(name, values[name]) for name in self.names if name in wanted)
         return Frame(tuple(cells), rows.stop - rows.start)
 
     def values(self, rows: slice | Rows) -> dict[str, npt.NDArray[Any]]:
-        """Return the values of some rows, by column name, if the partition consists of arrays."""
+        """Return the given rows as arrays by column name; the partition must consist of arrays."""
         features, *others = (np.asarray(array[rows]) for array in self.columns)
         return dict(zip(self.names, (*features.T, *others), strict=True))
 
@@ -105,7 +107,7 @@ class DaskSource:
             samples = _compute([sample(part, tuple(columns), limit) for part in chosen])
             tables = _thin([sample for sample in samples if sample is not None], rows)
             if tables:
-                return to_frame(pa.concat_tables(tables, promote_options="permissive"))
+                return frame_from_dataframe(pa.concat_tables(tables, promote_options="permissive"))
         raise ShapeError.no_rows(0)
 
     def map_reduce(self, work: Work[A]) -> A:
@@ -118,7 +120,7 @@ class DaskSource:
         return result
 
     def _parts(self, columns: Sequence[str]) -> list[Any]:
-        """Return the delayed partitions. Only these columns of a data frame are read."""
+        """Return the delayed partitions, with only the given columns of a data frame."""
         partitions = self.partitions
         if self.frame is not None:
             selected = [name for name in self.frame.columns if str(name) in columns]
@@ -235,7 +237,7 @@ def _sample_partition(part: DaskPartition, columns: Sequence[str], rows: int) ->
 
 
 def _thin(samples: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
-    """Return about `rows` rows in total: the same share of the rows of each partition."""
+    """Return about `rows` rows in total, the same share from each partition."""
     share = min(rows / max(sum(count for count, _ in samples), 1), 1.0)
     return [
         table.take(systematic_positions(len(table), math.ceil(share * count)))
@@ -243,12 +245,12 @@ def _thin(samples: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
     ]
 
 
-def _cells(name: str, values: Any) -> Cells:
+def _cells(name: str, values: Any) -> ColumnCells:
     if values.dtype.kind in "fiu":
-        return Cells(name, "number", values)
+        return ColumnCells(name, "number", values)
     if values.dtype.kind == "b":
-        return Cells(name, "boolean", values)
-    return to_frame({name: values})[name]
+        return ColumnCells(name, "boolean", values)
+    return frame_from_dataframe({name: values})[name]
 
 
 def _describe(partitions: int) -> str:

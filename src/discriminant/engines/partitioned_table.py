@@ -1,4 +1,4 @@
-"""Partitioned tables: tables not in memory, with encoding, class moments and a sample of rows.
+"""Partitioned tables: not in memory, but with an encoding, class moments and a sample of rows.
 
 Most models need only the moments of all rows, which one pass computes. Other models also need a few
 rows. The sample from which the encoding was planned is in memory. If this sample has only the first
@@ -46,7 +46,7 @@ class PlanningSample:
         return self.planning_rows if self._read_sample is None else self._read_sample()
 
     def map(self, transform: Callable[[Table], Table]) -> PlanningSample:
-        """Return the sample with both tables transformed."""
+        """Apply a function to both tables of the sample."""
         read_sample = None if self._read_sample is None else lambda: transform(self.spread_rows)
         return PlanningSample(transform(self.planning_rows), read_sample)
 
@@ -80,7 +80,7 @@ class PartitionedTable:
         return self.row_sample.spread_rows
 
     def fold(self, reading: Reading[S]) -> S:
-        """Return the sum, over all rows, of what `reading` computes for each block."""
+        """Add up, over all blocks of rows, what `reading` computes for each block."""
         name = self.source.name
         try:
             result = self.source.map_reduce(ReadingTask(self.plan, reading)).check()
@@ -93,7 +93,7 @@ class PartitionedTable:
         return result.total
 
     def reweight(self, factors: Floats) -> PartitionedTable:
-        """Return the same rows with their weights multiplied by the factor of their class."""
+        """Multiply the weight of each row by the factor of its class."""
 
         def reweight(table: Table) -> Table:
             weight = factors[table.codes]
@@ -110,7 +110,7 @@ class PartitionedTable:
         return table._with_pooled_moments(self.moments.anchor)
 
     def expand(self, basis: Any) -> PartitionedTable:
-        """Return the same rows with their features expanded in a basis. This takes one pass."""
+        """Return the table with its features expanded in a basis, after one pass over the rows."""
         schema = replace(self.schema, features=basis.names)
 
         def expand(table: Table) -> Table:

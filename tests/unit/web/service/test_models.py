@@ -12,7 +12,7 @@ import discriminant as dd
 from discriminant.errors import CommandError, DiscriminantError
 from discriminant.web.request_log import JsonLog
 from discriminant.web.service.models import ModelRegistry, load_model, model_names
-from tests.unit.web.conftest import start, table
+from tests.unit.web.conftest import run_async, start, table
 
 
 def test_name_is_the_stem_of_the_file():
@@ -55,7 +55,7 @@ def watched(registry, change, until):
             task.cancel()
         assert until()
 
-    asyncio.run(run())
+    run_async(run())
 
 
 def test_changed_file_is_loaded_and_requests_in_progress_keep_their_model(tmp_path):

@@ -562,9 +562,9 @@ class ColumnNamesError(InputError):
     """Column names do not match, or are not valid."""
 
     not_classes = template("what, names, labels")(
-        "The columns of {what} are named {names:names 20}, but the classes are {labels:names "
-        "20}. Name each column by its class; or pass classes=, the class of each column in "
-        "order; or an array, its columns in the order of the sorted labels."
+        "The columns of {what} are named {names:names 20}, but the classes are {labels:names 20}. "
+        "Name each column by its class; or pass classes=, the class of each column in order; or "
+        "pass an array whose columns are in the order of the sorted labels."
     )
 
     @classmethod

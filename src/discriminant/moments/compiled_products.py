@@ -3,11 +3,12 @@
 Modules of compiled loops are imported only when a loop is about to run, since Numba is slow to
 load. A loop is compiled on first use and cached on disk, so loops are few, small and flat.
 
-`class_products` receives the memory address of each column. It sorts a tile of rows by class,
-subtracts the reference of the class from each row, and stores the rows in an array that stays in
-the cache (the panel). Each line of the panel is a column of the table. The products of these lines
-are then summed class by class, in blocks of 4 x 3 products that are held in registers. The last
-line contains ones, or the square roots of the weights, so that products with this line are sums.
+`class_products` receives the memory address of each column. This loop sorts a tile of rows by
+class, subtracts the reference of the class from each row, and stores the rows in an array that
+stays in the cache (the panel). Each line of the panel is a column of the table. The products of
+these lines are then summed class by class, in blocks of 4 x 3 products that are held in registers.
+The last line contains ones, or the square roots of the weights, so that products with this line are
+sums.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class ColumnProfile(Protocol):
 
     @property
     def capped(self) -> bool:
-        """Whether the column has so many levels that not all were counted."""
+        """Whether some levels were not counted, because their number exceeds the limit."""
         ...
 
 

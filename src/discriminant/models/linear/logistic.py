@@ -114,7 +114,7 @@ class JeffreysLoss:
 Solver = Literal["auto", "newton", "lbfgs", "gradient"]
 SOLVERS = ("auto", "newton", "lbfgs", "gradient")
 
-NEAR_ZERO = 4.0  # rows are not centred if all means are within so many standard deviations of 0
+NEAR_ZERO = 4.0  # rows are not centred if all means are within this many standard deviations of 0
 FEW_COEFFICIENTS = 64  # up to this number the curvature is summed about as fast as the gradient
 SOME_COEFFICIENTS = 1500  # up to this number exact curvature is worth its cost if L-BFGS is slow
 _PATIENCE = 24  # number of passes of L-BFGS before Newton steps are tried

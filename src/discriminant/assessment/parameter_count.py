@@ -7,8 +7,8 @@ it counts every covariance between two features twice, and it does not count the
     LDA          K p + p^2      K p + p (p + 1) / 2    + K - 1 priors
     QDA          K p + K p^2    K p + K p (p + 1) / 2  + K - 1 priors
 
-Of a model that selects features, only parameters of these are counted. Parameters that are fixed by
-an option, such as a given prior, are not counted. The weights of K
+For a model that selects features, only the parameters of the selected features are counted.
+Parameters that are fixed by an option, such as a given prior, are not counted. The weights of K
 softmax scores, or of K fitted values that sum to one, are determined up to a common function, so
 they count as K - 1.
 """

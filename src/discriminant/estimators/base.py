@@ -214,7 +214,7 @@ class PredictionHints:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in ("predict", "predict_proba"):
+        for name in ("predict", "predict_proba", "predict_set"):
             if isfunction(vars(cls).get(name)):
                 setattr(cls, name, named_options(vars(cls)[name]))
 

@@ -33,6 +33,7 @@ from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, P
 from discriminant.errors import (
     ClassMissingWarning,
     InfiniteValueError,
+    LabelError,
     MissingValueError,
     OptionError,
     ShapeError,
@@ -585,6 +586,15 @@ def warn_classes_in_one_fold(count: npt.NDArray[Any], labels: Labels) -> None:
     for k in np.flatnonzero((count > 0).sum(axis=0) == 1):
         f = int(np.flatnonzero(count[:, k])[0])
         warn(ClassMissingWarning.of_class(labels[k], f, int(count[f, k])))
+
+
+def check_training_classes(present: npt.NDArray[np.bool_], labels: Labels) -> None:
+    """Raise `LabelError` if the rows outside a fold are of one class.
+
+    `present` (K,) tells which classes have rows outside the fold.
+    """
+    if present.sum() == 1 < len(labels):
+        raise LabelError.one_class_in_training(labels[~present].tolist(), labels[present][0])
 
 
 def class_counts(

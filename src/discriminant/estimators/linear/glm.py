@@ -37,6 +37,7 @@ from discriminant.assessment.resampling.penalty_search import (
     fit_net,
     is_cv,
     penalty_path,
+    warn_response_in_one_fold,
 )
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
@@ -372,8 +373,10 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
             warn(NoPenaltyWarning.of("l1_ratio", self.l1_ratio))
         if not is_cv(self.ridge):
             return float(self.ridge)
-        loss = self._row_loss(table, deviance)
-        self.path_ = penalty_path(table, loss, self._penalty(), self._penalty_search())
+        loss, search = self._row_loss(table, deviance), self._penalty_search()
+        if deviance.family == "binomial":
+            warn_response_in_one_fold(table, search)
+        self.path_ = penalty_path(table, loss, self._penalty(), search)
         return self.path_.ridge
 
     def _penalty(self) -> PenalisedModel:

@@ -84,7 +84,7 @@ def _system_number(path: str, name: str, unit: int) -> int | None:
     return None
 
 
-def ran_out(error: BaseException) -> bool:
+def ran_out_of_memory(error: BaseException) -> bool:
     """Whether an exception, or one of its causes, is due to a failed memory allocation."""
     checked: list[BaseException] = []
     cause: BaseException | None = error

@@ -68,7 +68,11 @@ from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.files.atomic import atomic_write_bytes
-from discriminant.table.files.checkpoint_folder import check_same, create_folder, open_header
+from discriminant.table.files.checkpoint_folder import (
+    check_header_value,
+    create_folder,
+    open_header,
+)
 from discriminant.table.files.formats import FileIdentity
 from discriminant.table.partitioned_source import (
     Additive,
@@ -341,16 +345,16 @@ def _check_origin(folder: Path, stored: dict[str, Any], origin: dict[str, Any]) 
         path = os.fspath(folder / _HEADER)
         raise CheckpointError.damaged(path, "it does not describe a run")
     for key in ("format", "source"):
-        check_same(folder, key, stored.get(key), origin[key])
+        check_header_value(folder, key, stored.get(key), origin[key])
     for library, number in origin["versions"].items():
-        check_same(folder, f"{library}'s version", stored["versions"].get(library), number)
-    check_same(folder, "the number of files", len(stored["files"]), len(origin["files"]))
+        check_header_value(folder, f"{library}'s version", stored["versions"].get(library), number)
+    check_header_value(folder, "the number of files", len(stored["files"]), len(origin["files"]))
     for (path, size, changed), now in zip(stored["files"], origin["files"], strict=True):
-        check_same(folder, "a file", path, now[0])
-        check_same(folder, f"the size of {path}", size, now[1])
+        check_header_value(folder, "a file", path, now[0])
+        check_header_value(folder, f"the size of {path}", size, now[1])
         if changed != now[2]:
             what = f"the time of the last change of {path}"
-            check_same(folder, what, _timestamp(changed), _timestamp(now[2]))
+            check_header_value(folder, what, _timestamp(changed), _timestamp(now[2]))
 
 
 def _is_origin(value: dict[str, Any]) -> bool:

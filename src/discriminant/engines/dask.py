@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.sampling import Rows, systematic_positions
-from discriminant.engines.summation import tree_sum, unique_names
+from discriminant.engines.summation import check_unique_names, tree_sum
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
 from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
@@ -154,20 +154,20 @@ def as_source(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
     """
     if isinstance(source, list | tuple):
         column_names = _dask().delayed(lambda frame: list(frame.columns))
-        names = unique_names(_compute([column_names(source[0])])[0])
+        names = check_unique_names(_compute([column_names(source[0])])[0])
         frames = tuple((frame,) for frame in source)
         return DaskSource("delayed frames", names, frames, notes=(_describe(len(frames)),))
     if y is not None:
         return _arrays_source(source, y, weight)
     if not hasattr(source, "columns"):
         raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
-    names = unique_names(source.columns)
+    names = check_unique_names(source.columns)
     return DaskSource("Dask frame", names, frame=source, notes=(_describe(source.npartitions),))
 
 
 def _arrays_source(X: Any, y: Any, weight: Any) -> DaskSource:
     """Return a source of arrays. Labels and weights are rechunked like the features."""
-    names = unique_names(X.columns) if hasattr(X, "columns") else None
+    names = check_unique_names(X.columns) if hasattr(X, "columns") else None
     X, y, weight = (
         array.to_dask_array() if hasattr(array, "to_dask_array") else array
         for array in (X, y, weight)

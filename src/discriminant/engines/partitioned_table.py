@@ -24,7 +24,12 @@ from discriminant.table.basis import ExpandedFeatures
 from discriminant.table.blocks import Floats, Schema
 from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.memory import Table
-from discriminant.table.partitioned_source import Expand, PartitionedSource, ReadPlan, Reweight
+from discriminant.table.partitioned_source import (
+    ExpandBasis,
+    PartitionedSource,
+    ReadPlan,
+    ReweightClasses,
+)
 
 S = TypeVar("S", bound=Summary)
 
@@ -101,7 +106,7 @@ class PartitionedTable:
 
         table = replace(
             self,
-            plan=self.plan.with_transforms(Reweight(factors)),
+            plan=self.plan.with_transforms(ReweightClasses(factors)),
             row_sample=self.row_sample.map(reweight),
             min_weight=self.min_weight * float(factors.min()),
         )
@@ -117,7 +122,7 @@ class PartitionedTable:
             return replace(table, schema=schema, features=ExpandedFeatures(table.features, basis))
 
         row_sample = self.row_sample.map(expand)
-        plan = self.plan.with_transforms(Expand(basis))
+        plan = self.plan.with_transforms(ExpandBasis(basis))
         table = replace(self, schema=schema, plan=plan, row_sample=row_sample)
         return table._with_pooled_moments(
             Anchor.from_sample(np.asarray(row_sample.planning_rows.sample()))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from discriminant.engines.summation import tree_sum, unique_names
+from discriminant.engines.summation import check_unique_names, tree_sum
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.partitioned_source import Additive, Work
@@ -104,7 +104,7 @@ def as_source(source: Any) -> SparkSource:
         raise EngineError.of_source(type(source).__name__, ["spark"])
     if type(source).__module__.startswith("pyspark.pandas"):
         source = source.to_spark()
-    return SparkSource(source, unique_names(source.columns))
+    return SparkSource(source, check_unique_names(source.columns))
 
 
 @contextmanager

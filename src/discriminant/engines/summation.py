@@ -139,7 +139,7 @@ def _cancel_and_wait(futures: Sequence[Future[Any]]) -> None:
     wait(futures)
 
 
-def unique_names(columns: Iterable[Any]) -> tuple[str, ...]:
+def check_unique_names(columns: Iterable[Any]) -> tuple[str, ...]:
     """Return the names of columns as strings; raise ColumnNamesError for duplicates."""
     names = tuple(str(name) for name in columns)
     for name in (name for name, count in Counter(names).items() if count > 1):

@@ -82,7 +82,7 @@ def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None
             clear()
 
 
-def reserve_buffers(threads: int) -> None:
+def reserve_blas_buffers(threads: int) -> None:
     """Let every OpenBLAS of this process allocate its work buffers now, one for each thread.
 
     OpenBLAS does not free its buffers (32 MB each) until the process ends. OpenBLAS allocates

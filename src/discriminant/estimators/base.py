@@ -214,7 +214,7 @@ class PredictionHints:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in ("predict", "predict_proba"):
+        for name in ("predict", "predict_proba", "predict_set"):
             if isfunction(vars(cls).get(name)):
                 setattr(cls, name, named_options(vars(cls)[name]))
 
@@ -1309,7 +1309,8 @@ class IterativeEstimator(RowEstimator):
 class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     """Base class of classifiers that read the rows repeatedly.
 
-    A subclass defines `_check_options` and `_fit_table`.
+    A subclass defines `_check_options`, `_fit_table`, and `fit`, which calls `_fit_rows` (see
+    `WeightedFitMixin`).
     `_partitions` is True if the passes can read a partitioned table; otherwise the rows of such a
     table are loaded into memory.
 
@@ -1321,25 +1322,6 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
 
     classes_: npt.NDArray[Any]  # (K,) labels, sorted
     _partitions = False
-
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model; the rows are read several times.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights; a model
-            that cannot be fitted in passes over its parts reads it into memory.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: Any) -> None:
         """Fit a table by iteration, call `_set_rule` and set the other fitted attributes."""
@@ -1367,6 +1349,32 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     def _set_rule(self, table: AnyTable, rule: LinearRule) -> None:
         super()._set_rule(table, rule)
         self.classes_ = np.asarray(rule.labels)
+
+
+class WeightedFitMixin:
+    """Mixin for `IterativeClassifier`: a fit that accepts row weights."""
+
+    _fit_rows: Callable[..., Any]
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model; the rows are read several times.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights; a model
+            that cannot be fitted in passes over its parts reads it into memory.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_rows(X, y, sample_weight)
+        return self
 
 
 def class_totals(table: AnyTable) -> Floats:

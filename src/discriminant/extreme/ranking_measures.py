@@ -43,7 +43,7 @@ from scipy import sparse
 
 from discriminant.errors import LabelError, OptionError, RankedLabelsError
 from discriminant.table.blocks import Floats, Labels, canonical_rows
-from discriminant.table.labels import check_same_kind, encode_labels
+from discriminant.table.labels import check_same_label_type, encode_labels
 
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 
@@ -101,7 +101,7 @@ def _from_names(names: Any, ends: Any, known: Labels) -> Any:
     if len(code_of) < len(known):
         raise LabelError.duplicate_classes(known.tolist())
     labels, codes = encode_labels(names) if len(names) else (known[:0], np.zeros(0, np.intp))
-    check_same_kind(labels, known)
+    check_same_label_type(labels, known)
     unknown = [label for label in labels.tolist() if label not in code_of]
     if unknown:
         raise RankedLabelsError.unknown(unknown, len(known))

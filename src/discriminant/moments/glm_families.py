@@ -189,7 +189,7 @@ class StartingFit(ResponseLoss):
 
 
 @dataclass(frozen=True, slots=True)
-class Pearson(ResponseLoss):
+class PearsonStatistic(ResponseLoss):
     """Half the Pearson statistic, (y - mu)^2 / V.
 
     The Pearson statistic divided by the residual degrees of freedom estimates the dispersion.

@@ -154,7 +154,9 @@ class Ranking(Summable):
 
     def steps(self) -> ScoreCounts:
         """Return the weight of positive and negative rows in each bin, with its lower edge."""
-        return ScoreCounts(scores_of(self.keys), self.weight[0], self.weight[1], self.dropped == 0)
+        return ScoreCounts(
+            scores_from_keys(self.keys), self.weight[0], self.weight[1], self.dropped == 0
+        )
 
     def _read(
         self, scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
@@ -163,7 +165,7 @@ class Ranking(Summable):
         if weight is not None:
             counted = weight > 0
             scores, own, weight = scores[counted], own[counted], weight[counted]
-        keys = keys_of(scores)
+        keys = score_keys(scores)
         distinct_keys, weights = [], []
         for kind in (False, True):
             of_kind = own == kind
@@ -234,17 +236,17 @@ def check_missing(scores: npt.NDArray[Any], column: object = None, *, start: int
         raise ScoreError.missing(start + int(missing[0]), len(missing), column)
 
 
-def keys_of(scores: npt.NDArray[Any]) -> Keys:
+def score_keys(scores: npt.NDArray[Any]) -> Keys:
     """Return integers with the same order as the scores; -0 and 0 give the same integer.
 
-    >>> scores_of(keys_of(np.array([-np.inf, -1.5, -0.0, 2.0]))).tolist()
+    >>> scores_from_keys(score_keys(np.array([-np.inf, -1.5, -0.0, 2.0]))).tolist()
     [-inf, -1.5, 0.0, 2.0]
     """
     bits = np.ascontiguousarray(scores.astype(np.float64) + 0.0).view(np.uint64)
     return np.asarray(np.where(bits & _SIGN, ~bits, bits | _SIGN))
 
 
-def scores_of(keys: Keys) -> Floats:
+def scores_from_keys(keys: Keys) -> Floats:
     """Convert integer keys back to scores. Keys below the key of -inf become -inf."""
     keys = np.maximum(keys, _MIN_KEY)
     return np.asarray(np.where(keys & _SIGN, keys ^ _SIGN, ~keys)).view(np.float64)

@@ -39,7 +39,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from discriminant import catalog
-from discriminant.table.blocks import holds_throughout
+from discriminant.table.blocks import holds_for_all_values
 
 _DICTIONARIES = {"Encoding": "table.encoding"}
 _SKLEARN = {
@@ -235,7 +235,7 @@ def _dtype_matches(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
 def _has_nan(value: Any, depth: int = 4) -> bool:
     """Return whether an array, or an array within tuples, lists or dictionaries, has NaN."""
     if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and not holds_throughout(
+        return value.dtype.kind == "f" and not holds_for_all_values(
             np.atleast_1d(value), lambda values: ~np.isnan(values)
         )
     inner = value.values() if isinstance(value, dict) else value

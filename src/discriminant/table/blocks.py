@@ -164,7 +164,7 @@ def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
 
-def holds_throughout(
+def holds_for_all_values(
     values: npt.NDArray[Any], condition: Callable[[Any], Any], *, chunk: int = 1 << 22
 ) -> bool:
     """Whether a condition holds for every value. The condition is tested chunk by chunk to limit

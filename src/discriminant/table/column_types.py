@@ -50,7 +50,7 @@ from discriminant.table.files.csv_dialect import (
     missing_number_texts,
 )
 from discriminant.table.labels import closest_name, lookalike_pairs
-from discriminant.table.policies import MISSING, UNLABELLED, UNSEEN
+from discriminant.table.missing_and_unseen import MISSING, UNLABELLED, UNSEEN
 from discriminant.table.text_values import explain_unparsed, parse_texts
 
 REFERENCES = ("frequent", "first", None)

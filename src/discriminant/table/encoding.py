@@ -62,7 +62,7 @@ from discriminant.table.formula.design import Design
 from discriminant.table.formula.expressions import BOOLEANS, Categories
 from discriminant.table.labels import other_spellings
 from discriminant.table.memory import ColumnarFeatures
-from discriminant.table.policies import Missing, Unseen
+from discriminant.table.missing_and_unseen import Missing, Unseen
 from discriminant.table.text_values import text_parser
 
 ColumnKind = Literal[

@@ -180,7 +180,7 @@ def encode_known_labels(y: Any, labels: Labels) -> Codes:
     Any other label raises LabelError.
     """
     present, codes = encode_labels(y)
-    check_same_kind(present, labels)
+    check_same_label_type(present, labels)
     code_of = {label: code for code, label in enumerate(labels.tolist())}
     unknown = [label for label in present.tolist() if label not in code_of]
     if unknown:
@@ -189,7 +189,7 @@ def encode_known_labels(y: Any, labels: Labels) -> Codes:
     return compact_codes(known_codes[codes], len(labels))
 
 
-def check_same_kind(ours: Labels, theirs: Labels) -> None:
+def check_same_label_type(ours: Labels, theirs: Labels) -> None:
     """Raise LabelError unless both sets of labels are of one type: text, number or boolean."""
     if len(ours) and len(theirs) and _kind(ours) != _kind(theirs):
         types = {type(label).__name__ for label in (*ours.tolist(), *theirs.tolist())}
@@ -214,7 +214,7 @@ def same_labels(ours: Labels, theirs: Labels) -> bool:
 
 def union_labels(ours: Labels, theirs: Labels) -> Labels:
     """Return the distinct labels of both arrays, sorted."""
-    check_same_kind(ours, theirs)
+    check_same_label_type(ours, theirs)
     if not len(ours) or not len(theirs):
         return ours if len(ours) else theirs
     both = np.concatenate([ours, theirs])

@@ -50,7 +50,7 @@ from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table
-from discriminant.table.policies import MISSING_IN_TABLES
+from discriminant.table.missing_and_unseen import MISSING_IN_TABLES
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -283,7 +283,7 @@ class DropFold:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reweight:
+class ReweightClasses:
     """Multiply the weight of every row by the factor of its class."""
 
     factors: Floats  # (K,)
@@ -295,7 +295,7 @@ class Reweight:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recode:
+class RenumberClasses:
     """Renumber the classes."""
 
     codes: Codes  # (K,) new code of each class; arbitrary for classes without rows
@@ -306,7 +306,7 @@ class Recode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expand:
+class ExpandBasis:
     """Expand the features in a basis."""
 
     basis: Any  # a basis of `table.basis`

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from scipy import integrate, stats
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, Pearson
+from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, PearsonStatistic
 from discriminant.moments.loss_gradient_sums import LossReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Block
@@ -249,7 +249,7 @@ def test_pearson_is_the_squared_residual_over_the_variance(family, link, seed):
     mean = Deviance(family, link).mean(scores)
     variance = {"gaussian": 1, "poisson": mean, "gamma": mean**2, "binomial": mean * (1 - mean)}
     tile = block_of(responses=responses[:, None])
-    found = Pearson(Deviance(family, link)).at(scores[None], tile, want="gradient").loss
+    found = PearsonStatistic(Deviance(family, link)).at(scores[None], tile, want="gradient").loss
     assert found == pytest.approx(0.5 * ((responses - mean) ** 2 / variance[family]).sum())
 
 

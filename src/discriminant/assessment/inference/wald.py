@@ -77,11 +77,12 @@ def infer(
     labels : array of shape (K,), optional
         Classes, if theta has one column for each contrast of classes.
     identified : array of shape (d,), optional
-        Features whose coefficients are identified, see `estimable`. None means all of them.
+        Features whose coefficients are identified, see `identified_features`. None means all of
+        them.
     level : float
         Constant to add to the intercept.
     """
-    to_user = user_map(coordinates, anchor)
+    to_user = map_to_user_units(coordinates, anchor)
     names = ((INTERCEPT,) if coordinates.free else ()) + tuple(features)
     classes: tuple[object, ...] | None = None
     directions = to_user
@@ -116,7 +117,7 @@ def infer(
     )
 
 
-def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
+def map_to_user_units(coordinates: Coordinates, anchor: Anchor) -> Floats:
     """Return the (P, q) matrix that maps theta to intercept and slopes in the user's units."""
     slopes = coordinates.frame[:-1] / anchor.unit[:, None]
     if not coordinates.free:
@@ -124,7 +125,7 @@ def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
     return np.vstack([coordinates.frame[-1] - anchor.origin @ slopes, slopes])
 
 
-def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
+def identified_features(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (d,): True where the feature's coefficient is identified.
 
     The coefficient of a feature that is collinear with others is not identified.
@@ -165,7 +166,7 @@ class ClassFit:
     weight: Floats  # (K,) weight of each class
     rows: int  # number of rows of positive weight
     link: LinkName = "logit"
-    # (d,) True where the coefficient is identified, see `estimable`
+    # (d,) True where the coefficient is identified, see `identified_features`
     told: npt.NDArray[np.bool_] | None = None
     tjur: float | None = None
 
@@ -222,7 +223,7 @@ class ClassFit:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondClass:
+class SecondClassProbability:
     """A `RowLoss` that sums probabilities of the second class instead of losses.
 
     One sum is over the rows of the second class, and one over all other rows.
@@ -272,7 +273,7 @@ def tjur(
 ) -> float:
     """Compute Tjur's coefficient of discrimination of two classes, in one pass."""
     coef, intercept = coordinates.coefficients(theta)
-    sums = read(LossReading(features, anchor, coef, intercept, SecondClass(link)))
+    sums = read(LossReading(features, anchor, coef, intercept, SecondClassProbability(link)))
     return float(sums.loss / weight[1] - sums.gradient[-1, 0] / weight[0])
 
 
@@ -300,7 +301,7 @@ def inference_state(
         scale = penalty_factors(
             moments.at(fit.anchor), standardize=True, intercept=bool(coordinates.free)
         )
-        identified = estimable(coordinates, scale)
+        identified = identified_features(coordinates, scale)
     discrimination = None
     if len(moments.labels) == 2 and rows * len(moments.features) <= _MAX_NUMBERS:
         discrimination = tjur(

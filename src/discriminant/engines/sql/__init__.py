@@ -35,7 +35,12 @@ from discriminant.engines.sql.connection import (
     tables_of,
     tuple_cursor,
 )
-from discriminant.engines.summation import available_threads, ordered_map, tree_sum, unique_names
+from discriminant.engines.summation import (
+    available_threads,
+    check_unique_names,
+    ordered_map,
+    tree_sum,
+)
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import masked, register, split_table
 from discriminant.table.cells import CellKind, ColumnCells, Frame
@@ -205,7 +210,7 @@ class SqlSource:
         with open_connection(self.connection, self.name, self.database) as connection:
             types = _column_types(connection, self.database, self.query)
             dates = _sqlite_dates(connection, self.query, self.database, [n for n, _ in types])
-        names = unique_names(name for name, _ in types)
+        names = check_unique_names(name for name, _ in types)
         if self.database.name == "sqlite":
             return replace(self, names=names, kinds=dict.fromkeys(dates, "date"))
         kinds = {name: column_kind(type_) for name, type_ in types}

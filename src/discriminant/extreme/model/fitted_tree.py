@@ -56,7 +56,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.table.blocks import holds_throughout
+from discriminant.table.blocks import holds_for_all_values
 
 Ints = npt.NDArray[Any]
 
@@ -216,7 +216,7 @@ def _invalid_entries(parts: Mapping[str, Any]) -> str | None:
 
 def _invalid_places(parts: Mapping[str, Any]) -> str | None:
     chunks, feature = parts["chunks"], parts["feature"]
-    if len(feature) and not holds_throughout(feature, lambda part: part >= 0):
+    if len(feature) and not holds_for_all_values(feature, lambda part: part >= 0):
         return "a feature is negative"
     for first, part in _blocks(feature, overlap=1):
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
@@ -254,7 +254,7 @@ def _invalid_list(parts: Mapping[str, Any]) -> str | None:
 
 
 def _invalid_numbers(parts: Mapping[str, Any]) -> str | None:
-    if not holds_throughout(parts["weight"], np.isfinite):
+    if not holds_for_all_values(parts["weight"], np.isfinite):
         return "a weight is not a finite number"
     bias = parts["bias"]
     if np.isnan(bias).any() or (bias == -np.inf).any():
@@ -299,7 +299,7 @@ def invalid_forest(parts: Mapping[str, Any]) -> str | None:
     if len({str(layer.weight.dtype) for layer in layers}) > 1:
         return "its weights are of different precision"
     if not 0 < d < 2**31 or not all(
-        holds_throughout(layer.feature, lambda part: part < d) for layer in layers
+        holds_for_all_values(layer.feature, lambda part: part < d) for layer in layers
     ):
         return f"a feature is beyond the {d} that there are"
     return None

@@ -41,7 +41,7 @@ from discriminant.extreme.model.fitted_tree import Ints, Layer, Reals
 from discriminant.extreme.model.training_tasks import Task
 from discriminant.table.files.atomic import sync_folder
 from discriminant.table.files.checkpoint_folder import (
-    check_same,
+    check_header_value,
     create_folder,
     lock_folder,
     open_header,
@@ -199,7 +199,7 @@ class DiskStore:
             run = {"format": str(_FORMAT), **inputs}
             header = open_header(self.folder, HEADER_FILE, run)
             for name, now in run.items():
-                check_same(self.folder, name, header.get(name), now)
+                check_header_value(self.folder, name, header.get(name), now)
         except BaseException:
             self._release_lock()
             raise

@@ -11,7 +11,7 @@ pooling=1 is LDA, whose scores are linear; pooling=0 is QDA. With weighting="fri
 [(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
 
 With pooling=0, covariances may be diagonal, spherical or factor-analytic, and groups of classes may
-share one: see `models.gaussian.structure`.
+share one: see `models.gaussian.structured_covariances`.
 
 This module also validates priors, and scores rows with missing features (`scores_with_missing`).
 """
@@ -52,7 +52,7 @@ from discriminant.models.gaussian.covariance import (
     shrink,
     target_diagonal,
 )
-from discriminant.models.gaussian.structure import (
+from discriminant.models.gaussian.structured_covariances import (
     DIAGONAL_STRUCTURES,
     Structure,
     group_degrees,

@@ -71,7 +71,7 @@ from discriminant.moments.glm_families import (
     BarrierLoss,
     Deviance,
     ObservedDeviance,
-    Pearson,
+    PearsonStatistic,
     StartingFit,
 )
 from discriminant.moments.loss_gradient_sums import Loss, LossReading, LossSums, Pass, Want
@@ -586,7 +586,7 @@ def _pearson(objective: PenalisedLoss, point: Point, theta: Floats) -> tuple[flo
     if deviance.family not in FREE_DISPERSION:
         return float("nan"), 0
     coef, intercept = objective.coordinates.coefficients(theta)
-    loss = Pearson(deviance)
+    loss = PearsonStatistic(deviance)
     reading = LossReading(objective.features, objective.anchor, coef, intercept, loss)
     return 2.0 * float(objective.read(reading).loss), 1
 

@@ -80,7 +80,7 @@ def open_header(folder: Path, header: str, run: Mapping[str, Any]) -> dict[str, 
             raise CheckpointError.damaged(os.fspath(path), str(error)) from None
 
 
-def check_same(folder: Path, what: str, was: object, now: object) -> None:
+def check_header_value(folder: Path, what: str, was: object, now: object) -> None:
     """Raise `CheckpointError` if a value in the header differs from the current run's value."""
     if was != now:
         raise CheckpointError.of_other(os.fspath(folder), what, str(was), str(now))

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import discriminant as dd
+from discriminant import store
 from discriminant.errors import CommandError, DiscriminantError
 from discriminant.web.request_log import JsonLog
 from discriminant.web.service.models import ModelRegistry, load_model, model_names
@@ -27,7 +28,7 @@ def test_same_name_twice_is_refused():
 def test_file_that_is_no_model_is_refused(tmp_path):
     frame, labels = table()
     path = tmp_path / "sums.model"
-    dd.store.save(dd.moments(frame[["size"]], labels), path)
+    store.save(dd.moments(frame[["size"]], labels), path)
     with pytest.raises(DiscriminantError):
         load_model("sums", str(path))
     path.write_bytes(b"\x80\x04 a pickle")

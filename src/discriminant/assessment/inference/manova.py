@@ -124,7 +124,8 @@ class FTest:
 def four_tests(eigenvalues: Floats, degrees: DegreesOfFreedom) -> tuple[FTest, FTest, FTest, FTest]:
     """Return the tests of Wilks, Pillai, Hotelling-Lawley and Roy.
 
-    >>> [round(test.f, 6) for test in four_tests(np.array([2.0]), Degrees(1, 1, 4.0))]
+    >>> degrees = DegreesOfFreedom(1, 1, 4.0)
+    >>> [round(test.f, 6) for test in four_tests(np.array([2.0]), degrees)]
     [8.0, 8.0, 8.0, 8.0]
     """
     return (

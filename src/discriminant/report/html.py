@@ -112,6 +112,7 @@ def render(facts: Facts) -> str:
         tests=_TESTS,
         used=lambda text, *terms: [term for term in terms if term in text],
         models=_models(facts),
+        meanings=dict(_models(facts)),
         least_squares=selected(facts)["name"] == "least_squares",
         shows_baseline=shows_baseline(facts["comparison"]),
     )
@@ -344,6 +345,7 @@ def _template(name: str) -> Any:
         "guess_cost": guess_cost,
         "after_level": after_level,
         "bin_name": svg.bin_name,
+        "recall_axis_start": svg.recall_axis_start,
     }
     environment.globals["counted"] = format.count_with_noun
     return environment.get_template(name)

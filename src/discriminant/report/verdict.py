@@ -41,7 +41,7 @@ _RULE = (
 )
 _FINDINGS = {  # kinds of findings that call for care
     "not converged": "a fit did not converge",
-    "masked": "a class is never predicted correctly",
+    "masked": "a class is hardly ever predicted correctly",
     "worse than chance": "the ranking of held-out rows is worse than chance",
 }
 
@@ -149,10 +149,12 @@ def _against_guessing(facts: Facts) -> str:
     rows = "the weight of held-out rows" if facts["read"]["weighted"] else "held-out rows"
     if one.error is not None and baseline is not None:
         wrong = "none" if one.error == 0 else percent(one.error)
-        parts.append(f"it misclassifies {wrong} of the {rows}, guessing {percent(baseline)}")
+        parts.append(
+            f"it misclassifies {wrong} of the {rows}, against {percent(baseline)} for guessing"
+        )
     if one.log_loss is not None and math.isfinite(one.log_loss):
         guess = loss(baseline_log_loss(facts))
-        parts.append(f"its log loss is {loss(one.log_loss)}, that of guessing {guess}")
+        parts.append(f"its log loss is {loss(one.log_loss)}, against {guess}")
     text = "; ".join(parts).replace("of the the", "of the")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
@@ -201,7 +203,7 @@ def _check_reason(check: CheckFacts) -> str:
     title, column = _lower_first(check["title"]), (check["columns"] or [""])[0]
     if check["kind"] in _CHECKS:
         return _CHECKS[check["kind"]].format(shown(column, 40))
-    verbs = ("duplicates ", "probably means", "depend on", "drift")
+    verbs = ("duplicates ", "probably means", "depends on", "depend on", "differ between")
     if any(verb in title for verb in verbs):
         return title
     return f"the data checks found {title}"
@@ -225,6 +227,8 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
     decision = facts.get("decision")
     if decision is None:
         return reasons
+    if "matters" in facts and any(f["kind"] == "masked" for f in facts["matters"]["findings"]):
+        return reasons  # a reason of its own
     low = []
     for row in decision["by_class"]:
         if row["recall"] is None or row["label"] in few:
@@ -234,7 +238,7 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
             low.append((row["label"], correct, row["rows"]))
     if len(low) == 1:
         label, correct, rows = low[0]
-        reasons.append(f"it recognises only {share(correct, rows)} of {name_list([label])}")
+        reasons.append(f"its recall for {name_list([label])} is only {share(correct, rows)}")
     elif low:
         label, correct, rows = min(low, key=lambda one: one[1] / one[2])
         reasons.append(

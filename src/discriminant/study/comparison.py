@@ -77,7 +77,6 @@ _TEST_LEVEL = 0.05  # significance level of tests between models
 RULES = ("least", "one_se")
 SELECTIONS = ("auto", "single", "pool")
 POOL_GAIN = 1.01  # a single model replaces the pool up to this ratio of their log losses
-POOL_SHARE = 0.5  # least weight in the pool of a single model that replaces it
 # Measures that models can be selected by, the default first.
 CRITERIA = (
     "log_loss",
@@ -474,19 +473,14 @@ class Comparison(PrintedResult):
         return Choice(selected.name, selected.title, by, rule, why, select)
 
     def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
-        """Return whether a single model is as good as the pool, and does most of its work.
+        """Return whether a single model is nearly as good as the pool.
 
         Its criterion, corrected for the selection among the single models, is at most 1% worse
-        than that of the pool, and it has at least half of the weight in the pool.
+        than that of the pool.
         """
         corrected = _loss(single, by) + self.optimism(by)
         limit = POOL_GAIN * _loss(pool, by)
-        return corrected <= limit and single.name in self.heavy_members
-
-    @property
-    def heavy_members(self) -> frozenset[str]:
-        """Names of the models with at least half of the weight in the pool."""
-        return frozenset(member.name for member in self.members if member.weight >= POOL_SHARE)
+        return corrected <= limit
 
     def optimism(self, by: str) -> float:
         """Return by how much the criterion of the best single model is too low on average."""
@@ -571,16 +565,17 @@ class Comparison(PrintedResult):
         if own is None or not pool:
             return f"The best single model is {quoted(single.title)}."
         corrected = own + self.optimism("log_loss")
-        figures = f"its log loss is {number(own)}"
-        if number(corrected) != number(own):
-            figures += f" ({number(corrected)} when corrected for the selection)"
         more = corrected / pool - 1
-        if more <= 0:
-            return f"The best single model is {quoted(single.title)}: {figures}."
-        return (
-            f"The best single model is {quoted(single.title)}: {figures}, {percent(more)} more "
-            "than that of the pool."
+        name = f"The best single model is {quoted(single.title)}"
+        if number(corrected) == number(pool) or more <= 0:
+            return f"{name}: its log loss is about that of the pool."
+        figures = f"from {number(pool)} to {number(corrected)}"
+        known = (
+            ""
+            if number(corrected) == number(own)
+            else (f" ({number(own)} on these rows, on which it was the best of several)")
         )
+        return f"{name}: to use it instead would raise the log loss {figures}{known}."
 
     @property
     def _folds(self) -> str:
@@ -642,18 +637,20 @@ class Comparison(PrintedResult):
             )
         elif selected.name == POOL and rule == "least":
             corrected = _loss(best, by) + self.optimism(by)
+            corrected = corrected if MEASURES[by].best == "lowest" else -corrected
+            same = shown(corrected) == shown(best.value(by))
+            also = ", also" if same else f", or {shown(corrected)}"
+            also += f" when corrected for the selection among {len(candidates) - 1} models"
             reason = (
-                f"{name} was selected: its {criterion} on held-out rows is {own}. "
-                f"{quoted(best.title)} has {shown(best.value(by))}, which corrected for the "
-                f"selection among {len(candidates) - 1} models is "
-                f"{shown(corrected if MEASURES[by].best == 'lowest' else -corrected)}. A single "
-                "model is preferred only if it also has half of the weight in the pool."
+                f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
+                f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
+                "It would replace the pool if it were at most 1% worse."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (
                 f"{name} has the {extreme} {criterion} of the single models on held-out rows, "
-                f"{own}. A pool of {len(self.members)} models is at most 1% better, so the single "
-                "model was selected."
+                f"{own}. A pool of {len(self.members)} models would be at most 1% better, so the "
+                "single model was selected."
             )
         else:
             gap = shown(best.value(by))
@@ -669,11 +666,14 @@ class Comparison(PrintedResult):
                 f"{own}, is {compared}."
             )
         if selected.name == POOL:
+            members, more = self.members[:3], len(self.members) - 3
+            rest = f" and {more} more" if more > 0 else ""
             reason = (
-                f"{reason} It is a weighted mean of the probabilities of "
-                f"{len(self.members)} models: {describe_weights(self.members)}."
+                f"{reason} The pool is a weighted mean of the probabilities of "
+                f"{len(self.members)} models: {describe_weights(members)}{rest}."
             )
-            if (single := self.best_single(by)) is not None and by == "log_loss":
+            single = self.best_single(by)
+            if single is not None and by == "log_loss" and single is not best:
                 reason = f"{reason} {self._single_sentence(single)}"
         fits = "its fits" if len(candidates) == 1 else f"the fits of each of {among}"
         unconverged = (

@@ -56,7 +56,8 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     error = corrected["error"]
     raw_error = float(selected.facts["error"] or 0.0)
     # of a model that was named, the mean over the samples differs from the raw figure by chance
-    shift = raw_error - error.value if requested else 0.0
+    # the correction of a selected model never improves a figure, which only chance would do
+    shift = raw_error - error.value if requested else max(raw_error - error.value, 0.0)
     facts = HeadlineFacts(
         error=error.value + shift,
         error_low=max(error.low + shift, 0.0),
@@ -70,7 +71,7 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     )
     if "log_loss" in corrected and loss is not None:
         log = corrected["log_loss"]
-        shift = loss - log.value if requested else 0.0
+        shift = loss - log.value if requested else max(loss - log.value, 0.0)
         facts["log_loss"] = log.value + shift
         facts["log_loss_low"] = max(log.low + shift, 0.0)
         facts["log_loss_high"] = log.high + shift
@@ -138,7 +139,6 @@ class _Selection:
             [result.standard_error.get(by, 0.0) for result in candidates]
         )
         names = [result.name for result in candidates]
-        self.heavy = np.array([name in comparison.heavy_members for name in names])
         self.pool = names.index(POOL) if POOL in names and len(names) > 1 else None
         self.optimism = 0.0 if self.pool is None else comparison.optimism(by)
 
@@ -159,7 +159,7 @@ class _Selection:
         single[:, self.pool] = np.inf
         place = single.argmin(axis=1)
         limit = self.gain * losses[:, self.pool]
-        replaces = (losses[each, place] + self.optimism <= limit) & self.heavy[place]
+        replaces = losses[each, place] + self.optimism <= limit
         pooled = np.where(replaces, place, self.pool)
         return np.where(selected == self.pool, pooled, selected) if self.one_se else pooled
 

@@ -243,8 +243,8 @@ selecting_options = _all(
         default="auto",
         show_default=True,
         help="Select the best of the models and their pool, a weighted mean of their "
-        "probabilities (auto: a single model that is at most 1% worse replaces it); only a single "
-        "model; or the pool.",
+        "probabilities (auto: a single model that is at most 1% worse, and has half of the weight "
+        "in the pool, replaces it); only a single model; or the pool.",
     ),
 )
 decision_options = _all(

@@ -76,6 +76,7 @@ LEVEL = 0.95
 _TEST_LEVEL = 0.05  # significance level of tests between models
 RULES = ("least", "one_se")
 SELECTIONS = ("auto", "single", "pool")
+POOL_SHARE = 0.5  # least weight in the pool of a single model that replaces it
 POOL_GAIN = 1.01  # a single model replaces the pool up to this ratio of their log losses
 # Measures that models can be selected by, the default first.
 CRITERIA = (
@@ -473,14 +474,20 @@ class Comparison(PrintedResult):
         return Choice(selected.name, selected.title, by, rule, why, select)
 
     def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
-        """Return whether a single model is nearly as good as the pool.
+        """Return whether a single model is as good as the pool, and does most of its work.
 
         Its criterion, corrected for the selection among the single models, is at most 1% worse
-        than that of the pool.
+        than that of the pool, and it has at least half of the weight in the pool. Where no model
+        has, the mean of several is usually better on new rows, even if its criterion is not.
         """
         corrected = _loss(single, by) + self.optimism(by)
         limit = POOL_GAIN * _loss(pool, by)
-        return corrected <= limit
+        return corrected <= limit and single.name in self.heavy_members
+
+    @property
+    def heavy_members(self) -> frozenset[str]:
+        """Names of the models with at least half of the weight in the pool."""
+        return frozenset(member.name for member in self.members if member.weight >= POOL_SHARE)
 
     def optimism(self, by: str) -> float:
         """Return by how much the criterion of the best single model is too low on average."""
@@ -644,7 +651,8 @@ class Comparison(PrintedResult):
             reason = (
                 f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
                 f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
-                "It would replace the pool if it were at most 1% worse."
+                "A single model replaces the pool only if it also has at least half of the weight "
+                "in it: a mean of several models is usually more accurate on new rows."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (

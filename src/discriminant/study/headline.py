@@ -139,6 +139,7 @@ class _Selection:
             [result.standard_error.get(by, 0.0) for result in candidates]
         )
         names = [result.name for result in candidates]
+        self.heavy = np.array([name in comparison.heavy_members for name in names])
         self.pool = names.index(POOL) if POOL in names and len(names) > 1 else None
         self.optimism = 0.0 if self.pool is None else comparison.optimism(by)
 
@@ -159,7 +160,7 @@ class _Selection:
         single[:, self.pool] = np.inf
         place = single.argmin(axis=1)
         limit = self.gain * losses[:, self.pool]
-        replaces = losses[each, place] + self.optimism <= limit
+        replaces = (losses[each, place] + self.optimism <= limit) & self.heavy[place]
         pooled = np.where(replaces, place, self.pool)
         return np.where(selected == self.pool, pooled, selected) if self.one_se else pooled
 

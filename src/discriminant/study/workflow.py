@@ -282,7 +282,8 @@ class Study:
         select : {'auto', 'single', 'pool'}
             'auto': the pool, a weighted mean of the probabilities of the models; but a single model
             replaces it if its criterion, corrected for the selection among the models, is at most
-            1% worse. 'single': never the pool. 'pool': the pool.
+            1% worse, and if it has at least half of the weight in the pool. 'single': never the
+            pool. 'pool': the pool.
 
         Returns
         -------

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients soak coverage fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients soak coverage structure fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -113,6 +113,10 @@ coverage: .venv/.installed-test
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet -o build/coverage/report.json
 	$(BIN)/python tools/coverage_by_room.py build/coverage/report.json
+
+# Modules, code lines, large folders, import cycles and repeated class names of src.
+structure: .venv/.installed-test
+	$(BIN)/python tools/structure.py
 
 # Compare every number with another commit, bit for bit: make fence BASE=main~3 ULPS=0
 ULPS ?= 0

@@ -10,12 +10,12 @@ from discriminant.assessment.evaluate import (
 from discriminant.assessment.inference.comparisons import (
     compare_fits as compare_fits,
 )
-from discriminant.assessment.inference.homogeneity_tests import (
-    box_m as box_m,
-    hotelling as hotelling,
-)
 from discriminant.assessment.inference.manova import (
     manova as manova,
+)
+from discriminant.assessment.inference.mean_and_covariance_tests import (
+    box_m as box_m,
+    hotelling as hotelling,
 )
 from discriminant.assessment.intervals import (
     interval_over as interval_over,
@@ -107,7 +107,7 @@ from discriminant.estimators.linear.glm import (
 from discriminant.estimators.linear.least_squares import (
     LeastSquares as LeastSquares,
 )
-from discriminant.estimators.linear.linear_regression import (
+from discriminant.estimators.linear.linear_regressor import (
     LinearRegression as LinearRegression,
 )
 from discriminant.estimators.linear.logistic import (

@@ -2,8 +2,8 @@
 
 This is the only list of estimators. `discriminant.__init__` reads the public names from it; `store`
 reads the classes that files may contain; `study` and the report read the models to compare and
-their descriptions. Tests and documentation use it too. This module imports nothing of the package,
-so that every other module can import it.
+their descriptions. Tests and documentation use it too. This module imports the rest of the package
+only when `estimator_class` is called, so that every other module can import it.
 
 To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the classes, such as its
 rule, that its files may contain in addition to those in `SHARED_VALUES`. `candidates` are the
@@ -18,6 +18,7 @@ configurations that a study can compare, each with a rank from simple to complex
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -284,9 +285,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "LinearRegression",
-        "estimators.linear.linear_regression",
+        "estimators.linear.linear_regressor",
         "Least-squares regression of one or several numeric responses",
-        values={"RegressionFit": "estimators.linear.linear_regression:RegressionFit"},
+        values={"RegressionFit": "estimators.linear.linear_regressor:RegressionFit"},
     ),
     Estimator(
         "LaplaceNB",
@@ -527,7 +528,7 @@ SHARED_VALUES = {
     "TableMoments": "engines.moments_with_encoding",
     "ClassRows": "moments.stored_rows",
     "ScatterFactor": "moments.qr_factor",
-    "Slope": "moments.loss:LossSums",
+    "Slope": "moments.loss_gradient_sums:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",
     "Schema": "table.blocks",
     "PolynomialBasis": "table.basis",
@@ -554,3 +555,9 @@ HOMES = {each.name: each.home for each in ESTIMATORS}
 VALUES = SHARED_VALUES | {kind: home for each in ESTIMATORS for kind, home in each.values.items()}
 MEMORY_MAPPED = tuple(each.name for each in ESTIMATORS if each.memory_mapped)
 CANDIDATES = tuple((each.name, candidate) for each in ESTIMATORS for candidate in each.candidates)
+
+
+def estimator_class(name: str) -> type[Any]:
+    """Import an estimator by its public name."""
+    estimator: type[Any] = getattr(import_module(f"discriminant.{HOMES[name]}"), name)
+    return estimator

@@ -37,8 +37,8 @@ from discriminant.moments.glm_families import (
     SaturatedLikelihood,
     SaturatedLikelihoodReading,
 )
-from discriminant.moments.held_out_performance import HeldOutReading, HeldOutSums, ModelSums
-from discriminant.moments.loss import (
+from discriminant.moments.held_out_tallies import HeldOutReading, HeldOutSums, ModelSums
+from discriminant.moments.loss_gradient_sums import (
     LossReading,
     LossSums,
     ResidualReading,

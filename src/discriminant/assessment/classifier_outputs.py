@@ -193,7 +193,7 @@ class RuleScorer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogitScorer:
+class SoftmaxRuleScorer:
     """Scorer that applies a linear rule whose scores are log posteriors up to a constant."""
 
     rule: LinearRule

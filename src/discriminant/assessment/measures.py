@@ -21,8 +21,10 @@ Accuracy and error are computed on the decided rows (rows that are assigned to a
 they sum to one. Coverage is the share of the decided rows. All other measures use all rows: a row
 whose action is not a class, such as a rejection, counts in N and in `true`, and is neither correct
 nor wrong. MCC treats all actions that are not classes as one more predicted class. The results
-equal those of scikit-learn if these actions are passed as labels. Counts may have leading axes, so
-that many tables are measured at once.
+equal those of scikit-learn if these actions are passed as labels.
+
+The counts `cells` have the shape (..., A, K): the leading axes, which may be absent, number several
+confusion matrices. A result has one entry for each matrix, or (..., K) with one for each class.
 
 A rate with denominator 0 is NaN. An average replaces a NaN rate by `zero_division`; it leaves out
 classes that are neither the true nor the predicted class of any row. zero_division=0 is
@@ -81,7 +83,7 @@ def predicted_total(cells: Floats) -> Floats:
 
 
 def total(cells: Floats) -> Floats:
-    """Return the total weight of the rows of each table, (...)."""
+    """Return the total weight of each confusion matrix."""
     return np.asarray(cells.sum(axis=(-2, -1)))
 
 
@@ -89,18 +91,18 @@ def total(cells: Floats) -> Floats:
 
 
 def accuracy(cells: Floats) -> Fraction:
-    """Return the weights of the correct and of the decided rows, each (...)."""
+    """Return the weights of the correct and of the decided rows of each confusion matrix."""
     return correct(cells).sum(axis=-1), predicted_total(cells).sum(axis=-1)
 
 
 def error(cells: Floats) -> Fraction:
-    """Return the weights of the misclassified and of the decided rows, each (...)."""
+    """Return the weights of the misclassified and of the decided rows of each matrix."""
     predicted = predicted_total(cells)
     return (predicted - correct(cells)).sum(axis=-1), predicted.sum(axis=-1)
 
 
 def coverage(cells: Floats) -> Fraction:
-    """Return the weights of the decided and of all rows, each (...)."""
+    """Return the weights of the decided and of all rows of each confusion matrix."""
     return predicted_total(cells).sum(axis=-1), total(cells)
 
 
@@ -163,14 +165,14 @@ def check_beta(beta: Any) -> float:
 
 
 def balanced_accuracy(cells: Floats) -> Floats:
-    """Return the mean recall of the classes that have rows, (...)."""
+    """Return the mean recall of the classes that have rows, for each confusion matrix."""
     occurs = true_total(cells) > 0
     sums = np.where(occurs, ratio(recall(cells)), 0.0).sum(axis=-1)
     return ratio((sums, occurs.sum(axis=-1)))
 
 
 def mcc(cells: Floats) -> Floats:
-    """Return the Matthews correlation, (...).
+    """Return the Matthews correlation of each confusion matrix.
 
     The correlation is 0 where all rows are of one class, or all rows are predicted as one class.
     """
@@ -180,7 +182,7 @@ def mcc(cells: Floats) -> Floats:
 
 
 def kappa(cells: Floats) -> Floats:
-    """Return Cohen's kappa, (...); NaN where the agreement expected by chance is already 1."""
+    """Return Cohen's kappa; NaN where the agreement expected by chance is already 1."""
     denominator = total(cells) ** 2 - (true_total(cells) * predicted_total(cells)).sum(axis=-1)
     return ratio((_beyond_chance(cells), denominator))
 

@@ -462,9 +462,10 @@ def serve(models: tuple[str, ...], **options: Any) -> int:
     discriminant serve loans.model iris.model --host 0.0.0.0 --token-file token.txt
     """
     _check_present(*models)
-    from discriminant.cli.serve import serve as run_command
+    from discriminant.web.service.command import ServeOptions, serve as serve_models
 
-    return run_command(models, options)
+    serve_models(models, ServeOptions(**options))
+    return 0
 
 
 @cli.command()

@@ -10,7 +10,7 @@ from operator import add
 from typing import Any
 
 from discriminant import store
-from discriminant.assessment.inference.homogeneity_tests import Hotelling, hotelling
+from discriminant.assessment.inference.mean_and_covariance_tests import Hotelling, hotelling
 from discriminant.cli.options import one_or_all, reading_arguments
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs

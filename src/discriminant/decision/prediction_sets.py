@@ -9,7 +9,7 @@ The conformity of a row with class k is large if the class is plausible for the 
 with u uniform on [0, 1); u is a function of the row, so that the same row always has the same set.
 With n calibration rows, each scored by a model fitted without it,
 
-    p_k(x) = (1 + number of calibration rows that conform no better than (x, k)) / (n + 1)
+    p_k(x) = (1 + number of calibration rows with at most the conformity of (x, k)) / (n + 1)
 
 and the set of a row is {k: p_k(x) > 1 - coverage}. If rows are exchangeable and one model scores
 all rows (split conformal prediction, Vovk, Gammerman and Shafer 2005), P(p_y(x) <= a) <= a, so the
@@ -95,9 +95,10 @@ class CalibrationScores:
         return np.full(classes, n)
 
     def count(self, fold: int, values: Floats, *, by_class: bool) -> Floats:
-        """Return how many rows conform no better than new rows with conformity `values`, (m, K).
+        """Return the number of calibration rows with at most the conformity of new rows, (m, K).
 
-        Only calibration rows that the model `fold` scored are counted.
+        `values` (m, K) is the conformity of the new rows with each class. Only calibration rows
+        that the model `fold` scored are counted.
         """
         rows = np.flatnonzero(self.fold == fold)
         counts = np.empty(values.shape)
@@ -112,7 +113,7 @@ class CalibrationScores:
         return counts
 
     def count_each(self, values: Floats, *, by_class: bool) -> Floats:
-        """Return how many rows conform no better than new rows, (m, K).
+        """Return the number of calibration rows with at most the conformity of new rows, (m, K).
 
         Each calibration row is compared with its own values: `values` is (K, m, n).
         """
@@ -128,7 +129,10 @@ class CalibrationScores:
 
 
 def p_values(counts: Floats, total: Floats) -> Floats:
-    """Return the (m, K) p-values from the numbers (m, K) of rows that conform no better."""
+    """Return the (m, K) p-values.
+
+    `counts` (m, K) is the number of calibration rows with at most the conformity of the new row.
+    """
     return np.asarray((1.0 + counts) / (1.0 + total))
 
 

@@ -57,7 +57,7 @@ def free_memory() -> int:
     return min((bound for bound in bounds if bound is not None), default=0)
 
 
-def fits_in_memory(path: str) -> bool:
+def file_fits_in_memory(path: str) -> bool:
     """Whether a file is small enough to be read into memory.
 
     The result is True for a missing file, so that the error is raised when the file is opened.

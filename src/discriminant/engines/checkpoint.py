@@ -63,7 +63,7 @@ from discriminant.errors import (
     EngineError,
     warn,
 )
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.files.atomic import atomic_write_bytes
@@ -121,7 +121,7 @@ class Journal:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def cached_sum(self, work: Work[Any], rows: str, compute: Callable[[], A]) -> A:
-        """Return the stored sum of `work` over rows with this digest.
+        """Return the stored sum of `work` over the rows; `rows` is the digest of these rows.
 
         If no sum is stored, compute and store it.
         """
@@ -133,7 +133,7 @@ class Journal:
         return result
 
     def resumed_sum(self, work: Work[Any], parts: str, results: Results) -> Any:
-        """Return the stored sum of `work` over parts with this digest.
+        """Return the stored sum of `work` over the parts; `parts` is the digest of these parts.
 
         If the sum is unfinished or new, compute the remaining parts and store the sum.
         """
@@ -428,7 +428,7 @@ def _sum_hashes(frame: Frame, columns: Sequence[str]) -> int:
     return int(state.sum(dtype=np.uint64))
 
 
-def _bits(cells: Cells) -> Bits:
+def _bits(cells: ColumnCells) -> Bits:
     """Return 64 bits for each cell. All missing cells have the same bits, and 0 and -0 have the
     same bits.
     """

@@ -22,7 +22,7 @@ from discriminant.engines.sampling import Rows, systematic_positions
 from discriminant.engines.summation import tree_sum, unique_names
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
-from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.partitioned_source import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)
@@ -72,7 +72,9 @@ class DaskPartition:
         wanted = set(columns)
         if len(self.columns) == 1:
             frame = self.frame.iloc[rows]
-            return to_frame(frame, wanted=lambda names: [n for n in names if n in wanted])
+            return frame_from_dataframe(
+                frame, wanted=lambda names: [n for n in names if n in wanted]
+            )
         values = self.values(rows)
         cells = (_cells(name, values[name]) for name in self.names if name in wanted)
         return Frame(tuple(cells), rows.stop - rows.start)
@@ -105,7 +107,7 @@ class DaskSource:
             samples = _compute([sample(part, tuple(columns), limit) for part in chosen])
             tables = _thin([sample for sample in samples if sample is not None], rows)
             if tables:
-                return to_frame(pa.concat_tables(tables, promote_options="permissive"))
+                return frame_from_dataframe(pa.concat_tables(tables, promote_options="permissive"))
         raise ShapeError.no_rows(0)
 
     def map_reduce(self, work: Work[A]) -> A:
@@ -243,12 +245,12 @@ def _thin(samples: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
     ]
 
 
-def _cells(name: str, values: Any) -> Cells:
+def _cells(name: str, values: Any) -> ColumnCells:
     if values.dtype.kind in "fiu":
-        return Cells(name, "number", values)
+        return ColumnCells(name, "number", values)
     if values.dtype.kind == "b":
-        return Cells(name, "boolean", values)
-    return to_frame({name: values})[name]
+        return ColumnCells(name, "boolean", values)
+    return frame_from_dataframe({name: values})[name]
 
 
 def _describe(partitions: int) -> str:

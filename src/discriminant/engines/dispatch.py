@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from discriminant.engines import local
-from discriminant.engines.available_memory import fits_in_memory
+from discriminant.engines.available_memory import file_fits_in_memory
 from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.missing_cells import PresentReading, em_moments
 from discriminant.engines.partitioned_table import (
@@ -61,7 +61,12 @@ from discriminant.table.partitioned_source import (
     SystematicSource,
     with_read_options,
 )
-from discriminant.table.survey import Survey, columns_to_resurvey, plan_reading, survey_columns
+from discriminant.table.survey import (
+    Survey,
+    columns_to_survey_for_new_level,
+    plan_reading,
+    survey_columns,
+)
 
 M = TypeVar("M", ClassMoments, ClassRows)
 S = TypeVar("S", bound=Summary)
@@ -336,7 +341,7 @@ def choose_engine(source: Any, *, engine: str | None = None, partitioned: bool =
     reader = engine_of(source)
     from_file = reader is None or ENGINES[reader].reads_files
     if engine is None:
-        small = from_file and is_path(source) and fits_in_memory(os.fspath(source))
+        small = from_file and is_path(source) and file_fits_in_memory(os.fspath(source))
         return reader if reader is not None and (partitioned or not small) else MEMORY
     if engine not in (*ENGINES, MEMORY):
         raise EngineError.unknown(engine, [*ENGINES, MEMORY])
@@ -528,7 +533,7 @@ def _plan_and_read(
         except LevelNotInPlan as new:
             if survey is not None:  # all rows have already been surveyed
                 raise SourceChangedError.of_class(source.name, new.column, new.level) from None
-            columns = columns_to_resurvey(sample, options)
+            columns = columns_to_survey_for_new_level(sample, options)
         survey = survey_columns(source, options, columns)
 
 

@@ -82,7 +82,7 @@ class PresentReading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CompletedReading:
+class ExpectedMomentsReading:
     """Compute the expected moments of K classes, given means and covariances (the E-step)."""
 
     labels: Labels
@@ -172,7 +172,7 @@ def em_moments(
     change = np.inf
     for _ in range(_MAX_STEPS):
         moments: ClassMoments = fold(
-            CompletedReading(labels, features, anchor, detail, mean, covariance)
+            ExpectedMomentsReading(labels, features, anchor, detail, mean, covariance)
         )
         weight = np.where(moments.weight > 0, moments.weight, 1.0)
         if detail == "class":

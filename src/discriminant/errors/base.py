@@ -110,7 +110,10 @@ class Template:
 
 
 def template(facts: str = "") -> Callable[[str], Template]:
-    """Return a function from the text of a message to a template with these facts."""
+    """Return a function that makes a `Template` from the text of a message.
+
+    `facts` lists the names of the facts that the text may use.
+    """
     return lambda text: Template(facts, text)
 
 

@@ -58,6 +58,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from discriminant import catalog
 from discriminant.engines.dispatch import read_classes
 from discriminant.engines.local import blas_context, map_rows
 from discriminant.engines.partitioned_table import (
@@ -626,13 +627,12 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         Encoded
             The fitted estimator, which predicts from tables with the same columns.
         """
-        from discriminant.estimators.meta.encoded import Encoded
-
+        encoded_class = catalog.estimator_class("Encoded")
         model = cls(**options)
         if _estimator_type(model) not in ("classifier", "regressor"):
             raise FormulaError.no_predictions(cls.__name__)
         reading = {"missing": missing, "unseen": unseen, "formula": formula}
-        encoded = model if isinstance(model, Encoded) else Encoded(model)
+        encoded = model if isinstance(model, encoded_class) else encoded_class(model)
         return encoded.set_params(**reading).fit(data, sample_weight=sample_weight)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -1307,7 +1307,7 @@ class IterativeEstimator(RowEstimator):
 class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     """Base class of classifiers that read the rows repeatedly.
 
-    A subclass defines `_check_options`, `_fit_table`, and `fit`, which calls `_fit_rows`.
+    A subclass defines `_check_options` and `_fit_table`.
     `_partitions` is True if the passes can read a partitioned table; otherwise the rows of such a
     table are loaded into memory.
 
@@ -1319,6 +1319,25 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
 
     classes_: npt.NDArray[Any]  # (K,) labels, sorted
     _partitions = False
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model; the rows are read several times.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights; a model
+            that cannot be fitted in passes over its parts reads it into memory.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: Any) -> None:
         """Fit a table by iteration, call `_set_rule` and set the other fitted attributes."""

@@ -62,7 +62,7 @@ class LaplaceRule:
         return scores.with_name("score", names)
 
     def log_densities(self, features: Features) -> Floats:
-        """Return the (n, K) log densities log p(x | class), with x in units of the anchor.
+        """Return the (n, K) log densities of the offsets `(x - origin) / unit`.
 
         A log density below the range of float64 is -inf.
         """

@@ -565,7 +565,7 @@ class ClassMoments(Summable):
 
     @property
     def pooled(self) -> Floats:
-        """Within-class scatter in units of the anchor: (d, d), or (d,) with detail 'diagonal'."""
+        """Within-class scatter of the offsets: (d, d), or (d,) with detail 'diagonal'."""
         return self.scatter if self.detail == "pooled" else self.scatter.sum(axis=0)
 
     @property
@@ -603,7 +603,7 @@ class ClassMoments(Summable):
         return self._in_data_units(self.pooled + self.spread_of_means())
 
     def spread_of_means(self) -> Floats:
-        """Return the between-class scatter `S_b` in units of the anchor."""
+        """Return the between-class scatter `S_b` of the offsets `(x - origin) / unit`."""
         root = np.sqrt(self.weight)[:, None] * (self.mean - self.centre)
         return np.asarray(root.T @ root)
 

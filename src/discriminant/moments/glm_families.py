@@ -47,7 +47,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, ndtri, xlog1py, xlogy
 
-from discriminant.moments.loss import ScoreDerivatives, Want
+from discriminant.moments.loss_gradient_sums import ScoreDerivatives, Want
 from discriminant.moments.softmax_loss import LINK_TAILS, LinkTails
 from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Block, Floats

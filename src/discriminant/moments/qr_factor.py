@@ -113,7 +113,7 @@ class ScatterFactor(Summable):
 
     @classmethod
     def empty(cls, columns: Sequence[str], *, anchor: Anchor | None = None) -> ScatterFactor:
-        """Return the factor of zero rows, the exact identity of addition."""
+        """Return the QR factor of an empty table; adding it to another factor changes nothing."""
         p = len(columns)
         anchor = Anchor.zero(p) if anchor is None else anchor
         return cls(tuple(columns), anchor, 0, np.zeros((0, 1 + p)))
@@ -168,7 +168,7 @@ class ScatterFactor(Summable):
 
     @property
     def uncentred(self) -> Floats:
-        """(r, p) factor of the rows about zero instead of the mean, in the units of the anchor."""
+        """(r, p) factor of the offsets `(x - origin) / unit` about zero instead of the mean."""
         about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
         return triangular_factor(about_zero.root[:, 1:])
 

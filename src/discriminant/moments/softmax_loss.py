@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.loss import ScoreDerivatives, Want, tile_rows
+from discriminant.moments.loss_gradient_sums import ScoreDerivatives, Want, tile_rows
 from discriminant.moments.summary_base import Summable, split_rows
 from discriminant.table.blocks import Block, Floats
 

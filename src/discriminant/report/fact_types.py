@@ -531,7 +531,7 @@ class FieldFacts(TypedDict):
 
 
 class ExampleFacts(TypedDict):
-    """A row of the table for the form."""
+    """Example row whose values the user can load into the form."""
 
     row: int  # number, from 0
     text: str

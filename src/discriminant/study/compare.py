@@ -27,8 +27,12 @@ from sklearn.base import clone
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.classifier_outputs import BasisScorer, Predictions
-from discriminant.assessment.resampling.fold_penalties import FoldPenalties, logistic_by_fold
-from discriminant.assessment.resampling.fold_shrinkages import FoldShrinkages, lda_by_fold
+from discriminant.assessment.resampling.fold_tuning import (
+    FoldPenalties,
+    FoldShrinkages,
+    lda_by_fold,
+    logistic_by_fold,
+)
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
@@ -46,16 +50,16 @@ from discriminant.assessment.resampling.held_out import (
     score_folds,
     score_one_model,
 )
-from discriminant.assessment.resampling.held_out_pool import (
-    LEAST_WEIGHT,
-    HeldOutPool,
-    true_class_logs,
-)
 from discriminant.assessment.resampling.rda_grid import (
     STEPS,
     Candidates,
     Grid,
     grids_without_each_fold,
+)
+from discriminant.assessment.resampling.stacking_weights import (
+    LEAST_WEIGHT,
+    HeldOutPool,
+    true_class_logs,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable
@@ -67,17 +71,15 @@ from discriminant.report.format import number, quoted
 from discriminant.study.comparison import (
     LEVEL,
     Comparison,
-    ModelResult,
     PoolMember,
     both_correct_weight,
     describe_failed_fits,
     describe_weights,
     held_out_auc,
-    is_separated,
     join_repetitions,
     measure_model,
 )
-from discriminant.study.models import POOL, StudyModel
+from discriminant.study.models import POOL, ModelResult, StudyModel, is_separated
 from discriminant.table.basis import JoinedBasis
 from discriminant.table.blocks import Floats, dense
 from discriminant.table.memory import Table
@@ -96,7 +98,7 @@ _TYPICAL_FOLDS = 10  # number of folds assumed before the column that defines th
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
+class _DivisionResults:
     """Results of the models on one division of the rows into folds."""
 
     results: tuple[ModelResult, ...]
@@ -104,13 +106,13 @@ class _Run:
     # weight of each model in the pool; if not empty, the pool is the last result
     weights: Mapping[str, float] = field(default_factory=dict)
 
-    def without(self, names: set[str]) -> _Run:
+    def without(self, names: set[str]) -> _DivisionResults:
         """Return the run without some of its models; none of them may be in the pool."""
         if not names:
             return self
         keep = [i for i, result in enumerate(self.results) if result.name not in names]
         results = tuple(self.results[i] for i in keep)
-        return _Run(results, self.both_correct[np.ix_(keep, keep)], self.weights)
+        return _DivisionResults(results, self.both_correct[np.ix_(keep, keep)], self.weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +232,10 @@ class ComparisonRun:
 
     @property
     def detail(self) -> Detail | None:
-        """Detail of the moments: the finest that fits in memory, or None if rows take less."""
+        """Detail of the moments: 'fourth' if these fit in memory, otherwise 'pooled'.
+
+        None if storing the rows takes less memory.
+        """
         N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
         if 2 * d > N:
             return None
@@ -312,9 +317,9 @@ class ComparisonRun:
 
     def _compare_once(
         self, models: list[StudyModel], left_out: list[tuple[str, str]], *, distinct: bool = False
-    ) -> _Run:
+    ) -> _DivisionResults:
         """Score the models, and their pool, on one division of the rows into folds."""
-        run = _Run(*self._results(models, left_out))
+        run = _DivisionResults(*self._results(models, left_out))
         if distinct:
             copies = _copies(run.results)
             left_out += [
@@ -324,7 +329,7 @@ class ComparisonRun:
             run = run.without({copy.name for copy, _ in copies})
         return self._with_pool(run)
 
-    def _with_pool(self, run: _Run) -> _Run:
+    def _with_pool(self, run: _DivisionResults) -> _DivisionResults:
         """Add the pool of the models, and its weights.
 
         There is no pool without at least two models with finite log loss that converged.
@@ -359,7 +364,7 @@ class ComparisonRun:
         result, correct = self._measure(StudyModel.of_pool(), scores, True, "")
         masks = [each.decided == each.codes for each in self._predictions(results)]
         both = both_correct_weight(np.array([*masks, correct]), self.table.weight)
-        return _Run((*results, result), both, weights)
+        return _DivisionResults((*results, result), both, weights)
 
     def _predictions(self, results: tuple[ModelResult, ...]) -> list[HeldOutPredictions]:
         return [self.predictions_of(result) for result in results]
@@ -699,7 +704,7 @@ def _same_predictions(first: ModelResult, second: ModelResult) -> bool:
     return bool(np.allclose(np.exp(logs[0]), np.exp(logs[1]), rtol=0.0, atol=1e-9))
 
 
-def _in_contention(models: Sequence[StudyModel], run: _Run) -> list[StudyModel]:
+def _in_contention(models: Sequence[StudyModel], run: _DivisionResults) -> list[StudyModel]:
     """Return the models in the pool, and those whose log loss is at most 10% above the least.
 
     Other models cannot be selected, so further divisions into folds are not worth their time.
@@ -711,7 +716,9 @@ def _in_contention(models: Sequence[StudyModel], run: _Run) -> list[StudyModel]:
     return [model for model in models if model.name in near or model.name in run.weights]
 
 
-def _join_runs(runs: Sequence[_Run]) -> tuple[tuple[ModelResult, ...], tuple[PoolMember, ...]]:
+def _join_runs(
+    runs: Sequence[_DivisionResults],
+) -> tuple[tuple[ModelResult, ...], tuple[PoolMember, ...]]:
     """Return the mean results over several divisions into folds, and the members of the pool."""
     by_name = [{result.name: result for result in run.results} for run in runs]
     names = [result.name for result in runs[0].results]

@@ -36,7 +36,6 @@ from discriminant.catalog import SIMPLICITY
 from discriminant.errors import (
     DiscriminantError,
     OptionError,
-    SeparationWarning,
     StudyError,
     capture_warnings,
 )
@@ -68,7 +67,7 @@ from discriminant.report.sections.comparison import (
     surface_facts,
 )
 from discriminant.study.headline import headline_of, selection_optimism
-from discriminant.study.models import POOL, StudyModel
+from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 
@@ -83,51 +82,6 @@ CRITERIA = (
     "log_loss",
     *(entry.name for entry in MEASURES.values() if entry.criterion and entry.name != "log_loss"),
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelResult:
-    """Measures of one model."""
-
-    model: StudyModel
-    facts: ModelFacts
-    # {criterion: value}; None where the model has no such measure
-    criteria: Mapping[str, float | None]
-    standard_error: Mapping[str, float]  # {criterion: standard error over folds}
-    # None if the predictions of all models would need too much memory
-    predictions: HeldOutPredictions | None
-    warnings: tuple[Warning, ...]
-    converged: bool
-    unlearned_classes: tuple[str, ...] = ()  # classes that log loss and AUC leave out
-    # (J,) mean log loss of each fold of each repetition, and the weight of its rows
-    fold_losses: Floats | None = None
-    fold_weights: Floats | None = None
-    repetitions: tuple[HeldOutPredictions, ...] = ()  # predictions with other folds
-
-    @property
-    def name(self) -> str:
-        """Name of the model, in code and on the command line."""
-        return self.model.name
-
-    @property
-    def title(self) -> str:
-        """Name in tables and reports."""
-        return self.model.title
-
-    @property
-    def separated(self) -> bool:
-        """Whether a linear score separates the classes of the training rows of a fold."""
-        return is_separated(self.warnings)
-
-    def value(self, by: str) -> float | None:
-        """Return the value of a criterion, or None if it is not finite."""
-        value = self.criteria[by]
-        return value if value is not None and math.isfinite(value) else None
-
-
-def is_separated(warnings: Iterable[Warning]) -> bool:
-    """Whether the warnings of a model report separated classes."""
-    return any(isinstance(warning, SeparationWarning) for warning in warnings)
 
 
 def describe_failed_fits(fits: str, *, separated: bool) -> str:
@@ -535,7 +489,17 @@ class Comparison(PrintedResult):
             baseline=self.baseline,
             baseline_log_loss=self.baseline_log_loss,
         )
-        if (headline := headline_of(self, choice)) is not None:
+        by = choice.by or "log_loss"
+        selected = self[choice.name]
+        headline = headline_of(
+            selected,
+            [selected] if choice.rule == "asked" else self.selectable(by, choice.select),
+            by,
+            rule=choice.rule,
+            heavy_members=self.heavy_members,
+            optimism=self.optimism,
+        )
+        if headline is not None:
             section["headline"] = headline
         if self.members:
             section["pool"] = [

@@ -40,7 +40,7 @@ from discriminant.engines.sql import Query, sql
 from discriminant.errors import CommandError, FormulaError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
-from discriminant.table.cells import Cells
+from discriminant.table.cells import ColumnCells
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
@@ -264,7 +264,7 @@ def _sampled_table(table: PartitionedTable, engine: str) -> EncodedTable:
     return EncodedTable(table.sample, table.plan.encoding, notes, None, table.rows_read)
 
 
-def _cells_of_column(opened: EncodedTable, source: Any, name: str, option: str) -> Cells:
+def _cells_of_column(opened: EncodedTable, source: Any, name: str, option: str) -> ColumnCells:
     """Return the cells of a column that is not used as a feature, for the rows in use."""
     frame, _ = read_frame(source, format=opened.format)
     if name not in frame.names:

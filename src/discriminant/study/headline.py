@@ -8,8 +8,7 @@ figures are not corrected, and the bootstrap gives only the intervals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,23 +16,28 @@ import numpy.typing as npt
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.assessment.resampling.selection_bias import correct_losses
 from discriminant.report.fact_types import HeadlineFacts
-from discriminant.study.models import POOL
+from discriminant.study.models import POOL, POOL_GAIN, ModelResult
 from discriminant.table.blocks import Floats
-
-if TYPE_CHECKING:
-    from discriminant.study.comparison import Choice, Comparison, ModelResult
 
 _OPTIMISM_DRAWS = 200
 _PIECE = 65_536  # rows of the Brier score at a time
 
 
-def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
-    """Return the corrected measures, or None if the predictions were not stored."""
-    selected = comparison[choice.name]
-    requested = choice.rule == "asked"
-    by = choice.by or "log_loss"
-    candidates = [selected] if requested else comparison.selectable(by, choice.select)
-    requested = requested or len(candidates) == 1  # nothing was selected
+def headline_of(
+    selected: ModelResult,
+    candidates: Sequence[ModelResult],
+    by: str,
+    *,
+    rule: str,
+    heavy_members: Collection[str],
+    optimism: Callable[[str], float],
+) -> HeadlineFacts | None:
+    """Return the corrected measures, or None if the predictions were not stored.
+
+    `heavy_members` and `optimism` are those of the comparison, which may replace the pool by a
+    single model.
+    """
+    requested = len(candidates) == 1  # nothing was selected
     if selected not in candidates or by not in _MEASURES:
         return None
     # if losses are equal, the first is selected, as in `Comparison.choose`
@@ -50,7 +54,7 @@ def headline_of(comparison: Comparison, choice: Choice) -> HeadlineFacts | None:
     corrected = correct_losses(
         _criterion(candidates, by, known),
         measures,
-        _Selection(comparison, candidates, choice, by),
+        _Selection(candidates, by, rule=rule, heavy_members=heavy_members, optimism=optimism),
         weight=held.weight,
     )
     error = corrected["error"]
@@ -129,19 +133,23 @@ class _Selection:
     """The rule by which a comparison selects, applied to mean losses of bootstrap samples."""
 
     def __init__(
-        self, comparison: Comparison, candidates: Sequence[ModelResult], choice: Choice, by: str
+        self,
+        candidates: Sequence[ModelResult],
+        by: str,
+        *,
+        rule: str,
+        heavy_members: Collection[str],
+        optimism: Callable[[str], float],
     ) -> None:
-        from discriminant.study.comparison import POOL_GAIN
-
-        self.gain, self.one_se = POOL_GAIN, choice.rule == "one_se"
+        self.one_se = rule == "one_se"
         self.simplicity = np.array([result.model.simplicity for result in candidates])
         self.standard_error = np.array(
             [result.standard_error.get(by, 0.0) for result in candidates]
         )
         names = [result.name for result in candidates]
-        self.heavy = np.array([name in comparison.heavy_members for name in names])
+        self.heavy = np.array([name in heavy_members for name in names])
         self.pool = names.index(POOL) if POOL in names and len(names) > 1 else None
-        self.optimism = 0.0 if self.pool is None else comparison.optimism(by)
+        self.optimism = 0.0 if self.pool is None else optimism(by)
 
     def __call__(self, losses: Floats) -> npt.NDArray[np.intp]:
         """Return the selected model of each sample, (B,), from the mean losses (B, M)."""
@@ -159,7 +167,7 @@ class _Selection:
         single = losses.copy()
         single[:, self.pool] = np.inf
         place = single.argmin(axis=1)
-        limit = self.gain * losses[:, self.pool]
+        limit = POOL_GAIN * losses[:, self.pool]
         replaces = (losses[each, place] + self.optimism <= limit) & self.heavy[place]
         pooled = np.where(replaces, place, self.pool)
         return np.where(selected == self.pool, pooled, selected) if self.one_se else pooled

@@ -32,7 +32,8 @@ from discriminant.table.blocks import Floats
 
 if TYPE_CHECKING:
     from discriminant.study.compare import ComparisonRun
-    from discriminant.study.comparison import Comparison, ModelResult
+    from discriminant.study.comparison import Comparison
+    from discriminant.study.models import ModelResult
 
 _HELD_ROWS = 2_000  # rows of each fold that are scored
 _STEPS = (0.1, 0.2, 0.4, 0.8)

@@ -1,10 +1,10 @@
-"""The models that a study compares: candidates of the catalogue, or the user's own classifiers."""
+"""Models that a study compares (candidates, or the user's own classifiers), and their results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from sklearn.base import clone
@@ -12,9 +12,13 @@ from sklearn.pipeline import make_pipeline
 
 from discriminant import catalog
 from discriminant.assessment.resampling.folds import is_moment_based
-from discriminant.errors import StudyError
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.errors import SeparationWarning, StudyError
+from discriminant.report.fact_types import ModelFacts
+from discriminant.table.blocks import Floats
 
 POOL = "pool"  # name of the weighted mean of the models of a comparison
+POOL_GAIN = 1.01  # a single model replaces the pool up to this ratio of their log losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,7 @@ class StudyModel:
         """Return the study model of a candidate in the catalogue."""
 
         def make() -> Any:
-            home = import_module(f"discriminant.{catalog.HOMES[estimator]}")
-            model = getattr(home, estimator)(**candidate.options)
+            model = catalog.estimator_class(estimator)(**candidate.options)
             if candidate.basis is None:
                 return model
             from discriminant.estimators.basis import Basis
@@ -113,3 +116,48 @@ def resolve_models(models: Any) -> list[StudyModel]:
         if name not in candidates:
             raise StudyError.unknown_model(name, list(candidates))
     return [candidates[name] for name in names]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelResult:
+    """Measures of one model."""
+
+    model: StudyModel
+    facts: ModelFacts
+    # {criterion: value}; None where the model has no such measure
+    criteria: Mapping[str, float | None]
+    standard_error: Mapping[str, float]  # {criterion: standard error over folds}
+    # None if the predictions of all models would need too much memory
+    predictions: HeldOutPredictions | None
+    warnings: tuple[Warning, ...]
+    converged: bool
+    unlearned_classes: tuple[str, ...] = ()  # classes that log loss and AUC leave out
+    # (J,) mean log loss of each fold of each repetition, and the weight of its rows
+    fold_losses: Floats | None = None
+    fold_weights: Floats | None = None
+    repetitions: tuple[HeldOutPredictions, ...] = ()  # predictions with other folds
+
+    @property
+    def name(self) -> str:
+        """Name of the model, in code and on the command line."""
+        return self.model.name
+
+    @property
+    def title(self) -> str:
+        """Name in tables and reports."""
+        return self.model.title
+
+    @property
+    def separated(self) -> bool:
+        """Whether a linear score separates the classes of the training rows of a fold."""
+        return is_separated(self.warnings)
+
+    def value(self, by: str) -> float | None:
+        """Return the value of a criterion, or None if it is not finite."""
+        value = self.criteria[by]
+        return value if value is not None and math.isfinite(value) else None
+
+
+def is_separated(warnings: Iterable[Warning]) -> bool:
+    """Whether the warnings of a model report separated classes."""
+    return any(isinstance(warning, SeparationWarning) for warning in warnings)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, BinaryIO, Protocol
 
 from discriminant.errors import FileError
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.files.csv_dialect import is_number, large_field_limit
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import TextStream
@@ -180,7 +180,7 @@ def _csv_rows(formats: Iterable[FileFormat]) -> Generator[list[str], None, None]
             yield from (row for row in rows if row)
 
 
-def _values(cells: Cells, levels: Sequence[str]) -> list[Any]:
+def _values(cells: ColumnCells, levels: Sequence[str]) -> list[Any]:
     if cells.kind == "text":
         return [None if code < 0 else levels[code] for code in cells.values.tolist()]
     converters: dict[str, Callable[[Any], Any]] = {"boolean": bool, "date": _iso_date}

@@ -24,7 +24,7 @@ class ProgressRate:
         self._rows = 0
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Report a step; `done` is -1 for a step within the current step."""
+        """Report a step. If `done` is -1, the text describes progress within the current step."""
         if done >= 0:
             self._step = step
         self._progress(step, done, total)

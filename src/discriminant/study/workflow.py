@@ -55,7 +55,7 @@ from discriminant.study.learning_curve import learning_curve
 from discriminant.study.models import POOL, StudyModel, candidate_models, resolve_models
 from discriminant.study.progress import ProgressRate, StudyProgress
 from discriminant.study.report import explanation, report_facts, write_report
-from discriminant.study.training_rows import row_sketch
+from discriminant.study.training_overlap import row_sketch
 from discriminant.study.without_leaks import compare_without, leaking_columns
 from discriminant.study.yardstick import boosted_trees
 from discriminant.table.load import EncodedTable

@@ -26,7 +26,7 @@ from discriminant.table.blocks import Codes, Floats, dense
 
 if TYPE_CHECKING:
     from discriminant.study.compare import ComparisonRun
-    from discriminant.study.comparison import ModelResult
+    from discriminant.study.models import ModelResult
 
 LABEL = "Boosted trees (scikit-learn)"
 _MAX_ROWS = 20_000

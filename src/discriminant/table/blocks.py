@@ -76,7 +76,7 @@ class Block:
 
         `extent` holds the number of rows and of columns of the whole table that have missing cells.
         """
-        rows, columns, missing = bad_cells(self.features)
+        rows, columns, missing = non_finite_cells(self.features)
         if not len(rows):
             return
         row, column = self.start + int(rows[0]), names[int(columns[0])]
@@ -97,7 +97,7 @@ class Block:
         )
 
 
-def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
+def non_finite_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
     """Return the row and the column of each cell that is not finite, and whether it is missing."""
     if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()

@@ -34,7 +34,7 @@ _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_00
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class ColumnCells:
     """Cells of one column."""
 
     name: str
@@ -66,11 +66,11 @@ class Cells:
             return 0
         return int(np.isnan(self.values).sum())
 
-    def take(self, rows: npt.NDArray[Any]) -> Cells:
+    def take(self, rows: npt.NDArray[Any]) -> ColumnCells:
         """Return the given rows."""
         return replace(self, values=self.values[rows])
 
-    def as_text(self) -> Cells:
+    def as_text(self) -> ColumnCells:
         """Return the cells as a category whose levels are the texts `str(value)`.
 
         Truth values become the texts True and False, however the source stores them.
@@ -83,14 +83,14 @@ class Cells:
         distinct, codes = np.unique(present, return_inverse=True)
         values = np.full(len(self.values), -1, dtype=np.int32)
         values[known] = codes
-        return Cells(self.name, "text", values, tuple(map(_level_text, distinct.tolist())))
+        return ColumnCells(self.name, "text", values, tuple(map(_level_text, distinct.tolist())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """Columns of equal length, with the position of their rows in the source."""
 
-    columns: tuple[Cells, ...]
+    columns: tuple[ColumnCells, ...]
     rows: int
     line_of: Callable[[int], int] | None = None  # line of the file on which a row begins
     text_of: Callable[[int, str], str] | None = None  # text of a cell in the file
@@ -112,7 +112,7 @@ class Frame:
     def __len__(self) -> int:
         return self.rows
 
-    def __getitem__(self, name: str) -> Cells:
+    def __getitem__(self, name: str) -> ColumnCells:
         return self.columns[self.positions[name]]
 
     def line_number(self, row: int) -> int | None:
@@ -142,14 +142,14 @@ class Frame:
         return row if self.row_numbers is None else int(self.row_numbers[row])
 
 
-def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
+def encode_label_cells(cells: ColumnCells, *, start: int = 0) -> tuple[Labels, Codes]:
     """Return the sorted labels of a target column and the code of each row.
 
     Labels are kept exactly as the source writes them.
 
     Parameters
     ----------
-    cells : Cells
+    cells : ColumnCells
         The target column.
     start : int, default=0
         Number of the first row in its source, for messages.
@@ -182,7 +182,7 @@ def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
 # --- from Arrow ----------------------------------------------------------------------------------
 
 
-def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cells, ...]:
+def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[ColumnCells, ...]:
     """Return the cells of an Arrow table.
 
     Each Arrow column is released as soon as it is converted, to save memory.
@@ -196,7 +196,7 @@ def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cell
     for arrow_field in fields:
         name = arrow_field.name
         declared = name not in coded and not _has_mark(arrow_field, _POLARS_CATEGORICAL)
-        cells = cells_from_arrow(name, columns.pop(0), declared=declared)
+        cells = cells_from_arrow_column(name, columns.pop(0), declared=declared)
         is_enum = _has_mark(arrow_field, _POLARS_ENUM)
         converted.append(replace(cells, ordered=False) if is_enum else cells)
     return tuple(converted)
@@ -210,9 +210,9 @@ def _has_mark(field: Any, mark: bytes) -> bool:
     return any(key.startswith(mark) for key in field.metadata or ())
 
 
-def cells_from_arrow(
+def cells_from_arrow_column(
     name: str, column: Any, *, missing: Collection[str] = (), declared: bool = False
-) -> Cells:
+) -> ColumnCells:
     """Return the cells of one Arrow column, chunked or not.
 
     Parameters
@@ -238,15 +238,15 @@ def cells_from_arrow(
         texts = column if kinds.is_string(kind) else column.cast(pa.large_string())
         return _from_dictionary(name, texts.dictionary_encode(), missing, False)
     if kinds.is_boolean(kind):
-        return Cells(name, "boolean", _numbers(column.cast(pa.uint8())))
+        return ColumnCells(name, "boolean", _numbers(column.cast(pa.uint8())))
     if kinds.is_integer(kind) or kinds.is_floating(kind):
-        return Cells(name, "number", _numbers(column))
+        return ColumnCells(name, "number", _numbers(column))
     if kinds.is_decimal(kind):
-        return Cells(name, "number", _numbers(column.cast(pa.float64())))
+        return ColumnCells(name, "number", _numbers(column.cast(pa.float64())))
     if kinds.is_null(kind):
-        return Cells(name, "number", np.full(len(column), np.nan))
+        return ColumnCells(name, "number", np.full(len(column), np.nan))
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
-        return Cells(name, "date", _days(column))
+        return ColumnCells(name, "date", _days(column))
     raise ColumnKindError.of(name, str(kind))
 
 
@@ -271,7 +271,9 @@ def _days(column: Any) -> npt.NDArray[np.float64]:
     return np.asarray(_numbers(column.cast(pa.int64())).astype(np.float64) / _DAY[unit])
 
 
-def _from_dictionary(name: str, column: Any, missing: Collection[str], declared: bool) -> Cells:
+def _from_dictionary(
+    name: str, column: Any, missing: Collection[str], declared: bool
+) -> ColumnCells:
     """Return the cells of a dictionary column.
 
     If all chunks have the same dictionary, its order is kept. If the dictionaries of the chunks
@@ -282,7 +284,7 @@ def _from_dictionary(name: str, column: Any, missing: Collection[str], declared:
     ordered = bool(column.type.ordered)
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     if not chunks:
-        return Cells(name, "text", np.zeros(0, dtype=np.int32))
+        return ColumnCells(name, "text", np.zeros(0, dtype=np.int32))
     known = [chunk for chunk in chunks if chunk.null_count < len(chunk)] or chunks[:1]
     if any(not chunk.dictionary.equals(known[0].dictionary) for chunk in known[1:]):
         declared, chunks = False, column.unify_dictionaries().chunks
@@ -300,7 +302,7 @@ def _from_dictionary(name: str, column: Any, missing: Collection[str], declared:
     absent = [code for code, level in enumerate(levels) if level in missing]
     if absent:
         codes = np.where(np.isin(codes, absent), np.int32(-1), codes)
-    return Cells(name, "text", codes, levels, labels, ordered, declared)
+    return ColumnCells(name, "text", codes, levels, labels, ordered, declared)
 
 
 def _level_text(value: Any) -> str:
@@ -313,7 +315,7 @@ def _level_text(value: Any) -> str:
 # --- from frames ---------------------------------------------------------------------------------
 
 
-def to_frame(
+def frame_from_dataframe(
     source: Any, *, wanted: Callable[[Sequence[str]], Sequence[str]] | None = None
 ) -> Frame:
     """Return the cells of a data frame.
@@ -392,20 +394,22 @@ def _as_frame(source: Any) -> Any:
     raise ShapeError.not_a_table(type(source).__name__)
 
 
-def _series_cells(name: str, series: Any) -> Cells:
+def _series_cells(name: str, series: Any) -> ColumnCells:
     import pyarrow as pa
 
     native = series.to_native()
     kind = getattr(native, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "fiub":
-        return Cells(name, "boolean" if kind.kind == "b" else "number", native.to_numpy())
+        return ColumnCells(name, "boolean" if kind.kind == "b" else "number", native.to_numpy())
     if isinstance(kind, np.dtype) and kind.kind == "c":
         raise ColumnKindError.of(name, str(kind))
     if type(kind).__name__ in ("Int128", "UInt128"):  # types of polars that Arrow lacks
         return _integers(name, native.to_list())
     if hasattr(native, "to_arrow"):  # polars
         declared = type(kind).__name__ == "Enum"
-        return replace(cells_from_arrow(name, native.to_arrow(), declared=declared), ordered=False)
+        return replace(
+            cells_from_arrow_column(name, native.to_arrow(), declared=declared), ordered=False
+        )
     try:
         chunked = isinstance(native, pa.ChunkedArray)
         column = native if chunked else pa.array(native, from_pandas=True)
@@ -413,10 +417,10 @@ def _series_cells(name: str, series: Any) -> Cells:
         return _integers(name, list(native))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise _object_error(name, native) from None
-    return cells_from_arrow(name, column, declared=True)
+    return cells_from_arrow_column(name, column, declared=True)
 
 
-def _integers(name: str, values: Sequence[Any]) -> Cells:
+def _integers(name: str, values: Sequence[Any]) -> ColumnCells:
     """Return the cells of Python integers.
 
     The cells are numbers if all integers fit into 64 bits, otherwise texts of digits.
@@ -428,10 +432,10 @@ def _integers(name: str, values: Sequence[Any]) -> Cells:
         if value is not None and not isinstance(value, int | np.integer):
             raise CellTypeError.of_cell(row, name, type(value).__name__)
     try:
-        return cells_from_arrow(name, pa.array(known))
+        return cells_from_arrow_column(name, pa.array(known))
     except OverflowError:
         texts = [None if value is None else str(value) for value in known]
-        return cells_from_arrow(name, pa.array(texts))
+        return cells_from_arrow_column(name, pa.array(texts))
 
 
 def _object_error(name: str, series: Any) -> Exception:

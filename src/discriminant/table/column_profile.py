@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import CellKind, Cells
+from discriminant.table.cells import CellKind, ColumnCells
 from discriminant.table.text_values import ParsedTexts
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -164,7 +164,7 @@ class ColumnProfile(Protocol):
 class MemoryColumnProfile:
     """Profile of a column in memory; see `ColumnProfile`."""
 
-    cells: Cells
+    cells: ColumnCells
     weight: Floats | None
     as_text: bool = False  # whether the column is a category even if it has numbers
     capped: bool = False  # in memory all levels are counted
@@ -243,7 +243,7 @@ class MemoryColumnProfile:
         return np.asarray(totals / totals.sum())
 
     @cached_property
-    def _text(self) -> Cells:
+    def _text(self) -> ColumnCells:
         return self.cells.as_text()
 
     def _level_totals(self, weight: Floats | None) -> npt.NDArray[Any]:

@@ -34,7 +34,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.column_profile import (
     ColumnProfile,
     MemoryColumnProfile,
@@ -180,7 +180,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
     Parameters
     ----------
     source : Frame or data frame
-        Cells, or anything that `table.cells.to_frame` accepts.
+        Cells, or anything that `table.cells.frame_from_dataframe` accepts.
     options : ReadOptions
         Columns to use and their roles.
 
@@ -195,7 +195,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
         return options.columns_to_read(names)
 
     if not isinstance(source, Frame):
-        return to_frame(source, wanted=select)
+        return frame_from_dataframe(source, wanted=select)
     selected = select(source.names)
     used = set(selected)
     excluded = tuple(name for name in source.names if name not in used)
@@ -220,7 +220,7 @@ def long_integers_as_categories(frame: Frame, options: ReadOptions) -> ReadOptio
     return replace(options, categories=(*options.categories, *names)) if names else options
 
 
-def _float64_merges(cells: Cells) -> bool:
+def _float64_merges(cells: ColumnCells) -> bool:
     """Whether a column has different integers that are equal in float64."""
     values = cells.values
     if cells.kind != "number" or values.dtype.kind not in "iu" or not len(values):
@@ -231,7 +231,7 @@ def _float64_merges(cells: Cells) -> bool:
     return len(np.unique(distinct.astype(np.float64))) < len(distinct)
 
 
-def csv_column_kinds(
+def resolve_csv_kinds(
     detected: Mapping[str, CsvKind], options: ReadOptions, fitted: Encoding | None
 ) -> dict[str, CsvKind]:
     """Return the kind that each column of a CSV is read as.

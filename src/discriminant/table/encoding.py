@@ -56,7 +56,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.files.csv_dialect import is_number, missing_number_texts
 from discriminant.table.formula.design import Design
 from discriminant.table.formula.expressions import BOOLEANS, Categories
@@ -238,7 +238,9 @@ class Encoding:
         frame = source
         if not isinstance(frame, Frame):
             needed = {column.name for column in self.used}
-            frame = to_frame(source, wanted=lambda names: [n for n in names if n in needed])
+            frame = frame_from_dataframe(
+                source, wanted=lambda names: [n for n in names if n in needed]
+            )
         self._check_names(frame)
         if not len(frame):
             raise ShapeError.no_rows(0)
@@ -397,7 +399,7 @@ class _RowEncoder:
             line=self.frame.line_number(row),
         )
 
-    def _numbers(self, column: Column, cells: Cells) -> npt.NDArray[Any]:
+    def _numbers(self, column: Column, cells: ColumnCells) -> npt.NDArray[Any]:
         if cells.kind == "text":
             return self._parse(column, cells)
         if (cells.kind == "date") != (column.kind == "date"):
@@ -406,7 +408,7 @@ class _RowEncoder:
             )
         return cells.values
 
-    def _parse(self, column: Column, cells: Cells) -> Floats:
+    def _parse(self, column: Column, cells: ColumnCells) -> Floats:
         """Parse texts of a column that had numbers or dates at the fit."""
         parse = _column_parser(column)
         missing = self.missing_texts if column.written else ()
@@ -429,7 +431,7 @@ class _RowEncoder:
             line, number = self.frame.line_number(row), self.frame.row_number(row)
             raise InfiniteCellError.of(number, column.name, text=text, line=line)
 
-    def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
+    def _levels(self, column: Column, cells: ColumnCells) -> list[npt.NDArray[Any]]:
         codes = self._codes(column, cells.as_text())
         missing = codes == -1
         if column.kind == "ordered":
@@ -440,7 +442,7 @@ class _RowEncoder:
         parts: list[npt.NDArray[Any]] = [(codes == code).view(np.uint8) for code in with_indicator]
         return self._fill_missing(column, parts, missing)
 
-    def _codes(self, column: Column, cells: Cells) -> npt.NDArray[np.int32]:
+    def _codes(self, column: Column, cells: ColumnCells) -> npt.NDArray[np.int32]:
         """Return the code of each cell among the levels of the fit.
 
         Other spellings of a level are recognised. The code is -1 if the cell is missing and -2 if
@@ -456,7 +458,9 @@ class _RowEncoder:
             self._handle_unseen(column, cells, codes == _UNKNOWN)
         return codes
 
-    def _handle_unseen(self, column: Column, cells: Cells, unseen: npt.NDArray[np.bool_]) -> None:
+    def _handle_unseen(
+        self, column: Column, cells: ColumnCells, unseen: npt.NDArray[np.bool_]
+    ) -> None:
         rows = np.flatnonzero(unseen)
         if len(rows) and self.fitting:
             raise LevelNotInPlan(column.name, cells.levels[cells.values[rows[0]]])

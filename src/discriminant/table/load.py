@@ -31,9 +31,9 @@ from discriminant.table.blocks import Floats, Labels, Places, Schema, check_weig
 from discriminant.table.cells import Frame, encode_label_cells
 from discriminant.table.column_types import (
     ReadOptions,
-    csv_column_kinds,
     frame_with_options,
     infer_encoding,
+    resolve_csv_kinds,
 )
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv import CsvColumns, read_csv
@@ -270,7 +270,7 @@ def _read_file(
         names = format.csv_dialect.names
         options.check_names(names)
         detected = dict(zip(names, format.csv_dialect.kinds, strict=True))
-        kinds = csv_column_kinds(detected, options, fitted)
+        kinds = resolve_csv_kinds(detected, options, fitted)
         return read_csv(
             CsvColumns.from_options(format, kinds, options, fitted, max_bytes=max_bytes)
         )

@@ -35,12 +35,12 @@ from discriminant.table.blocks import (
     Floats,
     Labels,
     Schema,
-    bad_cells,
     canonical_rows,
     check_weight as check_weight,
     dense,
     is_sparse,
     native_numbers,
+    non_finite_cells,
     numbered_names,
     row_slice,
 )
@@ -142,7 +142,7 @@ class Table:
         """
         rows, columns = 0, np.zeros(self.width, dtype=bool)
         for block in self.blocks(_SEARCH_ROWS):
-            bad_rows, bad_columns, missing = bad_cells(block.features)
+            bad_rows, bad_columns, missing = non_finite_cells(block.features)
             rows += len(np.unique(bad_rows[missing]))
             columns[bad_columns[missing]] = True
         for block in self.blocks(_SEARCH_ROWS):
@@ -233,6 +233,31 @@ def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple
     if not isinstance(X, np.ndarray) and _is_frame(X):
         return _open_frame(X, match)
     return _open_array(X), None
+
+
+def as_indexable(X: Any) -> Any:
+    """Return rows that have a shape and can be indexed by row number."""
+    if is_sparse(X):
+        return canonical_rows(X) if X.ndim == 2 else X
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
+    """Return the class labels (K,) and the class code of each row (n,).
+
+    Raises an error if there are fewer than two classes.
+    """
+    if len(X.shape) != 2:
+        raise ShapeError.not_two_dimensional(len(X.shape))
+    if y is None:
+        raise LabelError.absent("This model")
+    labels, codes = encode_labels(y)
+    rows = X.shape[0]
+    if len(codes) != rows:
+        raise ShapeError.of_lengths("y", len(codes), rows)
+    if len(labels) < 2:
+        raise LabelError.one_class(labels[0]) if rows else ShapeError.no_rows(rows)
+    return labels, codes
 
 
 def _select_features(X: NamedFeatures, match: Schema | None) -> ColumnarFeatures:

@@ -31,7 +31,7 @@ import numpy as np
 
 from discriminant.errors import DiscriminantError
 from discriminant.table.blocks import Block, Codes, Floats, Labels, check_weight, dense
-from discriminant.table.cells import Cells, Frame, encode_label_cells
+from discriminant.table.cells import ColumnCells, Frame, encode_label_cells
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.hash_folds import ColumnFolds
 from discriminant.table.labels import compact_codes
@@ -259,7 +259,7 @@ class ReadPlan:
         values = frame[self.weight].values
         return check_weight(values, len(frame), some=False, start=frame.start)
 
-    def _codes(self, cells: Cells, start: int) -> Codes:
+    def _codes(self, cells: ColumnCells, start: int) -> Codes:
         labels, codes = encode_label_cells(cells, start=start)
         known = np.searchsorted(self.labels, labels)
         known[known == len(self.labels)] = 0

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discriminant.errors import DatabaseError, DiscriminantError
 from discriminant.table.blocks import Floats, Labels, check_weight
-from discriminant.table.cells import CellKind, Cells, Frame, encode_label_cells
+from discriminant.table.cells import CellKind, ColumnCells, Frame, encode_label_cells
 from discriminant.table.column_profile import (
     ColumnProfile,
     MemoryColumnProfile,
@@ -96,7 +96,7 @@ def plan_reading(
     return PlanningResult(plan, tuple(notes))
 
 
-def columns_to_resurvey(sample: Frame, options: ReadOptions) -> tuple[str, ...]:
+def columns_to_survey_for_new_level(sample: Frame, options: ReadOptions) -> tuple[str, ...]:
     """Return the columns to survey if the rows have a class or level that is not in the plan."""
     assert options.target is not None
     return _undecided_columns(sample, options, np.zeros(0)) or (options.target,)
@@ -122,7 +122,7 @@ def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> t
     return tuple(name for name in sample.names if name in undecided)
 
 
-def _is_undecided(cells: Cells, options: ReadOptions) -> bool:
+def _is_undecided(cells: ColumnCells, options: ReadOptions) -> bool:
     if cells.kind == "text" or options.is_category(cells.name):
         return True
     if options.missing in ("mean", "indicator") or cells.n_missing == len(cells):
@@ -151,7 +151,7 @@ class ColumnSurvey:
     order: tuple[str, ...] = ()  # levels declared by every part that has values, otherwise empty
 
     @classmethod
-    def from_cells(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
+    def from_cells(cls, cells: ColumnCells, weight: Floats | None) -> ColumnSurvey:
         """Return the survey of some rows."""
         rows, n_missing = len(cells), cells.n_missing
         if cells.kind == "text":
@@ -257,7 +257,7 @@ class ColumnSurvey:
         return np.asarray(weights / weights.sum())
 
 
-def _tally(cells: Cells, weight: Floats | None) -> dict[str, tuple[int, float]]:
+def _tally(cells: ColumnCells, weight: Floats | None) -> dict[str, tuple[int, float]]:
     known = cells.values >= 0
     codes = cells.values[known]
     rows = np.bincount(codes, minlength=len(cells.levels))

@@ -9,7 +9,7 @@ requires; `kind` is a name for programs; `request_id` finds the request in the l
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,6 +21,15 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
+
+
+class Response(NamedTuple):
+    """A complete response."""
+
+    body: bytes
+    kind: bytes = JSON
+    headers: Headers | None = None
+    status: int = 200
 
 
 class HttpError(Exception):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from discriminant.engines.summation import tree_sum
-from discriminant.table.cells import Frame, to_frame
+from discriminant.table.cells import Frame, frame_from_dataframe
 from discriminant.table.partitioned_source import Additive, Work
 
 A = TypeVar("A", bound=Additive)
@@ -28,7 +28,7 @@ class Chunk:
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Yield the rows."""
-        yield to_frame(self.rows[list(columns)])
+        yield frame_from_dataframe(self.rows[list(columns)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,9 @@ class ChunkSource:
         import pandas
 
         some = -(-rows // len(self.frames))
-        return to_frame(pandas.concat([frame[list(columns)].head(some) for frame in self.frames]))
+        return frame_from_dataframe(
+            pandas.concat([frame[list(columns)].head(some) for frame in self.frames])
+        )
 
     def map_reduce(self, work: Work[A]) -> A:
         """Add the results for all frames."""

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 import discriminant as dd
 from discriminant.engines.dispatch import fold
-from discriminant.engines.missing_cells import CompletedReading
+from discriminant.engines.missing_cells import ExpectedMomentsReading
 from discriminant.errors import ExportError, MissingCellError, MissingValueError, OptionError
 from discriminant.export.sql import to_sql
 from discriminant.moments.anchor import Anchor
@@ -270,7 +270,7 @@ def test_every_step_increases_the_likelihood():
     mean, covariance = np.zeros((2, 2)), np.array([np.eye(2)] * 2)
     anchor, path = Anchor.zero(2), []
     for _ in range(8):
-        reading = CompletedReading(
+        reading = ExpectedMomentsReading(
             table.schema.labels, table.schema.features, anchor, "class", mean, covariance
         )
         moments = fold(table, reading)

@@ -65,7 +65,7 @@ def test_server_listens_before_large_imports(process):
     running.wait_until_ready()
     code = (
         "import sys\n"
-        "import discriminant.cli.serve, discriminant.web.service.app, discriminant.web.server\n"
+        "import discriminant.cli.commands, discriminant.web.service.app, discriminant.web.server\n"
         "heavy = 'numpy scipy sklearn pandas pyarrow numba uvicorn starlette'.split()\n"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -1,13 +1,20 @@
-"""Printed coefficients of linear models, with standard errors and tests, in R's layout."""
+"""Coefficients of linear models with standard errors, tests and intervals, printed in R's layout.
+
+As in R, the statistic of a test is compared with the normal distribution (z). If the dispersion is
+estimated, the statistic is compared with Student's t on the residual degrees of freedom. Wald
+intervals use the normal quantile in both cases, as R's `confint.default` does. Profile-likelihood
+intervals and likelihood-ratio tests read the rows again: see `inference.profile_likelihood`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm, t as student
 
-from discriminant.assessment.inference.wald import Inference
 from discriminant.assessment.printed_results import (
     PrintedResult,
     format_p_as_r,
@@ -15,6 +22,7 @@ from discriminant.assessment.printed_results import (
     stars,
     text_table,
 )
+from discriminant.errors import InferenceError
 from discriminant.table.blocks import Floats, Places
 from discriminant.table.cells import import_pandas
 
@@ -23,6 +31,152 @@ _ERRORS = {
     **{kind: f"sandwich ({kind})" for kind in ("HC0", "HC1", "HC2", "HC3")},
     "cluster": "sandwich, clustered by groups",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Likelihood of a fit and of its null model."""
+
+    deviance: float
+    null_deviance: float
+    log_likelihood: float
+    null_log_likelihood: float
+    rows: int  # number of rows of positive weight
+    df_residual: int
+    df_null: int
+    numbers: int  # number of estimated parameters, including an estimated dispersion
+    dispersion: float = 1.0
+    free: bool = False  # whether the dispersion is estimated
+    # whether the response is Gaussian, so that deviances are compared by their logs
+    gaussian: bool = False
+    tjur: float | None = None  # Tjur's coefficient; None unless there are two classes
+
+    @property
+    def aic(self) -> float:
+        """Akaike information criterion."""
+        return -2.0 * self.log_likelihood + 2.0 * self.numbers
+
+    @property
+    def bic(self) -> float:
+        """Bayesian (Schwarz) information criterion."""
+        return -2.0 * self.log_likelihood + float(np.log(self.rows)) * self.numbers
+
+    @property
+    def pseudo_r2(self) -> dict[str, float]:
+        """Share of deviance explained, and the pseudo R2 of McFadden and others, by name."""
+        gain = self.log_likelihood - self.null_log_likelihood
+        with np.errstate(all="ignore"):
+            shares = {"deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance)}
+            if self.gaussian:  # here the log likelihood depends on the unit of the response
+                return shares
+            snell = float(-np.expm1(-2.0 * gain / self.rows))
+            upper = float(-np.expm1(2.0 * self.null_log_likelihood / self.rows))
+            shares |= {
+                "mcfadden": float(1.0 - self.log_likelihood / np.float64(self.null_log_likelihood)),
+                "cox_snell": snell,
+                "nagelkerke": snell / upper if upper else float("nan"),
+            }
+        return shares if self.tjur is None else shares | {"tjur": self.tjur}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Inference(PrintedResult):
+    """Estimates in the user's units with their tests; for each class the intercept comes first."""
+
+    title: str  # name of the fit, for the heading of a summary
+    names: tuple[str, ...]  # p names of columns
+    # p classes, each compared with the first; None if there is one response
+    classes: tuple[object, ...] | None
+    estimate: Floats  # (p,) estimates
+    # (p, q m) `a`: each estimate as a linear combination of theta in column order
+    directions: Floats
+    root: Floats  # (q m, p) `R'^-1 a`
+    likelihood: Likelihood
+    odds: bool  # whether exp(estimate) is an odds ratio
+    rates: bool = False  # whether exp(estimate) is a ratio of means
+    passes: int = 0
+    steps: int = 0
+    first: object = None  # the class that all others are compared with
+    second: object = None  # the only other class, if there are two
+    converged: bool = True
+    thresholds: int = 0  # number of thresholds of ordered classes, which are the last estimates
+    errors: str = ""  # kind of robust standard errors; empty if they are from the curvature
+    # (p,) standard errors; NaN where a coefficient is not identified
+    std_error: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        length = np.sqrt(np.einsum("ip,ip->p", self.root, self.root))
+        object.__setattr__(self, "std_error", np.sqrt(self.likelihood.dispersion) * length)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance matrix of the estimates, (p, p)."""
+        return np.asarray(self.likelihood.dispersion * (self.root.T @ self.root))
+
+    @property
+    def statistic(self) -> Floats:
+        """Test statistics, (p,).
+
+        Estimates are divided by standard errors: z statistics, or t if the dispersion is
+        estimated.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.estimate / self.std_error
+
+    @property
+    def letter(self) -> str:
+        """Name of the statistic: 'z' or 't'."""
+        return "t" if self.likelihood.free else "z"
+
+    @property
+    def p(self) -> Floats:
+        """Two-sided p-values, (p,), accurate even if they are very small."""
+        size = np.abs(self.statistic)
+        if self.likelihood.free:
+            return np.asarray(2.0 * student.sf(size, max(self.likelihood.df_residual, 0) or np.nan))
+        return np.asarray(2.0 * norm.sf(size))
+
+    def wald(self, level: float = 0.95) -> Floats:
+        """Return the Wald intervals, (p, 2): estimate -+ normal quantile times standard error."""
+        reach = norm.isf(0.5 * (1.0 - level)) * self.std_error
+        return np.column_stack([self.estimate - reach, self.estimate + reach])
+
+    def odds_ratios(self, level: float = 0.95) -> Floats:
+        """Return odds ratios with Wald intervals, (p, 3), for a logit link."""
+        if not self.odds:
+            raise InferenceError.no_odds(self.title)
+        return self._exp(level)
+
+    def rate_ratios(self, level: float = 0.95) -> Floats:
+        """Return ratios of means with Wald intervals, (p, 3), for a log link.
+
+        If a column increases by one, the mean of the response (a rate or a risk) is multiplied by
+        this ratio.
+        """
+        if not self.rates:
+            raise InferenceError.no_rates(self.title)
+        return self._exp(level)
+
+    @property
+    def text(self) -> str:
+        """Text of the summary."""
+        return CoefficientSummary(self).text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as a dictionary of plain numbers, lists and texts."""
+        return CoefficientSummary(self).to_dict()
+
+    def frame(self) -> Any:
+        """Return a pandas frame with a row for each estimate."""
+        return CoefficientSummary(self).frame()
+
+    def _exp(self, level: float) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.exp(np.column_stack([self.estimate, self.wald(level)]))
+
+    def places(self, name: str) -> npt.NDArray[np.intp]:
+        """Return the indices of the estimates that belong to a column, one for each class."""
+        return np.flatnonzero(np.array(self.names, dtype=object) == name)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2, f as fisher, norm, t as student
 
-from discriminant.assessment.inference.wald import Inference
+from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.printed_results import (
     PrintedResult,
     format_p_as_r,

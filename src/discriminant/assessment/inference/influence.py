@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.wald import Inference
 from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas

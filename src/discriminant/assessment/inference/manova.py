@@ -190,8 +190,8 @@ class StandardisedScatter:
     weight: Floats  # (K,) weight of each class
     deviations: Floats  # (K, d) class means minus the overall mean, in units of sd
     within: Floats  # (d, d) correlations within classes
-    sd: Floats  # (d,) standard deviations within classes, in units of the anchor
-    unit: Floats  # (d,) units of the anchor
+    sd: Floats  # (d,) standard deviations within classes of the offsets (x - origin) / unit
+    unit: Floats  # (d,) unit of each column in the anchor
     centre: Floats  # (d,) mean of all rows, in the user's units
 
     @property

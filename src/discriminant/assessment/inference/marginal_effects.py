@@ -27,8 +27,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import norm
 
+from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.row_terms import RowTerms
-from discriminant.assessment.inference.wald import INTERCEPT, Inference
+from discriminant.assessment.inference.wald import INTERCEPT
 from discriminant.assessment.printed_results import PrintedResult, format_p_as_r, text_table
 from discriminant.moments.glm_families import MEANS, Deviance
 from discriminant.moments.softmax_loss import LINK_TAILS

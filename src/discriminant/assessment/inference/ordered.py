@@ -20,14 +20,11 @@ from scipy.special import xlogy
 
 from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
-    coefficient_lines,
-)
-from discriminant.assessment.inference.wald import (
     Inference,
     Likelihood,
-    estimable,
-    root_of_covariance,
+    coefficient_lines,
 )
+from discriminant.assessment.inference.wald import estimable, root_of_covariance
 from discriminant.assessment.printed_results import format_short
 from discriminant.models.linear.logistic import penalty_factors
 from discriminant.models.linear.ordered import OrderedResult, interval

@@ -21,7 +21,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.stats import chi2, norm
 
-from discriminant.assessment.inference.wald import INTERCEPT, Inference
+from discriminant.assessment.inference.coefficient_summary import Inference
+from discriminant.assessment.inference.wald import INTERCEPT
 from discriminant.assessment.printed_results import (
     PrintedResult,
     format_p_as_r,
@@ -30,7 +31,7 @@ from discriminant.assessment.printed_results import (
     text_table,
 )
 from discriminant.models.linear.optimise import Objective, Point, newton_descent
-from discriminant.moments.loss import Want
+from discriminant.moments.loss_gradient_sums import Want
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import import_pandas
 
@@ -85,7 +86,7 @@ class ConstrainedObjective:
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedFeature:
+class DropOneTest:
     """Likelihood-ratio test of leaving out one column."""
 
     name: str
@@ -96,7 +97,7 @@ class DroppedFeature:
     aic: float
 
 
-class DroppedFeatures(PrintedResult, list[DroppedFeature]):
+class DropOneTests(PrintedResult, list[DropOneTest]):
     """Likelihood-ratio tests of leaving out each column."""
 
     @property
@@ -121,7 +122,7 @@ class DroppedFeatures(PrintedResult, list[DroppedFeature]):
 
     def frame(self) -> Any:
         """Return a pandas frame with a row for each column."""
-        columns = [field.name for field in fields(DroppedFeature)]
+        columns = [field.name for field in fields(DropOneTest)]
         rows = [asdict(each) for each in self]
         return import_pandas().DataFrame(rows, columns=columns).set_index("name")
 
@@ -150,7 +151,7 @@ def profile(
     return ends
 
 
-def drop_each(peak: Peak, inference: Inference) -> DroppedFeatures:
+def drop_each(peak: Peak, inference: Inference) -> DropOneTests:
     """Test each feature by the likelihood ratio: all its estimates are fixed at zero.
 
     As in R's `drop1(test = "LRT")`, the statistic is the increase of the deviance, divided by the
@@ -158,13 +159,13 @@ def drop_each(peak: Peak, inference: Inference) -> DroppedFeatures:
     """
     columns = inference.names[: len(inference.names) - inference.thresholds]
     names = [name for name in dict.fromkeys(columns) if name != INTERCEPT]
-    return DroppedFeatures(_drop(peak, inference, name) for name in names)
+    return DropOneTests(_drop(peak, inference, name) for name in names)
 
 
-def _drop(peak: Peak, inference: Inference, name: str) -> DroppedFeature:
+def _drop(peak: Peak, inference: Inference, name: str) -> DropOneTest:
     places, likelihood = inference.places(name), inference.likelihood
     if not np.isfinite(inference.std_error[places]).all():
-        return DroppedFeature(name, *(np.nan, 0, np.nan, np.nan, np.nan))
+        return DropOneTest(name, *(np.nan, 0, np.nan, np.nan, np.nan))
     point = _constrained_fit(peak, inference.directions[places], -inference.estimate[places])
     rise, df = peak.rise(point), len(places)
     deviance = likelihood.deviance + 2.0 * (point.slope.loss - peak.point.slope.loss)
@@ -173,7 +174,7 @@ def _drop(peak: Peak, inference: Inference, name: str) -> DroppedFeature:
     if likelihood.gaussian:
         ratio = likelihood.rows * float(np.log1p(rise / likelihood.deviance))
         aic = likelihood.aic + ratio - 2.0 * df
-    return DroppedFeature(name, deviance, df, ratio, float(chi2.sf(max(ratio, 0.0), df)), aic)
+    return DropOneTest(name, deviance, df, ratio, float(chi2.sf(max(ratio, 0.0), df)), aic)
 
 
 def _constrained_fit(

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import Inference
 from discriminant.errors import InferenceError, OptionError, ShapeError
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor

@@ -24,10 +24,10 @@ from discriminant.assessment.resampling.folds import (
     MemoryFolds,
     PartitionedFolds,
     class_counts,
+    estimator_with_class_order,
     fold_numbers,
     prior_option,
     warn_classes_in_one_fold,
-    with_class_order,
 )
 from discriminant.assessment.resampling.held_out import (
     FoldModel,
@@ -149,7 +149,7 @@ def cross_validate(
     if y is None:
         raise LabelError.absent("cross_validate")
     labels, codes = _classes(X, y)
-    estimator = with_class_order(estimator, declared_order(y))
+    estimator = estimator_with_class_order(estimator, declared_order(y))
     weight = check_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     with merge_warnings():
@@ -205,7 +205,7 @@ def leave_one_out(
         raise OptionError.of("prior", prior, "'refit' or 'fixed'")
     check_classifier(estimator)
     labels, codes = _classes(X, y)
-    estimator = with_class_order(estimator, declared_order(y))
+    estimator = estimator_with_class_order(estimator, declared_order(y))
     weight = check_weight(sample_weight, len(codes))
     counted = codes if weight is None else codes[weight > 0]
     count = np.bincount(counted, minlength=len(labels))

@@ -727,7 +727,7 @@ def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.
     return np.bincount(counted, minlength=len(labels)) > 0
 
 
-def with_class_order(estimator: Any, order: Sequence[Any] | None) -> Any:
+def estimator_with_class_order(estimator: Any, order: Sequence[Any] | None) -> Any:
     """Return the estimator with the declared order of the labels (`declared_order`), if any.
 
     The option `order` is set in each OrderedLogistic, also inside wrappers and pipelines, for which

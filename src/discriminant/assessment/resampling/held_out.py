@@ -65,7 +65,7 @@ from discriminant.errors import (
 )
 from discriminant.moments.class_moments import Detail
 from discriminant.moments.confusion import Actions
-from discriminant.moments.held_out_performance import HeldOutReading, ModelSums, Scorer
+from discriminant.moments.held_out_tallies import HeldOutReading, ModelSums, Scorer
 from discriminant.moments.probability_scores import ProbabilityScores
 from discriminant.moments.ranking import Ranking
 from discriminant.table.blocks import Codes, Floats, Labels, Places, dense

@@ -243,7 +243,7 @@ def logistic_penalty_path(
     table: Table, options: LogisticOptions, search: PenaltySearch
 ) -> PenaltyPath:
     """Return the held-out losses of logistic regression for a path of penalties."""
-    loss = class_loss(table, l1=bool(options.l1_ratio))
+    loss = logistic_loss_function(table, l1=bool(options.l1_ratio))
     if options.link != "logit":
         second = (table.codes == 1).astype(np.float64)
         loss = HalfDeviance(Deviance("binomial", options.link), second)
@@ -251,7 +251,7 @@ def logistic_penalty_path(
     return penalty_path(table, loss, model, search)
 
 
-def class_loss(table: Table, *, l1: bool) -> RowLoss:
+def logistic_loss_function(table: Table, *, l1: bool) -> RowLoss:
     """Return the logistic loss of the rows; with `l1`, every class has its own coefficients."""
     K = len(table.schema.labels)
     if K == 2:
@@ -632,7 +632,10 @@ class FoldedRows:
         return ScaledCoordinates(inverse, self.mean[-1], contrast, int(self.model.intercept))
 
     def problem(self) -> PathProblem:
-        """Return the problem in columns that have variance one in all rows."""
+        """Return the problem with every column scaled to variance one over all rows.
+
+        The scale of a column is the same in every training set.
+        """
         free = int(self.model.intercept)
         scale = self.spread[-1]
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -38,7 +38,7 @@ from discriminant.engines.sql.connection import (
 from discriminant.engines.summation import available_threads, ordered_map, tree_sum, unique_names
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import masked, register, split_table
-from discriminant.table.cells import CellKind, Cells, Frame
+from discriminant.table.cells import CellKind, ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.partitioned_source import Additive, Work
@@ -386,11 +386,11 @@ def _concat_frames(frames: Sequence[Frame]) -> Frame:
     return Frame(columns, sum(map(len, frames)))
 
 
-def _concat_cells(cells: Sequence[Cells]) -> Cells:
+def _concat_cells(cells: Sequence[ColumnCells]) -> ColumnCells:
     kinds = {c.kind for c in cells if c.n_missing < len(c)} or {cells[0].kind}
     if "text" not in kinds:
         kind = "number" if len(kinds) > 1 else kinds.pop()
-        return Cells(cells[0].name, kind, np.concatenate([c.values for c in cells]))
+        return ColumnCells(cells[0].name, kind, np.concatenate([c.values for c in cells]))
     if len(kinds) > 1:
         raise DatabaseError.mixed(cells[0].name, sorted(kinds))
     levels = tuple(dict.fromkeys(level for c in cells for level in c.levels))
@@ -402,4 +402,4 @@ def _concat_cells(cells: Sequence[Cells]) -> Cells:
             codes.append(recode[c.values])
         else:
             codes.append(np.full(len(c), -1, dtype=np.int32))
-    return Cells(cells[0].name, "text", np.concatenate(codes), levels)
+    return ColumnCells(cells[0].name, "text", np.concatenate(codes), levels)

@@ -37,7 +37,7 @@ from discriminant.moments.anchor import ColumnMagnitudes, ColumnMagnitudesReadin
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.confusion import PredictedCounts, PredictedCountsReading
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import CellKind, Cells, Frame
+from discriminant.table.cells import CellKind, ColumnCells, Frame
 from discriminant.table.column_profile import MIN_COUNTED_ROWS
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Column, LevelNotInPlan
@@ -150,7 +150,7 @@ def column_kind(type_: str) -> CellKind:
     return "number" if plain in _NUMBERS or plain.startswith(_DECIMALS) else "text"
 
 
-class FeatureQuery:
+class EncodedRowsQuery:
     """SELECT of the class y, the weight w and the features f0, f1, ... of the rows of a plan."""
 
     def __init__(self, query: AggregateQuery, plan: ReadPlan) -> None:
@@ -295,16 +295,16 @@ def representative_rows(
         size += 1
     row_numbers = _row_number_columns(query, columns, kinds, options, rows)
 
-    def cells(name: str) -> Cells:
+    def cells(name: str) -> ColumnCells:
         kind = kinds[name]
         if name == options.target:
             return _label_cells(name, kind, np.resize(labels, size))
         if kind == "text" or options.is_category(name):
             return _constant_cells(query, name, kind, size)
         if name in row_numbers:
-            return Cells(name, "number", np.full(size, np.nan))
+            return ColumnCells(name, "number", np.full(size, np.nan))
         values = np.resize(means[name], size)
-        return Cells(name, kind, values > 0.5 if kind == "boolean" else values)
+        return ColumnCells(name, kind, values > 0.5 if kind == "boolean" else values)
 
     return Frame(tuple(map(cells, columns)), size)
 
@@ -344,11 +344,11 @@ def _labels(query: AggregateQuery, target: str, kind: CellKind) -> Labels:
     return encode_labels(np.array([as_read(label) for label in labels]))[0]
 
 
-def _label_cells(name: str, kind: CellKind, labels: npt.NDArray[Any]) -> Cells:
+def _label_cells(name: str, kind: CellKind, labels: npt.NDArray[Any]) -> ColumnCells:
     if kind != "text":
-        return Cells(name, kind, labels)
+        return ColumnCells(name, kind, labels)
     levels, codes = np.unique(labels, return_inverse=True)
-    return Cells(name, "text", codes.astype(np.int32), tuple(levels.tolist()))
+    return ColumnCells(name, "text", codes.astype(np.int32), tuple(levels.tolist()))
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ def _means_and_stds(
 def _finite(value: Any) -> float:
     """Return a value as a float. NULL and infinity become NaN.
 
-    `FeatureQuery.check` reports infinite values.
+    `EncodedRowsQuery.check` reports infinite values.
     """
     number = float("nan") if value is None else float(value)
     return number if np.isfinite(number) else float("nan")
@@ -497,13 +497,13 @@ def _level_term(query: AggregateQuery, name: str, kind: CellKind) -> str:
     return query.text(name) if kind == "text" else _value_or_null(query, name, kind)
 
 
-def _constant_cells(query: AggregateQuery, name: str, kind: CellKind, size: int) -> Cells:
+def _constant_cells(query: AggregateQuery, name: str, kind: CellKind, size: int) -> ColumnCells:
     """Return cells that all have the first level of a category."""
     level = query.totals([f"MIN({_level_term(query, name, kind)})"])[0]
     if kind != "text":
-        return Cells(name, "number", np.full(size, _finite(level)))
+        return ColumnCells(name, "number", np.full(size, _finite(level)))
     codes = np.full(size, -1 if level is None else 0, dtype=np.int32)
-    return Cells(name, "text", codes, () if level is None else (str(level),))
+    return ColumnCells(name, "text", codes, () if level is None else (str(level),))
 
 
 def _survey_category(
@@ -596,7 +596,7 @@ class _MomentsQuery:
     def __init__(self, query: AggregateQuery, plan: ReadPlan, reading: MomentsReading) -> None:
         self.query, self.reading = query, reading
         self.database = query.database
-        self.features = FeatureQuery(query, plan)
+        self.features = EncodedRowsQuery(query, plan)
         self.features.check()
         self.target = plan.target
         self.unit, self.origin = reading.anchor.unit, reading.anchor.origin
@@ -710,7 +710,7 @@ def _blocks(columns: int) -> Iterator[list[int]]:
 
 
 def _min_weight(query: AggregateQuery, plan: ReadPlan) -> ColumnMagnitudes:
-    features = FeatureQuery(query, plan)
+    features = EncodedRowsQuery(query, plan)
     features.check()
     weight = query.fetch(f"SELECT MIN(w) FROM ({features.select([])}) AS b WHERE w > 0")[0][0]
     return ColumnMagnitudes(np.zeros(0), np.inf if weight is None else float(weight))
@@ -723,7 +723,7 @@ def _count_predictions(
 
     The predicted class is the first class with the largest score.
     """
-    features, database = FeatureQuery(query, plan), query.database
+    features, database = EncodedRowsQuery(query, plan), query.database
     columns = range(len(reading.features))
     scores = ", ".join(
         database.typed_number(float(intercept))

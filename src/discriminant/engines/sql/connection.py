@@ -90,7 +90,7 @@ def missing_table_name(error: BaseException) -> str | None:
     return None if match is None else next(name for name in match.groups() if name is not None)
 
 
-def no_such_table(
+def no_such_table_error(
     absent: str, connection: Any, *, name: str, database: SqlDialect
 ) -> DatabaseError:
     """Return an error that lists the tables of the database."""
@@ -196,7 +196,7 @@ def open_connection(connection: Any, name: str, database: SqlDialect) -> Iterato
         redact_exception(error, address=connection, query=name)
         absent = missing_table_name(error)
         if absent is not None:  # tables can be listed after the rollback
-            raise no_such_table(absent, opened, name=name, database=database) from error
+            raise no_such_table_error(absent, opened, name=name, database=database) from error
         raise translate_error(error, short_message(error), name=name, database=database) from error
     finally:
         if new:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.inference.gaussian_summary import (
+from discriminant.assessment.inference.proc_discrim_summary import (
     DiscriminantSummary,
     summarise_gaussian,
 )

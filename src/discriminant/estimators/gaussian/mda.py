@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -240,24 +240,6 @@ class MDA(PosteriorMixin, IterativeClassifier):
         model.n_iter_ = model.n_passes_ = 0
         model.converged_ = True
         return model
-
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model; the rows are read once for every step of EM.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: AnyTable) -> None:
         labels, totals = table.schema.labels, class_totals(table)

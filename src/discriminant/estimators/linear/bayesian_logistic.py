@@ -6,7 +6,7 @@ The approximation is in `models.linear.bayesian_logistic`.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from discriminant.assessment.resampling.penalty_search import (
     FoldedRows,
     PenalisedModel,
     check_coefficients,
-    class_loss,
+    logistic_loss_function,
 )
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import NotConvergedWarning, OptionError, merge_warnings, warn
@@ -102,26 +102,8 @@ class BayesianLogistic(LinearClassifier):
         tags.classifier_tags.poor_score = not self.intercept
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) must fit into memory.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row: an integer weight has the effect of repeating the row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
-
     def _fit_table(self, table: Table) -> None:
-        loss = class_loss(table, l1=False)
+        loss = logistic_loss_function(table, l1=False)
         model = PenalisedModel(0.0, True, bool(self.intercept))
         free, precision = int(self.intercept), self.precision
         with merge_warnings(), one_blas_thread():

@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from discriminant.assessment.inference.coefficient_summary import Inference, Likelihood
 from discriminant.assessment.inference.mean_intervals import (
     MeanIntervals,
     mean_ends,
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
+from discriminant.assessment.inference.wald import estimable, infer
 from discriminant.assessment.resampling.penalty_search import (
     ChoiceRule,
     PenalisedModel,
@@ -55,7 +56,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import IterativeEstimator, check_choice
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.linear_regression import (
+from discriminant.estimators.linear.linear_regressor import (
     check_ridge,
     table_anchor,
     validate_responses,
@@ -67,7 +68,7 @@ from discriminant.estimators.linear.logistic import (
     sample_rows,
 )
 from discriminant.estimators.linear.maximum_likelihood import check_interval
-from discriminant.estimators.linear.row_inference import RowInference
+from discriminant.estimators.linear.robust_errors_and_influence import RowInference
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (
     GLMFit,
@@ -638,7 +639,8 @@ class GLM(GeneralisedLinearModel):
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares: an array of penalties, or the number of penalties on a
+        geometric sequence. None means 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, or the fold of each row.
     rule : {'min', 'one_se'}, default 'min'

@@ -151,7 +151,7 @@ class ColumnUnits:
     """Origin (the mean of the rows, or zero) and scale of each column."""
 
     anchor: Anchor
-    spread: Floats  # (d,) scale of each column in units of the anchor; 0 for a constant column
+    spread: Floats  # (d,) scale of each column of offsets; 0 for a constant column
 
     @property
     def inverse_spread(self) -> Floats:

@@ -33,7 +33,7 @@ from discriminant.estimators.base import (
     predicted_codes,
     second_minus_first,
 )
-from discriminant.estimators.linear.linear_regression import (
+from discriminant.estimators.linear.linear_regressor import (
     KEEPS_ROWS,
     NEEDS_ROWS,
     PRECISIONS,
@@ -95,7 +95,8 @@ class LeastSquares(LinearMomentClassifier):
         `partial_fit` then stores. 'auto': as 'high' if columns are nearly collinear and the rows
         are available, otherwise as 'standard'.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares: an array of penalties, or the number of penalties on a
+        geometric sequence. None means 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv'; as in `cross_validate`.
     rule : {'min', 'one_se'}, default 'min'

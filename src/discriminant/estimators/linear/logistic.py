@@ -9,7 +9,8 @@ is fitted depend on its shape and on the penalty:
     sparse    scaled columns alone, for too many sparse features to form their products
     net       the columns themselves, for a penalty on absolute values
 
-Standard errors and tests are in `linear.maximum_likelihood` and `linear.row_inference`.
+Standard errors and tests are in `linear.maximum_likelihood`, robust errors in
+`linear.robust_errors_and_influence`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
+    Inference,
     PenalisedSummary,
 )
 from discriminant.assessment.inference.mean_intervals import (
@@ -33,7 +35,11 @@ from discriminant.assessment.inference.mean_intervals import (
     normal_quantile,
 )
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import INTERCEPT, ClassFit, Inference, inference_state
+from discriminant.assessment.inference.wald import (
+    INTERCEPT,
+    ClassFit,
+    inference_state,
+)
 from discriminant.assessment.resampling.penalty_search import (
     CRITERIA,
     ChoiceRule,
@@ -71,9 +77,12 @@ from discriminant.estimators.linear.iterative import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.estimators.linear.linear_regression import table_anchor
+from discriminant.estimators.linear.linear_regressor import table_anchor
 from discriminant.estimators.linear.maximum_likelihood import check_interval, check_level
-from discriminant.estimators.linear.row_inference import BinaryGoodnessOfFit, Covariance
+from discriminant.estimators.linear.robust_errors_and_influence import (
+    BinaryGoodnessOfFit,
+    Covariance,
+)
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.elastic_net import ColumnScales, fit_elastic_net
@@ -95,7 +104,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.glm_families import Deviance
-from discriminant.moments.loss import Pass
+from discriminant.moments.loss_gradient_sums import Pass
 from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
 from discriminant.posterior import log_posterior, posterior
@@ -261,24 +270,6 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags
-
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model; the rows are read once for every iteration.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: AnyTable) -> None:
         options, labels = self._solver_options(), table.schema.labels

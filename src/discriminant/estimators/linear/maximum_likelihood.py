@@ -2,7 +2,7 @@
 
 Estimates, standard errors and Wald tests come from the state that a fit stores. Profile intervals
 and likelihood-ratio tests maximise the likelihood again under constraints, so they need the rows of
-the fit. `linear.row_inference` adds what needs terms of single rows.
+the fit. `linear.robust_errors_and_influence` adds what needs terms of single rows.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy.typing as npt
 
 from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
+    Inference,
     PenalisedSummary,
 )
 from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
 from discriminant.assessment.inference.profile_likelihood import (
-    DroppedFeatures,
+    DropOneTests,
     Peak,
     drop_each,
     profile,
 )
-from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import InferenceError, OptionError
 from discriminant.estimators.base import check_choice
@@ -109,7 +109,7 @@ class LikelihoodInference:
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
-    ) -> DroppedFeatures:
+    ) -> DropOneTests:
         """Test each feature by a likelihood ratio test against the model without that feature.
 
         Parameters
@@ -119,8 +119,8 @@ class LikelihoodInference:
 
         Returns
         -------
-        DroppedFeatures
-            A list with one `DroppedFeature` for each feature; `print` shows it as a table, `frame`
+        DropOneTests
+            A list with one `DropOneTest` for each feature; `print` shows it as a table, `frame`
             and `to_dict` convert it.
         """
         inference = self.inference()

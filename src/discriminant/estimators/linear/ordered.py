@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.mean_intervals import (
     MeanIntervals,
     log_odds_ends,
@@ -20,7 +21,6 @@ from discriminant.assessment.inference.mean_intervals import (
 )
 from discriminant.assessment.inference.ordered import OrderedFit, OrderedSummary, ordered_state
 from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, table_in_memory
@@ -43,7 +43,7 @@ from discriminant.estimators.base import (
     partitioned_or_none,
 )
 from discriminant.estimators.linear.iterative import RowSpaceTable
-from discriminant.estimators.linear.linear_regression import check_ridge, table_anchor
+from discriminant.estimators.linear.linear_regressor import check_ridge, table_anchor
 from discriminant.estimators.linear.logistic import (
     START_SHARE,
     sample_rows,

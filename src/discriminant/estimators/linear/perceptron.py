@@ -169,7 +169,8 @@ class Perceptron(LinearClassifier):
         self.start = start
         self.record = record
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    # it takes no weights: the rows are visited one after another
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Fit the model: pass over the rows until all are correct, or `max_passes` is reached.
 
         Parameters

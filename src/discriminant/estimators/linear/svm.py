@@ -10,7 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ from discriminant.estimators.linear.iterative import (
 from discriminant.models.linear.perceptron import as_compiled_csr
 from discriminant.models.linear.svm import Loss, SVMProblem, fit_dual, fit_hinge, fit_squared_hinge
 from discriminant.models.rules import LinearRule
-from discriminant.moments.loss import WeightedProducts, WeightedProductsReading
+from discriminant.moments.loss_gradient_sums import WeightedProducts, WeightedProductsReading
 from discriminant.table.blocks import Floats, Labels, is_sparse
 from discriminant.table.memory import Table
 
@@ -94,7 +94,8 @@ class SVM(LinearClassifier):
     random_state : int or None, default None
         Seed of the order of the rows for 'dual'.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios; a number: as many.
+        Penalties that ridge='cv' compares: an array of penalties, or the number of penalties on a
+        geometric sequence. None means 50.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row.
     criterion : {'error', 'squared_hinge'}, default 'error'
@@ -161,24 +162,6 @@ class SVM(LinearClassifier):
         self.folds = folds
         self.criterion = criterion
         self.rule = rule
-
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) must fit into memory.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: Table) -> None:
         units = column_units(table, at_zero=not self.intercept)

@@ -24,7 +24,11 @@ from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.assessment.ranking.auc import auc
 from discriminant.assessment.ranking.roc import average_precision
-from discriminant.assessment.resampling.folds import MemoryFolds, fold_numbers, with_class_order
+from discriminant.assessment.resampling.folds import (
+    MemoryFolds,
+    estimator_with_class_order,
+    fold_numbers,
+)
 from discriminant.assessment.resampling.held_out import FoldModel, HeldOutScores, score_folds
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
@@ -43,13 +47,12 @@ from discriminant.estimators.meta.resampling import (
     EasyEnsemble,
     Resampled,
     Reweighted,
-    as_indexable,
-    encode_classes,
 )
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import import_pandas
 from discriminant.table.labels import declared_order
+from discriminant.table.memory import as_indexable, encode_classes
 
 # the same fit, with its own threshold and with a moved threshold
 PLAIN, THRESHOLD = "plain", "threshold moved"
@@ -213,7 +216,7 @@ def compare_imbalance(
         strategies = imbalance_strategies(estimator, seed)
     models = {PLAIN: estimator, **_check_strategies(strategies)}
     order = declared_order(y)
-    models = {name: with_class_order(model, order) for name, model in models.items()}
+    models = {name: estimator_with_class_order(model, order) for name, model in models.items()}
     with merge_warnings():
         folded = MemoryFolds.of_rows(X, labels, codes, None, fold)
         predictions = _predict_held_out(models, folded, cost)

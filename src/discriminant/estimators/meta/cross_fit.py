@@ -30,13 +30,13 @@ from discriminant.assessment.resampling.folds import (
     content_folds,
     content_order,
     drop_empty_classes,
+    estimator_with_class_order,
     fold_numbers,
     present_classes,
     restrict_prior,
     rows_by_fold,
     stratified_folds,
     warn_classes_in_one_fold,
-    with_class_order,
 )
 from discriminant.assessment.resampling.held_out import (
     can_add_moments,
@@ -54,7 +54,6 @@ from discriminant.errors import (
     merge_warnings,
 )
 from discriminant.estimators.base import fit_with_weight
-from discriminant.estimators.meta.resampling import as_indexable, encode_classes
 from discriminant.moments.summary_base import Summable, split_by_fold
 from discriminant.table.blocks import (
     Block,
@@ -69,7 +68,7 @@ from discriminant.table.blocks import (
 )
 from discriminant.table.hash_folds import row_hashes
 from discriminant.table.labels import declared_order, encode_labels
-from discriminant.table.memory import as_features, as_table
+from discriminant.table.memory import as_features, as_indexable, as_table, encode_classes
 
 Hashes = npt.NDArray[np.uint64]
 Score = Callable[[Any, Any], Floats]  # fitted model, rows -> (n, k) scores of its classes
@@ -158,7 +157,7 @@ class CrossFitRows:
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator to the rows and return it."""
-        estimator = with_class_order(estimator, self.order)
+        estimator = estimator_with_class_order(estimator, self.order)
         return fit_with_weight(estimator, self.X, self.labels[self.codes], self.weight)
 
     def folds(self, fitted: Any, folds: Any, seed: int) -> FoldNumbers:

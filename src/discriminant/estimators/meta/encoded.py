@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 
-from discriminant.assessment.resampling.folds import is_moment_based, with_class_order
+from discriminant.assessment.resampling.folds import estimator_with_class_order, is_moment_based
 from discriminant.decision.actions import REJECT
 from discriminant.engines.dispatch import read_incomplete_moments
 from discriminant.errors import (
@@ -44,7 +44,7 @@ from discriminant.estimators.base import (
 from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Encoding
 from discriminant.table.formula.fit import (
@@ -95,7 +95,7 @@ def to_frame(X: Any) -> Any:
 def array_cells(features: Features, names: Sequence[str]) -> Frame:
     """Return an array as a frame, with default column names."""
     rows = dense(features[:] if not is_sparse(features) else features)
-    cells = tuple(Cells(name, "number", rows[:, j]) for j, name in enumerate(names))
+    cells = tuple(ColumnCells(name, "number", rows[:, j]) for j, name in enumerate(names))
     return Frame(cells, len(rows), named=False)
 
 
@@ -313,7 +313,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         encoding: the options given to `rows` replace the options of this estimator. The target of a
         partitioned table is always a class, so a regressor must be fitted to X and y instead.
         """
-        model = clone(with_class_order(self.estimator, declared_order(y)))
+        model = clone(estimator_with_class_order(self.estimator, declared_order(y)))
         options = self._read_options()
         regression = is_regressor(model)
         table = partitioned_or_none(X, y, sample_weight)
@@ -400,7 +400,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if y is None:
             y = response_values(frame, parsed)
             if parsed.target is not None and not isinstance(X, Frame) and not is_path(X):
-                model = with_class_order(model, declared_order(X[parsed.target]))
+                model = estimator_with_class_order(model, declared_order(X[parsed.target]))
         reading = replace(options, target=parsed.target)
         encoding, column_notes = formula_encoding(frame, parsed, reading)
         features = features_for(model, encoding.encode_rows(frame, fitting=True), encoding)

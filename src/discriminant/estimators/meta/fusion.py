@@ -37,7 +37,49 @@ from discriminant.posterior import change_prior, fuse_posteriors, not_probabilis
 from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse, numbered_names
 
 
-class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition):
+class NamedClassifiers(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition):
+    """Base class of classifiers that combine the posteriors of others, each with a name.
+
+    A subclass defines `_named_classifiers`, and sets `estimators_` when it is fitted. `_composed`
+    is the attribute with the pairs (name, classifier) that scikit-learn uses to set options.
+    """
+
+    estimators_: list[Any]
+    _composed = "estimators"
+
+    def _named_classifiers(self) -> list[tuple[str, Any]]:
+        """Return the name and the classifier of each entry; raise an error if one is invalid."""
+        raise NotImplementedError
+
+    @property
+    def named_estimators_(self) -> dict[str, Any]:
+        """Dict of the fitted classifiers by name."""
+        self._check_is_fitted()
+        names = [name for name, _ in self._named_classifiers()]
+        return dict(zip(names, self.estimators_, strict=True))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags: sparse rows and missing values are supported if all classifiers do."""
+        tags = super().__sklearn_tags__()
+        inner = [get_tags(model).input_tags for _, model in self._named_classifiers()]
+        tags.input_tags.sparse = all(each.sparse for each in inner)
+        tags.input_tags.allow_nan = all(each.allow_nan for each in inner)
+        return tags
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options; with `deep`, also options of each classifier, as `name__option`."""
+        return cast(dict[str, Any], self._get_params(self._composed, deep=deep))
+
+    def set_params(self, **options: Any) -> Self:
+        """Set options.
+
+        `name__option` sets an option of a classifier, and `name` replaces the classifier.
+        """
+        self._set_params(self._composed, **options)
+        return self
+
+
+class Fusion(NamedClassifiers):
     """Combine the posteriors of several classifiers, each on its own columns.
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
@@ -142,34 +184,9 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
             return self.fitted_prior_
         return validate_prior(self._option("prior"), self.classes_)
 
-    @property
-    def named_estimators_(self) -> dict[str, Any]:
-        """Dict of the fitted classifiers by name."""
-        self._check_is_fitted()
-        names = [name for name, _, _ in self._sources()]
-        return dict(zip(names, self.estimators_, strict=True))
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags: sparse rows and missing values are supported if all classifiers do."""
-        tags = super().__sklearn_tags__()
-        inner = [get_tags(model).input_tags for _, model, _ in self._sources()]
-        tags.input_tags.sparse = all(each.sparse for each in inner)
-        tags.input_tags.allow_nan = all(each.allow_nan for each in inner)
-        return tags
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options; with `deep`, also options of each classifier, as `name__option`."""
-        return cast(dict[str, Any], self._get_params("_named_models", deep=deep))
-
-    def set_params(self, **options: Any) -> Self:
-        """Set options.
-
-        `name__option` sets an option of a classifier, and `name` replaces the classifier.
-        """
-        self._set_params("_named_models", **options)
-        return self
-
     # --- inside -----------------------------------------------------------------------------------
+
+    _composed = "_named_models"
 
     @property
     def _named_models(self) -> Any:
@@ -183,6 +200,9 @@ class Fusion(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseCompositio
     def _named_models(self, pairs: list[tuple[str, Any]]) -> None:
         sources = zip(pairs, self.estimators, strict=True)
         self.estimators = [(*pair, columns) for pair, (_, _, columns) in sources]
+
+    def _named_classifiers(self) -> list[tuple[str, Any]]:
+        return [(name, model) for name, model, _ in self._sources()]
 
     def _sources(self) -> list[tuple[str, Any, Any]]:
         """Return name, classifier and columns of each entry; raise `FusionError` if invalid."""

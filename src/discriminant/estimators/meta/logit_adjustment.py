@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from discriminant.assessment.resampling.folds import fold_numbers, with_class_order
+from discriminant.assessment.resampling.folds import estimator_with_class_order, fold_numbers
 from discriminant.errors import LabelError, OptionError, PosteriorError, TooFewRowsError
 from discriminant.estimators.base import (
     available_if,
@@ -32,14 +32,12 @@ from discriminant.estimators.base import (
 from discriminant.estimators.meta.decision import assumed_prior, declared_prior, log_posterior_of
 from discriminant.estimators.meta.resampling import (
     RebalancingClassifier,
-    as_indexable,
-    encode_classes,
     has_posterior,
 )
 from discriminant.posterior import log_posterior, not_probabilistic
 from discriminant.table.blocks import Floats
 from discriminant.table.labels import declared_order
-from discriminant.table.memory import check_weight
+from discriminant.table.memory import as_indexable, check_weight, encode_classes
 
 _FOLDS = 5
 CANDIDATES = np.linspace(0.0, 2.0, 41)  # of tau='auto'
@@ -184,7 +182,7 @@ class LogitAdjusted(RebalancingClassifier):
             raise TooFewRowsError.of_one_row("LogitAdjusted(tau='auto')", 2 * len(labels))
         fold = fold_numbers(min(_FOLDS, fewest), codes, seed=self.random_state)
         errors = np.zeros((len(CANDIDATES), len(labels)))
-        estimator = with_class_order(self.estimator, declared_order(y))
+        estimator = estimator_with_class_order(self.estimator, declared_order(y))
         for f in range(int(fold.max()) + 1):
             train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             model = clone(estimator)

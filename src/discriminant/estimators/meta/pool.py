@@ -10,33 +10,30 @@ models partly cancel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.base import clone
 
 from discriminant.assessment.resampling.cross_validate import cross_validate
 from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.errors import LabelError, OptionError, PosteriorError, merge_warnings
 from discriminant.estimators.base import (
-    EstimatorMixin,
-    LogPosteriorMixin,
     fit_with_weight,
     has_probabilities,
     require_classifier,
     to_memory,
 )
 from discriminant.estimators.meta.decision import log_posterior_of
-from discriminant.estimators.meta.resampling import as_indexable
+from discriminant.estimators.meta.fusion import NamedClassifiers
 from discriminant.posterior import not_probabilistic, pool_log_posteriors, pool_weights
 from discriminant.table.blocks import Floats, Labels, check_weight
 from discriminant.table.labels import encode_labels
+from discriminant.table.memory import as_indexable
 
 
-class Pool(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition):
+class Pool(NamedClassifiers):
     """Weighted mean of the posteriors of several classifiers, with weights from held-out rows.
 
     The weights are those that give held-out labels the largest likelihood. They are estimated
@@ -176,33 +173,6 @@ class Pool(LogPosteriorMixin, ClassifierMixin, EstimatorMixin, _BaseComposition)
         self._check_is_fitted()
         logs = np.array([log_posterior_of(model, X) for model in self.estimators_])
         return pool_log_posteriors(logs, self.weights_)
-
-    @property
-    def named_estimators_(self) -> dict[str, Any]:
-        """Dict of the fitted classifiers by name."""
-        self._check_is_fitted()
-        names = [name for name, _ in self._named_classifiers()]
-        return dict(zip(names, self.estimators_, strict=True))
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags: sparse rows and missing values are supported if all classifiers do."""
-        tags = super().__sklearn_tags__()
-        inner = [get_tags(model).input_tags for _, model in self._named_classifiers()]
-        tags.input_tags.sparse = all(each.sparse for each in inner)
-        tags.input_tags.allow_nan = all(each.allow_nan for each in inner)
-        return tags
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options; with `deep`, also options of each classifier, as `name__option`."""
-        return cast(dict[str, Any], self._get_params("estimators", deep=deep))
-
-    def set_params(self, **options: Any) -> Self:
-        """Set options.
-
-        `name__option` sets an option of a classifier, and `name` replaces the classifier.
-        """
-        self._set_params("estimators", **options)
-        return self
 
     # --- inside -----------------------------------------------------------------------------------
 

@@ -488,7 +488,7 @@ class PredictionSets(ClassifierWrapper):
     def _count_left_out(
         self, left_out: LeftOutRules | LeftOutQuadraticRules, X: Any, uniform: Floats
     ) -> Floats:
-        """Return the number of calibration rows that conform no better, (n, K)."""
+        """Return the number of calibration rows with at most the conformity of each row, (n, K)."""
         features, scores = self.estimator_._rows_to_score(X), self.calibration_
         counts = np.empty((features.shape[0], len(self.classes_)))
         for piece, logs in left_out.log_posteriors(features):

@@ -36,15 +36,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.resampling.folds import (
     drop_empty_classes,
+    estimator_with_class_order,
     is_moment_based,
     prior_option,
-    with_class_order,
 )
 from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
 from discriminant.errors import (
     ClassWeightError,
-    LabelError,
     OptionError,
     PosteriorError,
     ResamplingError,
@@ -114,8 +113,15 @@ from discriminant.table.blocks import (
     is_sparse,
     numbered_names,
 )
-from discriminant.table.labels import declared_order, encode_labels
-from discriminant.table.memory import Table, as_features, as_table, check_weight
+from discriminant.table.labels import declared_order
+from discriminant.table.memory import (
+    Table,
+    as_features,
+    as_indexable,
+    as_table,
+    check_weight,
+    encode_classes,
+)
 
 # (numbers of all rows, codes, code of a class, its label, number of rows) -> synthetic rows
 Synthesis = Callable[[Features, Codes, int, object, int], Any]
@@ -467,31 +473,6 @@ class RebalancingClassifier(ClassifierWrapper):
         self._copy_input_names(model)
 
 
-def as_indexable(X: Any) -> Any:
-    """Return rows that have a shape and can be indexed by row number."""
-    if is_sparse(X):
-        return canonical_rows(X) if X.ndim == 2 else X
-    return X if hasattr(X, "shape") else np.asarray(X)
-
-
-def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
-    """Return the class labels (K,) and the class code of each row (n,).
-
-    Raises an error if there are fewer than two classes.
-    """
-    if len(X.shape) != 2:
-        raise ShapeError.not_two_dimensional(len(X.shape))
-    if y is None:
-        raise LabelError.absent("This model")
-    labels, codes = encode_labels(y)
-    rows = X.shape[0]
-    if len(codes) != rows:
-        raise ShapeError.of_lengths("y", len(codes), rows)
-    if len(labels) < 2:
-        raise LabelError.one_class(labels[0]) if rows else ShapeError.no_rows(rows)
-    return labels, codes
-
-
 def check_positive_int(name: str, value: Any) -> None:
     """Raise `OptionError` unless `value` is an integer of at least 1."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -638,7 +619,7 @@ class EasyEnsemble(RebalancingClassifier):
             subsets = split_under_samples(codes, target, random)
         else:
             subsets = under_samples(codes, target, random, int(self.subsets))
-        estimator = with_class_order(self.estimator, declared_order(y))
+        estimator = estimator_with_class_order(self.estimator, declared_order(y))
         with merge_warnings():
             models = self._fit_moments(X, y, subsets, target.resampled) or [
                 clone(estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
@@ -956,7 +937,7 @@ class Resampled(RebalancingClassifier):
         order = declared_order(y)
         X, labels, codes, target = self._open_rows(X, y)
         model, fitted = (
-            clone(with_class_order(self.estimator, order)),
+            clone(estimator_with_class_order(self.estimator, order)),
             target.wanted.astype(np.float64),
         )
         self.expected_ = self._uses_expected_moments(model, X) and self._fit_expected(

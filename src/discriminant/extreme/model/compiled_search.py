@@ -33,7 +33,7 @@ import numba
 import numpy as np
 
 from discriminant.cached_njit import cached_njit, inline_njit
-from discriminant.extreme.model.compiled_simd import (
+from discriminant.extreme.model.compiled_simd_primitives import (
     add_bits,
     as_real,
     densify,

@@ -2,8 +2,8 @@
 
 All children of a node are trained on the same rows. Children are solved in blocks of eight, so that
 each row is read once for eight children: W[feature] contains the weights of all eight side by side,
-and one step of coordinate descent updates eight dual variables (`compiled_simd`). For child k of a
-block, with t = +-1 and cost c, the squared hinge
+and one step of coordinate descent updates eight dual variables (`compiled_simd_primitives`). For
+child k of a block, with t = +-1 and cost c, the squared hinge
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
 
@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.cached_njit import cached_njit, fastmath_njit, inline_njit
-from discriminant.extreme.model.compiled_simd import (
+from discriminant.extreme.model.compiled_simd_primitives import (
     ACTIVE,
     MOVED,
     add_scaled_row,

@@ -145,7 +145,10 @@ def assign_nearest(
     code: Any,
     score: Any,
 ) -> None:
-    """Assign each label, given as the number of a unit row, to the centre of largest cosine.
+    """Assign each label to the open centre with the largest cosine similarity.
+
+    The vector of label `labels[j]`, of length one, is row `labels[j]` of the CSR matrix `starts`,
+    `places`, `values`.
 
     The centres are the columns of `centre` (features, k); `local_of` (d,) maps a feature to its row
     of `centre`. Centres where `is_open` (k,) is False are skipped. Fills `code` with the centre and

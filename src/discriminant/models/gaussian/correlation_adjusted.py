@@ -121,7 +121,7 @@ class ShrinkageEstimates:
     """Shrunken variances, class shares and correlations of the columns that vary."""
 
     moments: ClassMoments  # of the columns that vary
-    sd: Floats  # (d,) sqrt(V) in units of the anchor
+    sd: Floats  # (d,) sqrt(V) of the offsets (x - origin) / unit
     shares: Floats  # (K,) f
     correlations: Correlations | None  # None for uncorrelated features
     amounts: tuple[float, float, float]  # a, b, c

@@ -103,7 +103,7 @@ def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
 
 
 def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """Return the (d, d) pooled covariance, in units of the anchor.
+    """Return the (d, d) pooled covariance of the offsets `(x - origin) / unit`.
 
     Moments of detail 'diagonal' give only the (d,) variances.
     """
@@ -138,9 +138,9 @@ def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Flo
 
 
 def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
-    """Return the diagonal of the shrinkage target of a covariance, in units of the anchor.
+    """Return the diagonal of the shrinkage target of a covariance.
 
-    `diagonal` is the diagonal of the covariance.
+    `diagonal` is the diagonal of the covariance. Both are of the offsets `(x - origin) / unit`.
     """
     if target == "diagonal":
         return diagonal

@@ -60,7 +60,7 @@ _OPTION = "map_prior"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalInverseWishart:
-    """Prior of the mean and covariance of every class, in units of the anchor of some moments."""
+    """Prior of the mean and covariance of every class, of the offsets `(x - origin) / unit`."""
 
     mean: Floats  # (d,)
     strength: float

@@ -59,7 +59,7 @@ class CentroidDifferences:
     moments: ClassMoments
     difference: Floats  # (K, d) d_kj; zero for a column that is constant in all rows
     error: Floats  # (K,) m_k
-    scale: Floats  # (d,) s_j + s_0 in units of the anchor; 1 for a constant column
+    scale: Floats  # (d,) s_j + s_0 of the offsets (x - origin) / unit; 1 for a constant column
     offset: float  # s_0 in data units
 
     @classmethod
@@ -123,7 +123,7 @@ class ShrunkenCentroidRule(LinearRule):
 
     shrunken: Floats  # (K, d) standardised differences d'_kj after soft thresholding
     centroid: Floats  # (K, d) offsets of the shrunken centroids from the anchor
-    scale: Floats  # (d,) s_j + s_0 in units of the anchor
+    scale: Floats  # (d,) s_j + s_0 of the offsets (x - origin) / unit
     threshold: float
     offset: float  # s_0 in data units
 
@@ -160,7 +160,7 @@ def fit_shrunken_centroids(
 
 
 def pooled_variances(moments: ClassMoments) -> Floats:
-    """Return the (d,) pooled variances, with denominator n - K, in units of the anchor."""
+    """Return the (d,) pooled variances of the offsets, with denominator n - K."""
     pooled = pooled_covariance(moments)
     return pooled if pooled.ndim == 1 else np.diagonal(pooled)
 
@@ -180,7 +180,9 @@ def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, 
 
 
 def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Columns, float]:
-    """Return s_j in units of the anchor (d,), the mask of constant columns, and s_0 in data units.
+    """Return s_j (d,), the mask of constant columns, and s_0.
+
+    s_j is in units of the offsets `(x - origin) / unit`, s_0 in units of the data.
 
     The quantile s_0 is taken over the columns that vary. If s_0 is zero, columns that vary only
     between classes get a very small s_j instead of zero.

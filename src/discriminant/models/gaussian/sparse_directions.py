@@ -58,7 +58,7 @@ class StandardisedMeans:
 
     moments: ClassMoments
     weighted: Floats  # (K, d) M; zero for a constant column
-    sd: Floats  # (d,) s_j in units of the anchor; 1 for a constant column
+    sd: Floats  # (d,) s_j of the offsets (x - origin) / unit; 1 for a constant column
 
     @classmethod
     def of(cls, moments: ClassMoments) -> StandardisedMeans:

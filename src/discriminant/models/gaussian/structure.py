@@ -65,7 +65,7 @@ def structured_covariances(
     factors: int,
     denominator: Denominator,
 ) -> Floats:
-    """Return the class covariances in units of the anchor.
+    """Return the class covariances of the offsets `(x - origin) / unit`.
 
     The shape is (K, d, d), or (K, d) for diagonal and spherical covariances.
     """

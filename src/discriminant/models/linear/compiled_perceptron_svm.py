@@ -29,8 +29,9 @@ ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # indices of the training state
 def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
     """Return what to do after a row has been classified; update the counters in `state`.
 
-    ENDED: do nothing, since the row is correct. STEP: update the weights. RECORD: evaluate the
-    current weights before updating them, since more than `longest` consecutive rows were correct.
+    ENDED: the row is classified correctly; do nothing. STEP: the row is misclassified; update the
+    weights. RECORD: the row is misclassified after more than `longest` consecutive correctly
+    classified rows; evaluate the current weights before updating them.
     """
     if correct:
         state[RUN] += 1

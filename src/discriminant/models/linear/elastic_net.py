@@ -79,7 +79,7 @@ from discriminant.models.linear.optimise import (
 from discriminant.models.linear.preconditioning import ScaledCoordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import Pass, Want
+from discriminant.moments.loss_gradient_sums import Pass, Want
 from discriminant.moments.qr_factor import ColumnSums
 from discriminant.moments.softmax_loss import BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Floats

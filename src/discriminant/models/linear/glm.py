@@ -73,7 +73,7 @@ from discriminant.moments.glm_families import (
     Pearson,
     StartingFit,
 )
-from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
+from discriminant.moments.loss_gradient_sums import Loss, LossReading, LossSums, Pass, Want
 from discriminant.moments.qr_factor import ColumnSums
 from discriminant.table.blocks import Block, Floats
 

@@ -59,7 +59,7 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import ResidualSums, add_double_double, exact_product
+from discriminant.moments.loss_gradient_sums import ResidualSums, add_double_double, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
 from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
@@ -220,7 +220,7 @@ class LeastSquaresProblem:
     weight: float  # sum of weights; zero without an intercept
     mean: Floats  # (d,) means of the features; zero without an intercept
     mean_response: Floats  # (m,) means of the responses; zero without an intercept
-    penalty: Floats  # (d,) ridge, in units of the anchor
+    penalty: Floats  # (d,) ridge of the offsets (x - origin) / unit
     varying: npt.NDArray[np.bool_]  # (d,) False for constant columns, whose coefficients are 0
     target: Floats  # (r, m)
     solver: RootSolver  # solver of the root, which has only the columns that vary
@@ -431,7 +431,7 @@ def problem_from_scatter(
 
 
 def _penalty(ridge: float, unit: Floats) -> Floats:
-    """Return the (d,) ridge penalties in units of the anchor, each at most 1e300."""
+    """Return the (d,) ridge penalties of the offsets `(x - origin) / unit`, each at most 1e300."""
     with np.errstate(over="ignore"):
         return np.minimum(ridge / unit / unit, 1e300)
 

@@ -59,7 +59,7 @@ from discriminant.models.linear.separation import Separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import Pass, Want
+from discriminant.moments.loss_gradient_sums import Pass, Want
 from discriminant.moments.qr_factor import ColumnSums
 from discriminant.moments.softmax_loss import (
     BinaryLoss,

@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dposv
 
 from discriminant.models.linear.preconditioning import Coordinates, ScaledCoordinates
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
+from discriminant.moments.loss_gradient_sums import Loss, LossReading, LossSums, Pass, Want
 from discriminant.table.blocks import Floats
 
 GRADIENT, DECREMENT = 1e-8, 1e-10  # convergence criteria

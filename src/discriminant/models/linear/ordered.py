@@ -57,7 +57,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.glm_families import SCORES
-from discriminant.moments.loss import LossSums, Pass, Want, tile_rows
+from discriminant.moments.loss_gradient_sums import LossSums, Pass, Want, tile_rows
 from discriminant.moments.softmax_loss import logit_tails
 from discriminant.moments.summary_base import split_rows
 from discriminant.table.blocks import Block, Features, Floats, Labels, Places

@@ -91,7 +91,7 @@ class RowLoss(Protocol):
         ...
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 (n, T) where the class with the largest score is wrong, else 0."""
+        """Return an (n, T) array: 1 where the predicted class is not the true class, else 0."""
         ...
 
     def null_scores(self, weight: Floats) -> Floats:

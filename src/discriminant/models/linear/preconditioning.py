@@ -56,7 +56,13 @@ from discriminant.models.gaussian.covariance import (
 )
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import Loss, Pass, ScoreDerivatives, TransformedReading, Want
+from discriminant.moments.loss_gradient_sums import (
+    Loss,
+    Pass,
+    ScoreDerivatives,
+    TransformedReading,
+    Want,
+)
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Block, Codes, Features, Floats
 

@@ -54,7 +54,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from discriminant.models.linear.perceptron import unsigned_indices
-from discriminant.moments.loss import WeightedProducts
+from discriminant.moments.loss_gradient_sums import WeightedProducts
 from discriminant.table.blocks import Floats
 
 Loss = Literal["squared_hinge", "hinge"]

@@ -806,9 +806,10 @@ def hamming_scores(outputs: Floats, signs: Signs) -> Floats:
 
 
 def euclidean_scores(word: Floats, signs: Signs) -> Floats:
-    """Return the (n, K) negative Euclidean distances of words from the signs of each class.
+    """Return the (n, K) negative distances between the code words of rows and of classes.
 
-    `word` (n, M) has entries in [-1, 1].
+    `word` (n, M), the predicted code word of each row, has entries in [-1, 1]. Distances are
+    Euclidean.
     """
     columns = signs.T.astype(np.float64)
     squares = (word**2).sum(axis=1)[:, None] - 2 * np.dot(word, columns) + (columns**2).sum(axis=0)

@@ -98,7 +98,7 @@ def ranking_section(
 
 
 def _scatters(moments: ClassMoments) -> tuple[Floats, Floats, Floats]:
-    """Return W and T in the units of the anchor, and 1 - W_jj / T_jj of each feature."""
+    """Return W and T of the offsets `(x - origin) / unit`, and 1 - W_jj / T_jj of each feature."""
     offset = moments.mean - moments.centre
     within = moments.pooled
     total = within + (moments.weight[:, None] * offset).T @ offset

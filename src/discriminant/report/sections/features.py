@@ -34,8 +34,8 @@ import numpy as np
 from scipy.special import chdtri
 from scipy.stats import t as student
 
+from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.manova import check_products, standardise
-from discriminant.assessment.inference.wald import Inference
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.assessment.selection.stepwise import Stepwise
 from discriminant.errors import DiscriminantError, InferenceError

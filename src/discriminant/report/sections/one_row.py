@@ -68,7 +68,7 @@ def one_row_section(
     title
         Name of the model.
     """
-    columns = list(encoded) or [_Number(name) for name in sample.names]
+    columns = list(encoded) or [_NumericColumn(name) for name in sample.names]
     columns = [column for column in columns if column.features]
     if not 0 < len(columns) <= _FIELDS:
         return None
@@ -101,7 +101,7 @@ def one_row_section(
     )
 
 
-class _Number:
+class _NumericColumn:
     """A numeric column that is a feature."""
 
     kind = "number"

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import chdtri
 
-from discriminant.assessment.inference.homogeneity_tests import BoxM, box_m
 from discriminant.assessment.inference.manova import FTest, Manova, manova
+from discriminant.assessment.inference.mean_and_covariance_tests import BoxM, box_m
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import DiscriminantError
 from discriminant.models.gaussian.family import GaussianFamily

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
-from discriminant.table.cells import Cells, Frame, cells_from_arrow
+from discriminant.table.cells import ColumnCells, Frame, cells_from_arrow_column
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,
@@ -346,14 +346,14 @@ def _type(kind: CsvKind, mostly_distinct: bool) -> Any:
     return known.get(kind, pa.timestamp("us"))
 
 
-def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[Cells, ...]:
+def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[ColumnCells, ...]:
     """Return the cells of an Arrow table. Each column is released as soon as it is converted."""
     names, columns = table.column_names, list(table.columns)
     del table
     converted = []
     for name in names:
         missing = ("",) if name == plan.target else plan.empty
-        cells = cells_from_arrow(name, columns.pop(0), missing=missing)
+        cells = cells_from_arrow_column(name, columns.pop(0), missing=missing)
         if cells.kind == "text":
             if max(map(len, cells.levels), default=0) > MAX_FIELD:
                 raise_first_error(plan)
@@ -365,7 +365,7 @@ def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[Cells, ...]:
     return tuple(converted)
 
 
-def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
+def _grouped_numbers(cells: ColumnCells, plan: CsvColumns) -> ColumnCells:
     """Parse numbers with grouped digits in a column that must be numeric.
 
     The user has stated the sign between the groups.
@@ -379,10 +379,10 @@ def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
         for row in rows[:1]:
             raise BadNumberError.of(int(row), cells.name, cells.levels[code])
     by_code = np.array([np.nan if value is None else value for value in values] + [np.nan])
-    return Cells(cells.name, "number", by_code[cells.values])
+    return ColumnCells(cells.name, "number", by_code[cells.values])
 
 
-def _as_numbers_if_all(cells: Cells, plan: CsvColumns) -> Cells:
+def _as_numbers_if_all(cells: ColumnCells, plan: CsvColumns) -> ColumnCells:
     """Return the column as numbers if all its values are numbers.
 
     This function is for columns whose first rows were empty, so that their kind was unknown.
@@ -393,4 +393,4 @@ def _as_numbers_if_all(cells: Cells, plan: CsvColumns) -> Cells:
         return cells
     number = {text: float(text.replace(decimal, ".")) for text in texts}
     by_code = np.array([number.get(text, np.nan) for text in cells.levels] + [np.nan])
-    return Cells(cells.name, "number", by_code[cells.values])
+    return ColumnCells(cells.name, "number", by_code[cells.values])

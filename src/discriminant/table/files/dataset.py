@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discriminant.errors import FileError, PartSchemaError, check_file_name
-from discriminant.table.column_types import ReadOptions, csv_column_kinds
+from discriminant.table.column_types import ReadOptions, resolve_csv_kinds
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv import CsvColumns
 from discriminant.table.files.csv_dialect import CsvKind
@@ -273,7 +273,7 @@ class Dataset:
                 if kinds.get(name, "empty") == "empty":
                     kinds[name] = kind  # type: ignore[assignment]
         options = replace(self.options, columns=None, exclude=())
-        return csv_column_kinds(kinds, options, self.fitted)
+        return resolve_csv_kinds(kinds, options, self.fitted)
 
     def _json_schema(self) -> Any:
         """Return the schema of JSON lines.

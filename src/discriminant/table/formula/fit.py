@@ -19,7 +19,7 @@ from discriminant.errors import (
     OptionError,
     warn,
 )
-from discriminant.table.cells import Cells, Frame, encode_label_cells, to_frame
+from discriminant.table.cells import ColumnCells, Frame, encode_label_cells, frame_from_dataframe
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Encoding
 from discriminant.table.formula.design import Design
@@ -72,7 +72,7 @@ def formula_frame(source: Any, text: str, options: ReadOptions) -> tuple[Frame, 
     if isinstance(source, Frame):
         select(source.names)
         return source, parsed[0]
-    return to_frame(source, wanted=select), parsed[0]
+    return frame_from_dataframe(source, wanted=select), parsed[0]
 
 
 def complete_rows(frame: Frame, parsed: ParsedFormula) -> npt.NDArray[np.intp]:
@@ -139,7 +139,7 @@ def response_values(frame: Frame, parsed: ParsedFormula) -> npt.NDArray[Any]:
     return value[:, 0]
 
 
-def _values(cells: Cells) -> Any:
+def _values(cells: ColumnCells) -> Any:
     if cells.kind == "boolean":
         return Categories(cells.values.astype(np.intp), BOOLEANS)
     if cells.kind == "text":

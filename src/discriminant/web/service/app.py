@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discriminant.errors import InputError
 from discriminant.web.request_log import JsonLog, RequestLog
 from discriminant.web.responses import (
-    JSON,
     App,
     Headers,
     HttpError,
     Receive,
+    Response,
     Scope,
     Send,
     dump,
@@ -47,15 +47,6 @@ class ServiceOptions:
     seconds: float = 30.0  # time limit of one prediction
     reload_seconds: float = 1.0  # time between two checks of the model files
     threads: int = 2
-
-
-class Response(NamedTuple):
-    """A complete response."""
-
-    body: bytes
-    kind: bytes = JSON
-    headers: Headers | None = None
-    status: int = 200
 
 
 class Route(NamedTuple):
@@ -163,7 +154,7 @@ class Service:
         """Import the endpoints and load the models."""
         from discriminant.web.service.endpoints import Endpoints
 
-        self._endpoints = Endpoints(self.registry, self.options, token=self._token)
+        self._endpoints = Endpoints(self.registry, self.options.max_rows, token=self._token)
         self.registry.load_all()
         gc.collect()
         gc.freeze()  # loaded objects are permanent, so that later garbage collections are short

@@ -15,9 +15,8 @@ from scipy.sparse import csr_array
 from discriminant.study.prediction_writers import safe_cell
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import EncodedRows
-from discriminant.web.responses import JSON, HttpError, Scope, dump
+from discriminant.web.responses import JSON, HttpError, Response, Scope, dump
 from discriminant.web.service import inference_protocol as protocol
-from discriminant.web.service.app import Response, ServiceOptions
 from discriminant.web.service.metrics import Metrics
 from discriminant.web.service.models import ModelRegistry, ServedModel
 from discriminant.web.service.openapi import describe
@@ -25,7 +24,7 @@ from discriminant.web.service.predictions import (
     DEFAULTS,
     OPTIONS,
     PredictionOptions,
-    Predictions,
+    RequestPredictions,
     SparsePredictor,
 )
 from discriminant.web.service.rows import (
@@ -51,9 +50,9 @@ _MLFLOW = ("dataframe_split", "dataframe_records", "instances", "inputs")
 class Endpoints:
     """The endpoints, for the models of a registry."""
 
-    def __init__(self, registry: ModelRegistry, options: ServiceOptions, *, token: bool) -> None:
+    def __init__(self, registry: ModelRegistry, max_rows: int, *, token: bool) -> None:
         self.registry = registry
-        self.options = options
+        self.max_rows = max_rows
         self.metrics = Metrics()
         self._token = token
         self._openapi: Response | None = None
@@ -135,10 +134,10 @@ class Endpoints:
         plain = None if values_of is None else plain_rows(rows, values_of)
         if plain is not None:
             return plain, options
-        return frame_of_records(rows, encoding, self.options.max_rows), options
+        return frame_of_records(rows, encoding, self.max_rows), options
 
     def _sparse_rows(self, predictor: SparsePredictor, rows: Any) -> csr_array:
-        limit = self.options.max_rows
+        limit = self.max_rows
         matrix: csr_array = sparse_rows(
             rows, width=predictor.width, first=predictor.first, limit=limit
         )
@@ -146,7 +145,7 @@ class Endpoints:
 
     def _table_rows(self, scope: Scope, model: ServedModel, body: bytes, kind: bytes) -> Frame:
         _refuse_sparse(model)
-        encoding, limit = model.predictor.encoding, self.options.max_rows
+        encoding, limit = model.predictor.encoding, self.max_rows
         if kind == CSV:
             return frame_of_csv(body, encoding, limit, _charset(scope))
         if kind in (ARROW_STREAM, ARROW_FILE):
@@ -160,7 +159,7 @@ class Endpoints:
             raise _unsupported(_content_type(scope))
         _refuse_sparse(model)
         length = scope["header_values"].get(b"inference-header-content-length")
-        request = protocol.parse_request(body, length, model, self.options.max_rows)
+        request = protocol.parse_request(body, length, model, self.max_rows)
         predictions = self._predict(scope, model, request.frame, request.options)
         response, json_length = protocol.format_response(request, predictions, model)
         if json_length is None:
@@ -196,7 +195,7 @@ class Endpoints:
                 "The request needs exactly one of: dataframe_split, dataframe_records, instances, "
                 "inputs."
             )
-        rows, encoding, limit = request[given[0]], model.predictor.encoding, self.options.max_rows
+        rows, encoding, limit = request[given[0]], model.predictor.encoding, self.max_rows
         options = request.get("params") or {}
         if not isinstance(options, dict):
             raise RequestError("params is not an object.")
@@ -220,7 +219,7 @@ class Endpoints:
         model: ServedModel,
         rows: Rows,
         options: PredictionOptions,
-    ) -> Predictions:
+    ) -> RequestPredictions:
         scope["rows"] = len(rows) if isinstance(rows, Frame) else int(rows.shape[0])
         predictor = model.predictor
         if isinstance(rows, csr_array):
@@ -328,7 +327,7 @@ def _options(given: dict[str, Any]) -> PredictionOptions:
 # --- responses ------------------------------------------------------------------------------------
 
 
-def _write(model: ServedModel, predictions: Predictions, kind: bytes) -> bytes:
+def _write(model: ServedModel, predictions: RequestPredictions, kind: bytes) -> bytes:
     if kind == JSON:
         result: dict[str, Any] = {"model": model.name, "predictions": predictions.records()}
         if predictions.notes:

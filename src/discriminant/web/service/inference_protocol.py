@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import orjson
 
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.encoding import Column
 from discriminant.web.responses import dump
 from discriminant.web.service.models import ServedModel
-from discriminant.web.service.predictions import PredictionOptions, Predictions
+from discriminant.web.service.predictions import PredictionOptions, RequestPredictions
 from discriminant.web.service.rows import (
     RequestError,
     check_row_count,
@@ -293,7 +293,7 @@ def _frame(tensors: dict[str, _Tensor], model: ServedModel, limit: int) -> Frame
             )
         check_row_count(tensor.shape[0], limit)
         matrix = _numbers(tensor).reshape(tensor.shape)
-        cells = tuple(Cells(c.name, "number", matrix[:, j]) for j, c in enumerate(used))
+        cells = tuple(ColumnCells(c.name, "number", matrix[:, j]) for j, c in enumerate(used))
         return Frame(cells, len(matrix))
     for tensor in tensors.values():
         if len(tensor.shape) == 2 and tensor.shape[1] != 1:
@@ -316,12 +316,12 @@ def _frame(tensors: dict[str, _Tensor], model: ServedModel, limit: int) -> Frame
     return Frame(tuple(_cells(c, tensors[c.name]) for c in present), rows, excluded=extra)
 
 
-def _cells(column: Column, tensor: _Tensor) -> Cells:
+def _cells(column: Column, tensor: _Tensor) -> ColumnCells:
     if isinstance(tensor.values, list):
         return json_cells(column, tensor.values)
     if tensor.datatype == "BOOL":
-        return Cells(column.name, "boolean", tensor.values.astype(np.float64))
-    return Cells(column.name, "number", tensor.values.astype(np.float64))
+        return ColumnCells(column.name, "boolean", tensor.values.astype(np.float64))
+    return ColumnCells(column.name, "number", tensor.values.astype(np.float64))
 
 
 def _numbers(tensor: _Tensor) -> Any:
@@ -337,7 +337,7 @@ def _numbers(tensor: _Tensor) -> Any:
 
 
 def format_response(
-    request: InferenceRequest, predictions: Predictions, model: ServedModel
+    request: InferenceRequest, predictions: RequestPredictions, model: ServedModel
 ) -> tuple[bytes, int | None]:
     """Return the body of a response, and the length of its JSON if binary data follow it."""
     values = _output_values(predictions, model)
@@ -371,14 +371,14 @@ def format_response(
     return header + b"".join(parts), len(header) if parts else None
 
 
-def _response_parameters(predictions: Predictions) -> dict[str, str]:
+def _response_parameters(predictions: RequestPredictions) -> dict[str, str]:
     """Return the notes and explanations of a response as JSON texts."""
     given = {"warnings": predictions.notes, "explanations": predictions.explanations}
     return {name: dump(value).decode() for name, value in given.items() if value}
 
 
 def _output_values(
-    predictions: Predictions, model: ServedModel
+    predictions: RequestPredictions, model: ServedModel
 ) -> dict[str, tuple[str, list[int], list[Any]]]:
     """Return datatype, shape and flat values of each output."""
     n = len(predictions.predicted)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.inference.homogeneity_tests import hotelling
+from discriminant.assessment.inference.mean_and_covariance_tests import hotelling
 from discriminant.engines.dispatch import read_moments
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.moments.class_moments import ClassMoments
@@ -34,7 +34,7 @@ from discriminant.table.blocks import Schema
 from discriminant.table.encoding import EncodedRows
 from discriminant.table.memory import Table
 from discriminant.web.service.models import ServedModel
-from discriminant.web.service.predictions import Predictions
+from discriminant.web.service.predictions import RequestPredictions
 
 _BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _MAX_CLASSES = 1000  # models with more classes have no counts by class
@@ -136,7 +136,7 @@ class Metrics:
         buckets[bisect_left(_BOUNDS, seconds)] += 1
         self._seconds[route] += seconds  # type: ignore[assignment]
 
-    def predictions(self, model: ServedModel, predictions: Predictions) -> None:
+    def predictions(self, model: ServedModel, predictions: RequestPredictions) -> None:
         """Count the rows of a request by class and decision."""
         with self._lock:
             counts = self._models[model.name]

@@ -80,7 +80,7 @@ DEFAULTS = PredictionOptions()
 
 
 @dataclass(slots=True)
-class Predictions:
+class RequestPredictions:
     """Predictions for the rows of a request."""
 
     predicted: list[Any]
@@ -150,7 +150,7 @@ class Predictor:
     @np.errstate(under="ignore")
     def predict(
         self, given: Frame | EncodedRows, options: PredictionOptions = DEFAULTS
-    ) -> Predictions:
+    ) -> RequestPredictions:
         """Predict the rows of a request."""
         with capture_warnings() as notes:
             encoded = given if isinstance(given, EncodedRows) else self.encode(given)
@@ -161,7 +161,7 @@ class Predictor:
 
     def _predict(
         self, given: Frame | EncodedRows, encoded: EncodedRows, options: PredictionOptions
-    ) -> Predictions:
+    ) -> RequestPredictions:
         model = self._with_options(options) if options.changes_decision else self.model
         rows: Any = encoded
         if self.array:
@@ -169,7 +169,7 @@ class Predictor:
         elif not self._encodes_once and isinstance(given, Frame):
             rows = Frame(given.columns, given.rows)
         predicted = np.asarray(model.predict(rows))
-        predictions = Predictions(predicted.tolist(), self.labels)
+        predictions = RequestPredictions(predicted.tolist(), self.labels)
         if self.regressor:
             self._refuse_for_regressor(options)
             return predictions
@@ -395,7 +395,9 @@ class SparsePredictor(Predictor):
         """Return None: a label tree stores no moments."""
         return None
 
-    def predict_sparse(self, rows: Any, options: PredictionOptions = DEFAULTS) -> Predictions:
+    def predict_sparse(
+        self, rows: Any, options: PredictionOptions = DEFAULTS
+    ) -> RequestPredictions:
         """Predict the best labels of the rows of a CSR matrix."""
         if options.changes_decision or options.explain:
             raise RequestError(
@@ -406,7 +408,7 @@ class SparsePredictor(Predictor):
             top = self._best(self.model, rows, options.top_k or 5)
         predicted = [best[0][0] if best else None for best in top]
         texts = [str(note) for note in notes]
-        return Predictions(predicted, self.labels, top=top, notes=texts)
+        return RequestPredictions(predicted, self.labels, top=top, notes=texts)
 
 
 def _encoded_within(model: Any) -> Any:

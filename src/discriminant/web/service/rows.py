@@ -32,7 +32,7 @@ import orjson
 import pyarrow as pa
 
 from discriminant.errors import DiscriminantError, FileError
-from discriminant.table.cells import Cells, Frame, check_duplicate_names, columns_from_arrow
+from discriminant.table.cells import ColumnCells, Frame, check_duplicate_names, columns_from_arrow
 from discriminant.table.encoding import Column, EncodedRows, Encoding
 from discriminant.table.files.formats import detect_format
 from discriminant.table.load import read_frame
@@ -227,25 +227,25 @@ def _frame(
     return Frame(cells, rows, excluded=extra)
 
 
-def json_cells(column: Column, values: list[Any]) -> Cells:
+def json_cells(column: Column, values: list[Any]) -> ColumnCells:
     """Return the cells of a column from JSON values, of one type apart from null."""
     types = set(map(type, values))
     text = column.kind in ("category", "ordered")
     if types <= _NUMBERS and not text:
-        return Cells(column.name, "number", np.array(values, dtype=np.float64))
+        return ColumnCells(column.name, "number", np.array(values, dtype=np.float64))
     types.discard(type(None))
     if types <= {str}:
         if not types and not text:
-            return Cells(column.name, "number", np.full(len(values), np.nan))
+            return ColumnCells(column.name, "number", np.full(len(values), np.nan))
         return _text_cells(column.name, values)
     if text and types <= {str, int, float, bool}:
         return _text_cells(column.name, [_level_text(value) for value in values])
     if types <= _NUMBERS:
         known = [np.nan if value is None else value for value in values]
-        return Cells(column.name, "number", np.array(known, dtype=np.float64))
+        return ColumnCells(column.name, "number", np.array(known, dtype=np.float64))
     if types == {bool}:
         flags = [np.nan if value is None else float(value) for value in values]
-        return Cells(column.name, "boolean", np.array(flags))
+        return ColumnCells(column.name, "boolean", np.array(flags))
     for number, value in enumerate(values):
         if value is not None and type(value) not in _EXPECTED[column.kind]:
             raise RequestError(
@@ -257,14 +257,14 @@ def json_cells(column: Column, values: list[Any]) -> Cells:
     raise AssertionError("a mixture of types has a value of another type")
 
 
-def _text_cells(name: str, values: Sequence[str | None]) -> Cells:
+def _text_cells(name: str, values: Sequence[str | None]) -> ColumnCells:
     codes: dict[str | None, int] = {None: -1}
     for value in values:
         codes.setdefault(value, len(codes) - 1)
     del codes[None]
     lookup = {**codes, None: -1}
     places = np.array([lookup[value] for value in values], dtype=np.int32)
-    return Cells(name, "text", places, tuple(level for level in codes if level is not None))
+    return ColumnCells(name, "text", places, tuple(level for level in codes if level is not None))
 
 
 def _level_text(value: Any) -> str | None:

@@ -26,7 +26,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
 )
-from discriminant.moments.loss import add_double_double, exact_product, sum_pairs
+from discriminant.moments.loss_gradient_sums import add_double_double, exact_product, sum_pairs
 from discriminant.table.basis import PolynomialBasis
 from discriminant.table.blocks import Block
 from tests.shared.blocks import random_rows

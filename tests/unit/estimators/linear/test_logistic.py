@@ -23,7 +23,7 @@ from discriminant.errors import (
     SeparationWarning,
 )
 from discriminant.models.linear import optimise
-from discriminant.moments.loss import LossReading
+from discriminant.moments.loss_gradient_sums import LossReading
 
 
 def rows(classes=2, *, count=400, width=5, seed=3):

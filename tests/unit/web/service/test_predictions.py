@@ -6,7 +6,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
-from discriminant.table.cells import to_frame
+from discriminant.table.cells import frame_from_dataframe
 from discriminant.web.service.models import load_model
 from discriminant.web.service.predictions import PredictionOptions
 from discriminant.web.service.rows import RequestError
@@ -26,7 +26,9 @@ def frame_for(model, rows):
 
 
 def predict(model, rows, **options):
-    return model.predictor.predict(to_frame(frame_for(model, rows)), PredictionOptions.of(options))
+    return model.predictor.predict(
+        frame_from_dataframe(frame_for(model, rows)), PredictionOptions.of(options)
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,7 +80,9 @@ def test_contributions_of_a_linear_model_are_weight_times_difference_from_the_me
     from discriminant.web.service.predictions import Predictor
 
     predictor = Predictor(with_columns(model)[0], array=False)
-    found = predictor.predict(to_frame(numbers), PredictionOptions.of({"explain": True}))
+    found = predictor.predict(
+        frame_from_dataframe(numbers), PredictionOptions.of({"explain": True})
+    )
     classes = model.classes_.tolist()
     for row, explanation in zip(numbers.to_numpy()[:20], found.explanations, strict=False):
         first, second = explanation["class"], explanation["against"]
@@ -119,7 +123,9 @@ def test_label_tree_answers_with_its_best_labels(tmp_path):
     tree = dd.Encoded(dd.LabelTree()).fit(frame, labels)
     tree.save(tmp_path / "tree.model")
     served = load_model("tree", str(tmp_path / "tree.model"))
-    found = served.predictor.predict(to_frame(frame[:5]), PredictionOptions.of({"top_k": 2}))
+    found = served.predictor.predict(
+        frame_from_dataframe(frame[:5]), PredictionOptions.of({"top_k": 2})
+    )
     codes, scores = tree.predict_topk(frame[:5], k=2)
     expected = [
         list(zip(tree.classes_[c].tolist(), s.tolist(), strict=True))

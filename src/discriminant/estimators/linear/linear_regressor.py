@@ -37,7 +37,7 @@ from discriminant.models.linear.least_squares import (
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import ResidualReading
+from discriminant.moments.loss_gradient_sums import ResidualReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Floats, numbered_names
 from discriminant.table.memory import Table, as_table

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.inference.coefficient_summary import (
     CoefficientSummary,
+    Inference,
     PenalisedSummary,
 )
 from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
@@ -38,7 +39,6 @@ from discriminant.assessment.inference.row_terms import (
     robust_inference,
     row_terms,
 )
-from discriminant.assessment.inference.wald import Inference
 from discriminant.engines.partitioned_table import table_in_memory
 from discriminant.errors import InferenceError, OptionError
 from discriminant.estimators.base import check_choice

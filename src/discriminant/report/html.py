@@ -127,6 +127,7 @@ def _first_findings(facts: Facts) -> list[FindingFacts]:
     """Return the findings for the first screen: those that no data check reports as well."""
     kinds = {check["kind"] for check in [*warning_checks(facts), *_check_notes(facts)]}
     findings = facts["matters"]["findings"] if "matters" in facts else []
+    kinds.add("warning")  # of a single compared model: in the section on what matters
     return [finding for finding in findings if finding["kind"] not in kinds]
 
 

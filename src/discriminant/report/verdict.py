@@ -176,7 +176,7 @@ def other_reasons(facts: Facts) -> list[str]:
         reasons.append("boosted trees are clearly better: the classes are not separated linearly")
     findings = facts["matters"]["findings"] if "matters" in facts else []
     for kind in dict.fromkeys(finding["kind"] for finding in findings):
-        if kind in _FINDINGS:
+        if kind in _FINDINGS and not (kind == "masked" and "decision" in facts):  # a low recall
             reasons.append(_FINDINGS[kind])
     return reasons
 
@@ -227,8 +227,6 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
     decision = facts.get("decision")
     if decision is None:
         return reasons
-    if "matters" in facts and any(f["kind"] == "masked" for f in facts["matters"]["findings"]):
-        return reasons  # a reason of its own
     low = []
     for row in decision["by_class"]:
         if row["recall"] is None or row["label"] in few:

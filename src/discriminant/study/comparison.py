@@ -76,7 +76,6 @@ _TEST_LEVEL = 0.05  # significance level of tests between models
 RULES = ("least", "one_se")
 SELECTIONS = ("auto", "single", "pool")
 POOL_SHARE = 0.5  # least weight in the pool of a single model that replaces it
-POOL_GAIN = 1.01  # a single model replaces the pool up to this ratio of their log losses
 # Measures that models can be selected by, the default first.
 CRITERIA = (
     "log_loss",
@@ -644,9 +643,6 @@ class Comparison(PrintedResult):
                 f"{reason} The pool is a weighted mean of the probabilities of "
                 f"{len(self.members)} models: {describe_weights(members)}{rest}."
             )
-            single = self.best_single(by)
-            if single is not None and by == "log_loss" and single is not best:
-                reason = f"{reason} {self._single_sentence(single)}"
         fits = "its fits" if len(candidates) == 1 else f"the fits of each of {among}"
         unconverged = (
             "" if selected.converged else describe_failed_fits(fits, separated=selected.separated)
@@ -658,6 +654,9 @@ class Comparison(PrintedResult):
             self._error_sentence(selected),
             self._error_tests(selected),
         ]
+        single = self.best_single(by)
+        if selected.name == POOL and by == "log_loss" and single not in (None, best):
+            sentences.append(self._single_sentence(single))
         return " ".join(filter(None, sentences))
 
     def _error_sentence(self, result: ModelResult) -> str:

@@ -201,6 +201,7 @@ def _check_reason(check: CheckFacts) -> str:
     ('the data checks found 3 duplicate rows', 'rows belong to groups (site)')
     """
     title, column = _lower_first(check["title"]), (check["columns"] or [""])[0]
+    title = check["title"].removeprefix("Drift: ") if check["kind"] == "time_drift" else title
     if check["kind"] in _CHECKS:
         return _CHECKS[check["kind"]].format(shown(column, 40))
     verbs = ("duplicates ", "probably means", "depends on", "depend on", "differ between")

@@ -539,13 +539,16 @@ class Comparison(PrintedResult):
         name = f"The best single model is {quoted(single.title)}"
         if number(corrected) == number(pool) or more <= 0:
             return f"{name}: its log loss is about that of the pool."
-        figures = f"from {number(pool)} to {number(corrected)}"
-        known = (
-            ""
-            if number(corrected) == number(own)
-            else (f" ({number(own)} on these rows, on which it was the best of several)")
+        share = (
+            f"to {corrected / pool:.2g} times that of the pool"
+            if more >= 1
+            else f"by {percent(more, 0)}"
         )
-        return f"{name}: to use it instead would raise the log loss {figures}{known}."
+        share = "by less than 1%" if more < 0.01 else share
+        return (
+            f"{name}: to use it instead would raise the log loss {share} (corrected for the "
+            "selection among the models)."
+        )
 
     @property
     def _folds(self) -> str:

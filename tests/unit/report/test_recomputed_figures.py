@@ -193,7 +193,7 @@ def test_decisions_if_missing_a_class_costs_more(made, request):
     if made == "wine":
         assert len(table) == page.K
     for row in table:
-        k, ratio = page.labels.index(row["Class missed"]), float(row["Its cost"].rstrip(" ×"))
+        k, ratio = page.labels.index(row["Class missed"]), float(row["Its cost"].rstrip("\u00a0 ×"))
         cost = 1.0 - np.eye(page.K)
         cost[:, k] *= ratio
         decided = (page.p @ cost.T).argmin(axis=1)

@@ -17,7 +17,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import discriminant as dd
-from discriminant.study.example_tables import EXAMPLES
+from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.request_log import JsonLog
 from discriminant.web.security import Access
 from discriminant.web.studio import app as studio_app
@@ -26,6 +26,7 @@ from discriminant.web.studio.sources import guess_target, safe_name
 from tests.unit.web.conftest import TOKEN, table
 
 ASSETS = Path(studio_app.__file__).parent / "assets"
+FILES = [file for file in ASSETS.rglob("*") if file.is_file()]
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 IRIS = {"example": "iris"}
 MODELS = {
@@ -126,11 +127,11 @@ def test_every_asset_is_served_without_token_and_under_a_strict_policy(page):
 
 def test_assets_are_those_of_the_folder():
     served = {path.rpartition("/")[2] or "index.html" for path in PUBLIC}
-    assert served == {file.name for file in ASSETS.iterdir()} | {"moments.js"}
+    assert served == {file.name for file in FILES} | {"moments.js"}
 
 
 def test_page_has_no_inline_script_and_loads_nothing_from_elsewhere():
-    for file in ASSETS.iterdir():
+    for file in FILES:
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text.replace("sqlite:///", "").replace("postgresql://", "")
         assert "innerHTML" not in text

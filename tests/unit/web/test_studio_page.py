@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.study.example_tables import EXAMPLES
+from discriminant.table.files.example_tables import EXAMPLES
 from tests.unit.web.conftest import table
 
 AXE = Path(__file__).parents[2] / "shared" / "vendor" / "axe-core" / "axe.min.js"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,12 +24,12 @@ import orjson
 from discriminant.errors import InputError
 from discriminant.web.request_log import JsonLog, RequestLog
 from discriminant.web.responses import (
-    JSON,
     App,
     Headers,
     HttpError,
     Message,
     Receive,
+    Response,
     Scope,
     Send,
     dump,
@@ -50,8 +49,10 @@ _TYPES = {
     "svg": b"image/svg+xml",
 }
 _MODULES = (
-    *("studio", "server", "model", "space", "charts", "measures", "elements", "dials", "decide"),
-    *("what_if", "cohorts", "start", "columns", "export", "worker", "state"),
+    *("studio", "start", "state", "server", "model", "worker", "space"),
+    *("charts", "measures", "elements"),
+    *("panels/dials", "panels/decide", "panels/what_if", "panels/cohorts", "panels/columns"),
+    "panels/export",
 )
 _ASSETS = {
     "/": ("discriminant.web.studio", "index.html"),
@@ -69,20 +70,6 @@ _POLICY = (
 _PAGE_HEADERS: Headers = [(b"content-security-policy", _POLICY)]
 _MAX_JSON = 16 << 20  # bytes of a JSON body
 _ACTIONS = ("density", "evaluate", "surface", "slices", "export", "drift", "code")
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A complete response."""
-
-    body: bytes
-    kind: bytes = JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-    @classmethod
-    def json(cls, value: Any) -> Response:
-        """Return a response with a value as JSON."""
-        return cls(dump(value))
 
 
 class Studio:
@@ -206,7 +193,8 @@ class Studio:
     async def _answer(self, send: Send, endpoint: Callable[..., Response], *given: Any) -> None:
         async with self._slots:
             response = await self._wait(start_thread(endpoint, *given))
-        await respond(send, 200, response.body, response.kind, list(response.headers))
+        headers = list(response.headers or ())
+        await respond(send, response.status, response.body, response.kind, headers)
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Write the body to a file, part by part."""

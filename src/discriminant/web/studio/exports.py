@@ -9,7 +9,7 @@ from typing import Any
 
 import discriminant as dd
 from discriminant.errors import InputError
-from discriminant.web.studio.app import Response
+from discriminant.web.responses import Response
 from discriminant.web.studio.specification import Edits, ModelChoice
 from discriminant.web.studio.tables import BINARY, OpenTable
 
@@ -44,7 +44,7 @@ def export_choice(
             body = exported.encode() if isinstance(exported, str) else exported
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in stem(table))
     disposition = f'attachment; filename="{name}{suffix}"'.encode()
-    return Response(body, kind, ((b"content-disposition", disposition),))
+    return Response(body, kind, [(b"content-disposition", disposition)])
 
 
 def stem(table: OpenTable) -> str:

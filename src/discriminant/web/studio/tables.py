@@ -28,8 +28,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.study.workflow import Study
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.encoding import Encoding
-from discriminant.web.responses import HttpError, dump
-from discriminant.web.studio.app import Response
+from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.sources import Source
 from discriminant.web.studio.specification import Edits, ModelChoice
 
@@ -130,25 +129,27 @@ class OpenTable:
             }
             for column in encoding.columns
         ]
-        return Response.json(
-            {
-                "id": self.number,
-                "name": self.source.name,
-                "target": self.target,
-                "reading": self.reading,
-                "rows": len(self.study.rows),
-                "shown": len(self.shown),
-                "partial": self.partial,
-                "features": list(self.features),
-                "detail": moments.detail,
-                "classes": [
-                    {"label": label, "rows": int(rows)}
-                    for label, rows in zip(self.labels, moments.rows, strict=True)
-                ],
-                "columns": columns,
-                "notes": list(self.opened.notes),
-                "warnings": [str(warning) for warning in self.study.warnings],
-            }
+        return Response(
+            dump(
+                {
+                    "id": self.number,
+                    "name": self.source.name,
+                    "target": self.target,
+                    "reading": self.reading,
+                    "rows": len(self.study.rows),
+                    "shown": len(self.shown),
+                    "partial": self.partial,
+                    "features": list(self.features),
+                    "detail": moments.detail,
+                    "classes": [
+                        {"label": label, "rows": int(rows)}
+                        for label, rows in zip(self.labels, moments.rows, strict=True)
+                    ],
+                    "columns": columns,
+                    "notes": list(self.opened.notes),
+                    "warnings": [str(warning) for warning in self.study.warnings],
+                }
+            )
         )
 
     def data(self) -> Response:
@@ -172,7 +173,7 @@ class OpenTable:
 
     def check(self) -> Response:
         """Return the findings of the data checks."""
-        return Response.json(self.study.check().to_dict())
+        return Response(dump(self.study.check().to_dict()))
 
     def report_page(self) -> Response:
         """Return the report that was written last."""

@@ -1,15 +1,15 @@
 /** The studio: opens tables, and keeps its panels and its URL up to date. */
 
 import { announce, byId, count } from "./elements.js";
-import { Cohorts } from "./cohorts.js";
-import { Columns } from "./columns.js";
-import { Decide } from "./decide.js";
-import { Dials } from "./dials.js";
-import { Export } from "./export.js";
+import { Cohorts } from "./panels/cohorts.js";
+import { Columns } from "./panels/columns.js";
+import { Decide } from "./panels/decide.js";
+import { Dials } from "./panels/dials.js";
+import { Export } from "./panels/export.js";
 import { Session } from "./model.js";
 import { Space } from "./space.js";
 import { Start } from "./start.js";
-import { WhatIf } from "./what_if.js";
+import { WhatIf } from "./panels/what_if.js";
 import { decodeState, encodeState, validChoice } from "./state.js";
 import { get, getArrays, post, readToken } from "./server.js";
 

@@ -1,7 +1,7 @@
 /** What if: one row, changed value by value; why the model decides so, and what would change it. */
 
-import { byId, colourOf, h, mark, number, percent, rounded } from "./elements.js";
-import { MomentsError, REJECT, decide, smallestChange } from "./moments.js";
+import { byId, colourOf, h, mark, number, percent, rounded } from "../elements.js";
+import { MomentsError, REJECT, decide, smallestChange } from "../moments.js";
 
 const SHOWN = 40; // columns with a field of their own
 

@@ -1,10 +1,10 @@
 /** Decide: the confusion matrix, and curves of one class against the others. */
 
-import { byId, colourOf, count, h, mark, number, percent, whole } from "./elements.js";
-import { chart, unit } from "./charts.js";
-import { totals, wilson } from "./measures.js";
-import { post } from "./server.js";
-import { REJECT } from "./moments.js";
+import { byId, colourOf, count, h, mark, number, percent, whole } from "../elements.js";
+import { chart, unit } from "../charts.js";
+import { totals, wilson } from "../measures.js";
+import { post } from "../server.js";
+import { REJECT } from "../moments.js";
 
 const share = (value) => percent(value, 0);
 const WAIT = 250; // milliseconds without a change, after which the server counts

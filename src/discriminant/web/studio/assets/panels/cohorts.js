@@ -1,9 +1,9 @@
 /** Cohorts: the error in groups of rows, and drift against a second table. */
 
-import { byId, count, h, number, percent, whole } from "./elements.js";
+import { byId, count, h, number, percent, whole } from "../elements.js";
 import { modelOf } from "./decide.js";
-import { wilson } from "./measures.js";
-import { post, upload } from "./server.js";
+import { wilson } from "../measures.js";
+import { post, upload } from "../server.js";
 
 export class Cohorts {
   constructor(session, { select }) {

@@ -1,8 +1,8 @@
 /** The dials: model, hyperparameters, priors, costs, rejection, features. */
 
-import { byId, count, h, mark, number, percent, rounded } from "./elements.js";
-import { MODELS } from "./model.js";
-import { post } from "./server.js";
+import { byId, count, h, mark, number, percent, rounded } from "../elements.js";
+import { MODELS } from "../model.js";
+import { post } from "../server.js";
 
 const MANY = 8; // classes beyond which costs and priors are folded
 

@@ -87,8 +87,10 @@ export class Session {
     this.#pending = true;
     requestAnimationFrame(() => {
       this.#pending = false;
+      const began = performance.now();
       this.update();
       for (const listener of this.#listeners) listener(this);
+      performance.measure("studio-frame", { start: began, end: performance.now() });
     });
   }
 
@@ -418,11 +420,16 @@ export class Session {
     this.#listeners = [];
   }
 
-  /** Curves and counts of the points, for the class `k`. */
+  /** Counts of the points. */
+  summary() {
+    return { rows: this.n, confusion: this.confusion, totals: this.totals, of: "points" };
+  }
+
+  /** Counts and curves of the points, for the class `k`. */
   measures(k) {
     const { logs, codes, K } = this;
     return {
-      rows: this.n, confusion: this.confusion, totals: this.totals, of: "points",
+      ...this.summary(),
       curve: rocOf(logs, codes, K, k), reliability: this.has("decision") ? reliabilityOf(logs, codes, K, k) : null,
       certainty: certaintyOf(logs, codes, K), log_loss: this.has("decision") ? logLossOf(logs, codes, K) : null,
     };

@@ -69,13 +69,12 @@ async function show(facts, urlSource, source, wanted = null) {
 
 /** Draw what has changed; called at most once a frame. */
 function refresh() {
-  const began = performance.now(), { session, space, dials, panels } = studio;
+  const { session, space, dials, panels } = studio;
   space.draw();
   dials.update();
   for (const [name, panel] of Object.entries(panels)) panel.update(name === tab);
   warn(session);
   writeUrl();
-  document.documentElement.dataset.frame = (performance.now() - began).toFixed(1);
 }
 
 function warn(session) {

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from sklearn.pipeline import Pipeline
 
 import discriminant as dd
 from discriminant.assessment.assessment import Assessment
@@ -20,6 +22,7 @@ from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.decision.actions import REJECT, Reject, least_cost, rejected
 from discriminant.decision.costs import Costs
 from discriminant.errors import InputError, capture_warnings
+from discriminant.estimators.meta.decision import final_estimator
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import ColumnarFeatures, NamedFeatures
 from discriminant.web.studio.specification import Edits, ModelChoice, number, numbers
@@ -39,9 +42,11 @@ def named_rows(table: OpenTable, X: Any, places: npt.NDArray[np.intp]) -> NamedF
     return NamedFeatures(names, ColumnarFeatures(tuple(X[:, j] for j in places)))
 
 
-def log_posteriors(model: Any, rows: NamedFeatures) -> Floats:
+def log_posteriors(model: Any, rows: Any) -> Floats:
     """Return log posteriors; for least squares, logarithms of the clipped fitted values."""
-    if isinstance(model, dd.LeastSquares):
+    if isinstance(model, Pipeline):  # its first step takes a data frame
+        rows = pa.table(dict(zip(rows.column_names, rows.features.columns, strict=True)))
+    if isinstance(final_estimator(model), dd.LeastSquares):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(model.predict_proba(rows)))
     return np.asarray(model.predict_log_proba(rows))
@@ -78,7 +83,7 @@ def evaluate_choice(
         rows = named_rows(table, X, places)
         logs = log_posteriors(model, rows)
         if choice.model == "ridge":  # fitted values are not probabilities
-            predicted = np.searchsorted(labels, model.predict(rows))
+            predicted = logs.argmax(axis=1)
             tally = Assessment.from_decisions(codes, predicted, labels=labels, weight=weight)
         else:
             decisions = least_cost(logs, costs)[0]

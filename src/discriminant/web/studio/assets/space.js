@@ -357,7 +357,7 @@ export class Space {
     pen.strokeStyle = this.ground;
     pen.lineWidth = 0.9;
     pen.stroke();
-    const sprite = { canvas, full };
+    const sprite = { bitmap: canvas.transferToImageBitmap(), full };
     this.sprites.set(key, sprite);
     return sprite;
   }
@@ -367,31 +367,44 @@ export class Space {
     return n > 2500 ? 2.4 : n > 600 ? 3.2 : 4.4;
   }
 
-  #drawPoints() {
-    const { session, pen } = this, size = this.pointSize, { n, codes, actions } = session;
-    const brushed = session.selection.size > 0, wrong = [];
-    const faint = this.density ? 0.55 : 1;
-    this.pixels = new Float64Array(2 * n);
-    const order = brushed ? [false, true] : [null], { coordinates } = this, [x0, x1, y0, y1] = this.box;
-    const { width, height } = this.#inside(), { left } = MARGIN, bottom = MARGIN.top + height;
-    const across = width / (x1 - x0), up = height / (y1 - y0);
+  /** All points on a canvas of their own, stored until points, view, selection or colours change. */
+  #pointLayer() {
+    const { session, coordinates } = this, size = this.pointSize, { n, codes, selection } = session;
+    const key = [session.version, this.box.join(), this.width, this.height, size, this.colours.join(), this.ground,
+      selection.size, [...selection].slice(0, 50).join()].join(" ");
+    if (this.layer?.key === key && this.layer.coordinates === coordinates) return this.layer.canvas;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    const canvas = new OffscreenCanvas(Math.ceil(this.width * ratio), Math.ceil(this.height * ratio)), pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    const [x0, x1, y0, y1] = this.box, { width, height } = this.#inside(), { left } = MARGIN, bottom = MARGIN.top + height;
+    const across = width / (x1 - x0), up = height / (y1 - y0), brushed = selection.size > 0;
     const sprites = session.labels.map((_, k) => [this.#sprite(k, size, false), this.#sprite(k, size, true)]);
-    for (const chosen of order) {
+    this.pixels = new Float64Array(2 * n);
+    for (const chosen of brushed ? [false, true] : [null]) {
       for (let i = 0; i < n; i++) {
-        if (chosen !== null && session.selection.has(i) !== chosen) continue;
+        if (chosen !== null && selection.has(i) !== chosen) continue;
         const x = left + (coordinates[2 * i] - x0) * across, y = bottom - (coordinates[2 * i + 1] - y0) * up;
         this.pixels[2 * i] = x;
         this.pixels[2 * i + 1] = y;
-        const { canvas, full } = sprites[codes[i]][brushed && !chosen ? 1 : 0];
-        pen.globalAlpha = faint;
-        pen.drawImage(canvas, x - full / 2, y - full / 2, full, full);
-        if (actions && actions[i] !== codes[i] && actions[i] !== null && actions[i] !== REJECT && !(brushed && !chosen)) {
-          wrong.push(x, y);
-        }
+        const { bitmap, full } = sprites[codes[i]][brushed && !chosen ? 1 : 0];
+        pen.drawImage(bitmap, x - full / 2, y - full / 2, full, full);
       }
     }
+    this.layer = { key, coordinates, canvas };
+    return canvas;
+  }
+
+  #drawPoints() {
+    const { session, pen } = this, size = this.pointSize, { n, codes, actions, selection } = session, wrong = [];
+    const layer = this.#pointLayer();
+    pen.globalAlpha = this.density ? 0.55 : 1;
+    pen.drawImage(layer, 0, 0, this.width, this.height);
     pen.globalAlpha = 1;
-    if (this.hidden.has("errors")) return;
+    if (this.hidden.has("errors") || !actions) return;
+    for (let i = 0; i < n; i++) {
+      const missed = actions[i] !== codes[i] && actions[i] !== null && actions[i] !== REJECT;
+      if (missed && (!selection.size || selection.has(i))) wrong.push(this.pixels[2 * i], this.pixels[2 * i + 1]);
+    }
     const many = wrong.length > 300, r = size + (many ? 1.6 : 3.2);
     pen.strokeStyle = this.ink;
     pen.lineWidth = many ? 0.9 : 1.3;
@@ -442,7 +455,7 @@ export class Space {
 
   #drawEllipses() {
     const { session, pen } = this, { axes } = this.frame, d = session.used.length;
-    if (this.frame.flat || session.choice.model === "nearest_mean") return;
+    if (this.frame.flat || session.choice.model === "nearest_mean" || session.degree === 2) return;
     this.#means().forEach((mean, k) => {
       if (!mean) return;
       const C = session.classCovariance(k), along = axes.map(({ direction }) => {
@@ -839,7 +852,8 @@ export class Space {
     else if (this.tool === "lasso") parts.push("Draw around points to select them; Delete removes them.");
     else parts.push("Drag a point, or the mean of a class (large outline); click a point to explain it.");
     if (discriminants) parts.push("Discriminants are the directions that separate the class means best, in standard deviations within classes.");
-    parts.push("Tint: predicted class, stronger where the model is more certain. Ring: misclassified. Dotted: 95% of a class.");
+    parts.push("Tint: predicted class, stronger where the model is more certain. Ring: misclassified.");
+    if (session.degree === 1 && session.choice.model !== "nearest_mean") parts.push("Dotted: 95% of a class under the model.");
     if (session.used.length > 2) parts.push("Regions are those of the average row at each place.");
     if (!session.complete) parts.push(`Shading: all ${session.facts.rows.toLocaleString("en")} rows; points: a random sample of ${session.n.toLocaleString("en")}.`);
     return parts.join(" ");

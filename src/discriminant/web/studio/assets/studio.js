@@ -17,6 +17,7 @@ const TABS = ["decide", "what-if", "cohorts", "columns", "export"];
 let studio = null; // the open table and its panels
 let tab = "decide";
 let written = "";
+let writing = null; // the timer that writes the URL
 
 const start = new Start({ open: openTable });
 
@@ -74,7 +75,8 @@ function refresh() {
   dials.update();
   for (const [name, panel] of Object.entries(panels)) panel.update(name === tab);
   warn(session);
-  writeUrl();
+  clearTimeout(writing);
+  writing = setTimeout(writeUrl, 120);
 }
 
 function warn(session) {

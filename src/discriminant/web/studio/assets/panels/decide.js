@@ -225,5 +225,5 @@ function figure(title, about, body) {
 /** The model as the server takes it. */
 export function modelOf(session) {
   const { model, pooling, shrinkage, ridge, prior, cost, reject, off } = session.choice;
-  return { model, pooling, shrinkage, ridge, prior, cost, reject, off };
+  return { model, degree: session.degree, pooling, shrinkage, ridge, prior, cost, reject, off };
 }

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from discriminant.web.studio.workspace import Workspace
 
 T = TypeVar("T")
+_LOAD_SECONDS = 1.0  # time after which the workspace is imported even if no page has asked for it
 _THREADS = 2  # requests that compute at a time
 _TYPES = {
     "html": b"text/html; charset=utf-8",
@@ -109,11 +110,18 @@ class Studio:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._loading = start_thread(self.load)
-        self._loading.add_done_callback(self._loaded)
+        timer = asyncio.get_running_loop().call_later(_LOAD_SECONDS, self._start_loading)
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        timer.cancel()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _start_loading(self) -> asyncio.Future[Workspace]:
+        """Import what computes. The page is shown first: its first request comes after that."""
+        if self._loading is None:
+            self._loading = start_thread(self.load)
+            self._loading.add_done_callback(self._loaded)
+        return self._loading
 
     def _loaded(self, loading: asyncio.Future[Workspace]) -> None:
         if not loading.cancelled() and loading.exception() is not None:
@@ -135,9 +143,7 @@ class Studio:
     # --- requests ---------------------------------------------------------------------------------
 
     async def _workspace(self) -> Workspace:
-        if self._loading is None:  # without a server that sends lifespan events, as in tests
-            self._loading = start_thread(self.load)
-        return await self._wait(self._loading)
+        return await self._wait(self._start_loading())
 
     async def _wait(self, work: asyncio.Future[T]) -> T:
         """Wait for a thread, unless the server is to stop."""

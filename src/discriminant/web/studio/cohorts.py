@@ -89,7 +89,7 @@ def _counts(
     sums = np.zeros((4, groups, K))
     for block in table.table.blocks(1 << 16):
         rows = slice(block.start, block.start + len(block.codes))
-        logs = log_posteriors(model, named_rows(table, np.asarray(block.features), places))
+        logs = log_posteriors(model, named_rows(table, block.features, places))
         predicted, own = logs.argmax(axis=1), group[rows]
         np.add.at(sums[0], (own, block.codes), 1)
         np.add.at(sums[1], (own, block.codes), predicted == block.codes)

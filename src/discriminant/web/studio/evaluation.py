@@ -39,7 +39,8 @@ _MAX_CELLS = 400 * 400
 def named_rows(table: OpenTable, X: Any, places: npt.NDArray[np.intp]) -> NamedFeatures:
     """Return the features in use, with their names."""
     names = tuple(table.features[j] for j in places)
-    return NamedFeatures(names, ColumnarFeatures(tuple(X[:, j] for j in places)))
+    columns = X.columns if isinstance(X, ColumnarFeatures) else np.asarray(X).T
+    return NamedFeatures(names, ColumnarFeatures(tuple(columns[j] for j in places)))
 
 
 def log_posteriors(model: Any, rows: Any) -> Floats:
@@ -60,7 +61,11 @@ def row_blocks(table: OpenTable, edits: Edits) -> Iterator[tuple[Any, Codes, Flo
         X, codes, weight = table.table.features, table.table.codes, table.table.weight
     for low in range(0, len(codes), _BLOCK):
         rows = slice(low, low + _BLOCK)
-        yield X[rows], codes[rows], None if weight is None else weight[rows]
+        if isinstance(X, ColumnarFeatures):  # views, without stacking the columns
+            part: Any = ColumnarFeatures(tuple(column[rows] for column in X.columns))
+        else:
+            part = X[rows]
+        yield part, codes[rows], None if weight is None else weight[rows]
 
 
 def evaluate_choice(
@@ -180,7 +185,7 @@ def count_density(table: OpenTable, body: dict[str, Any]) -> bytes:
         raise InputError("box must have a positive width and height, with at most 160,000 cells.")
     counts = np.zeros(K * height * width, dtype=np.int64)
     for X, codes, _ in row_blocks(table, Edits()):
-        x, y = ((X - centre) @ axis for axis in axes)
+        x, y = ((np.asarray(X) - centre) @ axis for axis in axes)
         i = np.floor((x - low_x) / (high_x - low_x) * width)
         j = np.floor((y - low_y) / (high_y - low_y) * height)
         inside = (i >= 0) & (i < width) & (j >= 0) & (j < height)

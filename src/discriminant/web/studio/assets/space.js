@@ -191,7 +191,7 @@ export class Space {
 
   #fit() {
     const { clientWidth } = this.canvas.parentElement;
-    const height = Math.max(300, Math.min(clientWidth * 0.72, innerHeight * 0.68));
+    const height = Math.max(330, Math.min(clientWidth * 0.72, innerHeight * 0.68));
     if (clientWidth === this.width && Math.abs(height - (this.height ?? 0)) < 1) return;
     this.width = clientWidth;
     this.height = height;
@@ -853,7 +853,7 @@ export class Space {
     else parts.push("Drag a point, or the mean of a class (large outline); click a point to explain it.");
     if (discriminants) parts.push("Discriminants are the directions that separate the class means best, in standard deviations within classes.");
     parts.push("Tint: predicted class, stronger where the model is more certain. Ring: misclassified.");
-    if (session.degree === 1 && session.choice.model !== "nearest_mean") parts.push("Dotted: 95% of a class under the model.");
+    if (session.degree === 1 && session.choice.model !== "nearest_mean") parts.push("Dotted: 95% of a class, if it is normal.");
     if (session.used.length > 2) parts.push("Regions are those of the average row at each place.");
     if (!session.complete) parts.push(`Shading: all ${session.facts.rows.toLocaleString("en")} rows; points: a random sample of ${session.n.toLocaleString("en")}.`);
     return parts.join(" ");

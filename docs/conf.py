@@ -3,10 +3,12 @@
 Everything the site shows is in the site: no font, style or script is loaded from elsewhere.
 """
 
+import re
 import sys
 from pathlib import Path
 
 import discriminant
+from discriminant.lectures import write_pages
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -85,6 +87,10 @@ OUTSIDE = {
     "../src/discriminant": "reference/modules.md",
     "gallery": "auto_gallery/index.rst",
 }
+# Live figures: a code host shows the text of the pages; here they are joined with their scripts.
+LIVE = re.compile(
+    r"\[([^\]]+)\]\((?:\.\./)+src/discriminant/lectures/assets/(lecture_\d\.html(?:#\w+)?)\)"
+)
 LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\nitems\n```\n"
 
 
@@ -93,10 +99,18 @@ def adapt(app, name, source):
     up = "../" * name.count("/")
     for link, page in OUTSIDE.items():
         source[0] = source[0].replace(f"]({up}{link})", f"]({up}{page})")
+    live = "explore" if name.startswith("lectures/") else f"{up}lectures/explore"
+    source[0] = LIVE.sub(rf'<a href="{live}/\2">\1</a>', source[0])
     source[0] = source[0].replace("\n\n```\n", "\n```\n")  # a session ends in an empty line
     if name == "lectures/index":
         source[0] += LECTURES
 
 
+def write_live_figures(app, error):
+    if error is None and app.builder.format == "html":
+        write_pages(Path(app.outdir) / "lectures" / "explore", guide="../lecture_{}.html")
+
+
 def setup(app):
     app.connect("source-read", adapt)
+    app.connect("build-finished", write_live_figures)

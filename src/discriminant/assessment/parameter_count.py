@@ -7,6 +7,7 @@ it counts every covariance between two features twice, and it does not count the
     LDA          K p + p^2      K p + p (p + 1) / 2    + K - 1 priors
     QDA          K p + K p^2    K p + K p (p + 1) / 2  + K - 1 priors
 
+For a model that selects features, only the parameters of the selected features are counted.
 Parameters that are fixed by an option, such as a given prior, are not counted. The weights of K
 softmax scores, or of K fitted values that sum to one, are determined up to a common function, so
 they count as K - 1.
@@ -70,6 +71,8 @@ def count_parameters(model: Any) -> ParameterCount:
     if "LaplaceNB" in kinds:
         K, d = model.medians_.shape
         return ParameterCount(K * d, K * d, _free_priors(model, K))
+    if kinds & {"SDA", "SparseLDA", "ShrunkenCentroids"}:
+        return _count_selected(model, kinds)
     if "MomentClassifier" in kinds and "LeastSquares" not in kinds:
         raise LinearModelError.no_parameters(type(model).__name__)
     if hasattr(model, "coef_"):
@@ -111,6 +114,20 @@ def _count_gaussian(model: Any) -> ParameterCount:
     if not family.linear and diagonal and not family.shrinks_mixture:
         entries, covariances = _entries(d, ""), K  # only the pooled covariance is shrunk
     return ParameterCount(K * d, covariances * entries, _free_priors(model, K))
+
+
+def _count_selected(model: Any, kinds: set[str]) -> ParameterCount:
+    """Return the parameters of the p selected features; the others have no effect.
+
+    `ShrunkenCentroids` has an overall mean, and the differences of class means that are not zero.
+    """
+    K, p = len(model.classes_), int(model.n_selected_)
+    means, covariances = K * p, p
+    if "ShrunkenCentroids" in kinds:
+        means = min(p + int(np.count_nonzero(model.differences_)), K * p)
+    elif "SDA" in kinds and model.shrinkage_ < 1.0:
+        covariances = _entries(p, "")
+    return ParameterCount(means, covariances, _free_priors(model, K))
 
 
 def _count_mixture(model: Any) -> ParameterCount:

@@ -14,7 +14,7 @@ import rich_click as click
 from discriminant.cli import options as shared
 from discriminant.cli.session import Session
 from discriminant.redaction import is_address
-from discriminant.table.policies import UNSEEN
+from discriminant.table.missing_and_unseen import UNSEEN
 
 _SOURCE = click.argument(
     "source",

@@ -33,6 +33,7 @@ from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, P
 from discriminant.errors import (
     ClassMissingWarning,
     InfiniteValueError,
+    LabelError,
     MissingValueError,
     OptionError,
     ShapeError,
@@ -61,7 +62,7 @@ from discriminant.table.hash_folds import (
     row_hashes,
 )
 from discriminant.table.memory import Table
-from discriminant.table.partitioned_source import DropFold, Recode, SystematicSource
+from discriminant.table.partitioned_source import DropFold, RenumberClasses, SystematicSource
 from discriminant.table.survey import LevelsWork
 
 FoldNumbers = npt.NDArray[np.intp]  # (N,) fold of each row, 0 to F - 1
@@ -558,7 +559,7 @@ class PartitionedFolds:
         rows, train = self.rows, self.trains[fold]
         present = train.rows > 0
         codes = np.maximum(np.cumsum(present) - 1, 0)
-        steps = (DropFold(fold),) if present.all() else (DropFold(fold), Recode(codes))
+        steps = (DropFold(fold),) if present.all() else (DropFold(fold), RenumberClasses(codes))
         schema = replace(rows.schema, labels=rows.schema.labels[present])
         others = rows.sample.take(np.flatnonzero(self.sample_fold != fold))
         in_memory = Table(schema, others.features, codes[others.codes], others.weight)
@@ -585,6 +586,15 @@ def warn_classes_in_one_fold(count: npt.NDArray[Any], labels: Labels) -> None:
     for k in np.flatnonzero((count > 0).sum(axis=0) == 1):
         f = int(np.flatnonzero(count[:, k])[0])
         warn(ClassMissingWarning.of_class(labels[k], f, int(count[f, k])))
+
+
+def check_training_classes(present: npt.NDArray[np.bool_], labels: Labels) -> None:
+    """Raise `LabelError` if the rows outside a fold are of one class.
+
+    `present` (K,) tells which classes have rows outside the fold.
+    """
+    if present.sum() == 1 < len(labels):
+        raise LabelError.one_class_in_training(labels[~present].tolist(), labels[present][0])
 
 
 def class_counts(

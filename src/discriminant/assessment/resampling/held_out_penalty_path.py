@@ -22,6 +22,7 @@ import numpy.typing as npt
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     PartitionedFolds,
+    check_training_classes,
     drop_empty_classes,
     fold_moments,
     fold_numbers,
@@ -134,6 +135,8 @@ def _path(
 
 def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:
     """Fit every penalty to every training set."""
+    for train in trains:
+        check_training_classes(train.rows > 0, train.labels)
     return PathReading(
         tuple(
             PathFit(train.rows > 0, _fit_quietly(fit, drop_empty_classes(train), penalties))

@@ -216,6 +216,16 @@ class PenaltySearch:
         return _renumber(fold)
 
 
+def warn_response_in_one_fold(table: Table, search: PenaltySearch) -> None:
+    """Warn if all successes, or all failures, of a binomial response are in one fold."""
+    assert table.responses is not None
+    share, fold = table.responses[:, 0], search.fold_of_rows(table)
+    for value, present in ((0, share < 1.0), (1, share > 0.0)):
+        rows = np.flatnonzero(present & (fold >= 0))
+        if len(np.unique(fold[rows])) == 1:
+            warn(ClassMissingWarning.of_choice(value, len(rows)))
+
+
 def _renumber(fold: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Return consecutive fold numbers; -1 is unchanged."""
     held = fold >= 0

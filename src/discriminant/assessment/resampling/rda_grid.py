@@ -36,6 +36,7 @@ from discriminant.assessment.resampling.folds import (
     MemoryFolds,
     PartitionedFolds,
     RowNumbers,
+    check_training_classes,
     drop_empty_classes,
     fold_numbers,
     sample_rows,
@@ -442,6 +443,7 @@ def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any
 
 def check_training(train: Any, candidates: Candidates) -> None:
     """Raise an error unless two or more classes have enough rows for their covariances."""
+    check_training_classes(train.rows > 0, train.labels)
     check_classes(drop_empty_classes(train))
     if candidates.pooling.min() == 1.0:
         return

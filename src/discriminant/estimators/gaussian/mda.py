@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from discriminant.assessment.resampling.folds import content_folds, rows_by_fold
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.engines.sampling import RowSampleReading
@@ -33,6 +34,7 @@ from discriminant.estimators.base import (
     IterativeClassifier,
     PosteriorMixin,
     Prior,
+    WeightedFitMixin,
     check_choice,
     class_totals,
 )
@@ -40,6 +42,7 @@ from discriminant.estimators.gaussian.lda_qda import OUTLIER_KINDS, OutlierKind
 from discriminant.models.gaussian.bayes_error import BayesError, estimate_bayes_error
 from discriminant.models.gaussian.covariance import TARGETS, Target
 from discriminant.models.gaussian.family import validate_prior
+from discriminant.models.gaussian.known_parameters import component_parameters
 from discriminant.models.gaussian.mixture import (
     STRUCTURES,
     Mixture,
@@ -51,7 +54,6 @@ from discriminant.models.gaussian.mixture import (
     single_gaussian,
     starting_mixtures,
 )
-from discriminant.models.gaussian.parameters import component_parameters
 from discriminant.moments.anchor import Anchor
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Block, Floats, Places, numbered_names
@@ -60,10 +62,11 @@ from discriminant.table.memory import Table
 _LOG_2PI = float(np.log(2 * np.pi))
 _SAMPLE_ROWS = 2000  # largest number of rows of a class in the sample
 _SHORT_STEPS = 10  # steps of EM from every start; only the best start is continued
+_FOLDS = 10  # folds of components='cv'
 _WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
-class MDA(PosteriorMixin, IterativeClassifier):
+class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
     Boundaries can be curved, and a class can consist of several separate groups. The parameters
@@ -72,9 +75,10 @@ class MDA(PosteriorMixin, IterativeClassifier):
 
     Parameters
     ----------
-    components : 'bic', int or dict by label, default 'bic'
+    components : 'bic', 'cv', int or dict by label, default 'bic'
         Number of components of each class. 'bic': the number with the smallest Bayesian information
-        criterion, for each class separately.
+        criterion, for each class separately. 'cv': the number with the largest log density of
+        held-out rows of the class (10 folds); EM is repeated for each fold.
     covariance : {'bic', 'shared', 'class', 'component'}, default 'bic'
         'shared': all components of all classes have one covariance, as in R's `mda`. 'class': one
         covariance for each class. 'component': one for each component. 'bic': the choice with the
@@ -87,7 +91,7 @@ class MDA(PosteriorMixin, IterativeClassifier):
         Matrix toward which covariances are shrunk: the diagonal matrix of the variances, the
         identity times the mean variance, or the identity.
     max_components : int, default 9
-        Largest number of components of a class that is tried with components='bic'.
+        Largest number of components of a class that is tried with components='bic' or 'cv'.
     starts : int, default 5
         Number of random starts, by k-means++ in each class.
     tolerance : float, default 1e-6
@@ -159,7 +163,7 @@ class MDA(PosteriorMixin, IterativeClassifier):
     def __init__(
         self,
         *,
-        components: Literal["bic"] | int | Mapping[Any, int] = "bic",
+        components: Literal["bic", "cv"] | int | Mapping[Any, int] = "bic",
         covariance: Literal["bic", "shared", "class", "component"] = "bic",
         prior: Prior | None = None,
         shrinkage: float = 0.0,
@@ -438,20 +442,24 @@ class MDA(PosteriorMixin, IterativeClassifier):
             raise OptionError.of("random_state", seed, "a whole number of 0 or more")
         components = self.components
         given = list(components.values()) if isinstance(components, Mapping) else [components]
-        if components != "bic" and not all(map(_is_positive_integer, given)):
-            allowed = "'bic', a whole number of 1 or more, or a dict with one for each label"
+        if not _is_criterion(components) and not all(map(_is_positive_integer, given)):
+            allowed = "'bic', 'cv', a whole number of 1 or more, or a dict with one for each label"
             raise OptionError.of("components", components, allowed)
 
     def _numbers(self, labels: Any) -> list[int | None]:
         """Return the number of components of each class; None where it is to be chosen."""
         components = self.components
         if not isinstance(components, Mapping):
-            number = None if components == "bic" else int(components)
+            number = None if isinstance(components, str) else int(components)
             return [number] * len(labels)
         unknown = [label for label in components if label not in labels.tolist()]
         if unknown:
             raise LabelError.unknown(unknown, labels.tolist())
         return [components.get(label) for label in labels.tolist()]
+
+
+def _is_criterion(components: Any) -> bool:
+    return isinstance(components, str) and components in ("bic", "cv")
 
 
 def _is_positive_integer(value: Any) -> bool:
@@ -509,21 +517,45 @@ class _StartSearch:
         return structure, mixture
 
     def _number(self, model: MixtureModel, k: int, given: int | None) -> int:
-        """Return the number of components of class k: as given, or with the smallest BIC."""
+        """Return the number of components of class k: as given, or with the least criterion."""
         if given is not None:
             return given
         own = self._rows_of(k)
         restricted = model.restrict(k)
-        best, best_bic = 1, np.inf
+        by_folds = self.estimator.components == "cv" and len(own) > 1
+        criterion = self._held_out_loss if by_folds else self._bic
+        best, least = 1, np.inf
         for number in range(1, min(int(self.estimator.max_components), len(own)) + 1):
-            mixture = self._fit(restricted, own, [number])
-            excluded = mixture.collapsed is not None or restricted.is_scarce(mixture)
-            bic = np.inf if excluded else restricted.bic(mixture)
-            if bic < best_bic or number == 1:
-                best, best_bic = number, bic
+            value = criterion(restricted, own, number)
+            if value < least or number == 1:
+                best, least = number, value
             elif number >= best + _WORSE:
                 break
         return best
+
+    def _bic(self, model: MixtureModel, own: Table, number: int) -> float:
+        """Return the BIC of a number of components; infinite if a component is unreliable."""
+        mixture = self._fit(model, own, [number])
+        excluded = mixture.collapsed is not None or model.is_scarce(mixture)
+        return np.inf if excluded else model.bic(mixture)
+
+    def _held_out_loss(self, model: MixtureModel, own: Table, number: int) -> float:
+        """Return minus the summed log density of the held-out rows of a class, without constants.
+
+        It is infinite if a component is unreliable in some training set.
+        """
+        numbers, total = content_folds(own.features, own.codes, own.weight, _FOLDS), 0.0
+        for held_out in rows_by_fold(numbers):
+            train = own.take(np.setdiff1d(np.arange(len(own)), held_out))
+            part = self._model(model.structure, train)
+            mixture = self._fit(part, train, [number]) if number <= len(train) else None
+            if mixture is None or mixture.collapsed is not None or part.is_scarce(mixture):
+                return np.inf
+            rule, _ = part.rule(mixture, np.ones(1))
+            rows = own.take(held_out)
+            logs = rule.scores(rows.features)[:, 0]
+            total -= float(logs.sum() if rows.weight is None else logs @ rows.weight)
+        return total
 
     def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
         """Return the best result of EM; classes that can be fitted alone have their own starts.

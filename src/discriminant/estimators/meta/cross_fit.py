@@ -26,6 +26,7 @@ from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
     PartitionedFolds,
+    check_training_classes,
     class_counts,
     content_folds,
     content_order,
@@ -46,7 +47,6 @@ from discriminant.engines.local import blas_context
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import (
     DiscriminantError,
-    LabelError,
     OptionError,
     ShapeError,
     WeightError,
@@ -247,7 +247,7 @@ def fit_folds(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, *, adds: bo
 def _fit_moments(estimator: Any, train: Any, labels: Labels, schema: Schema) -> Any | None:
     """Return a classifier fitted to moments; None if they are too inexact."""
     present = train.rows > 0
-    _check_two_classes(present, labels)
+    check_training_classes(present, labels)
     model = clone(restrict_prior(estimator, present, labels))
     own = drop_empty_classes(train)
     if model.needs_rows_for(own):
@@ -260,13 +260,8 @@ def _fit_moments(estimator: Any, train: Any, labels: Labels, schema: Schema) -> 
 def _fit_rows(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, f: int) -> Any:
     train = rows.take(np.flatnonzero(fold != f))
     present = present_classes(train.codes, train.weight, rows.labels)
-    _check_two_classes(present, rows.labels)
+    check_training_classes(present, rows.labels)
     return train.fit(clone(restrict_prior(estimator, present, rows.labels)))
-
-
-def _check_two_classes(present: npt.NDArray[np.bool_], labels: Labels) -> None:
-    if present.sum() < 2:
-        raise LabelError.one_class(labels[present][0])
 
 
 def held_out_values(
@@ -363,7 +358,7 @@ def cross_fit_partitions(
 
 def _fit_partitions(estimator: Any, folded: PartitionedFolds, f: int) -> Any:
     present = folded.trains[f].rows > 0
-    _check_two_classes(present, folded.labels)
+    check_training_classes(present, folded.labels)
     if hasattr(estimator, "rule_from") and can_add_moments(estimator, folded.rows.sample.features):
         train = folded.training_moments(f, estimator.detail)
         model = _fit_moments(estimator, train, folded.labels, folded.rows.schema)

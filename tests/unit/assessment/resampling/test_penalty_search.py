@@ -155,7 +155,8 @@ def test_error_criterion_counts_misclassified_rows():
 def test_a_class_with_one_row_is_always_in_the_training_set():
     rows, labels = rows_of_classes(10, 60, 3, 2)
     labels[0] = 7
-    model = Logistic(ridge="cv").fit(rows, labels)
+    with pytest.warns(ClassMissingWarning, match="class '7' are in one fold"):
+        model = Logistic(ridge="cv").fit(rows, labels)
     assert np.isfinite(model.path_.loss).all()
     assert model.classes_.tolist() == [0, 1, 7]
 
@@ -436,3 +437,16 @@ def test_a_class_with_one_row_is_named_and_the_model_is_fitted(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ClassMissingWarning)
         model.fit(X[:40], y[:40])
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_binomial_response_with_one_success_or_failure_is_named(odd):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(41, 3)), np.full(41, 1 - odd)
+    y[7] = odd
+    with pytest.warns(ClassMissingWarning, match=rf"All 1 row of class '{odd}' are in one fold"):
+        GLM("binomial", ridge="cv").fit(X, y)
+    y[:20] = odd
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClassMissingWarning)
+        GLM("binomial", ridge="cv").fit(X, y)

@@ -238,6 +238,34 @@ def test_fisher_and_lda_agree_with_python(lectures):
     assert number(page, "schemes", "errors") == (rest.predict(X) != y).sum()
 
 
+def drawn_line(page, section, selector):
+    """Points (x, y) of a drawn path, in units of the axes."""
+    points = page.evaluate(
+        """([id, selector]) => {
+          const s = document.getElementById(id), { area, x, y } = s.explorable.planes[0];
+          const numbers = s.querySelector(selector).getAttribute('d').match(/-?[\\d.]+/g);
+          const share = (value, from, to) => (value - from) / (to - from);
+          return numbers.map(Number).map((value, i) => i % 2
+            ? y[0] + share(value, area.bottom, area.top) * (y[1] - y[0])
+            : x[0] + share(value, area.left, area.right) * (x[1] - x[0]));
+        }""",
+        [section, selector],
+    )
+    return np.reshape(points, (-1, 2))
+
+
+def test_drawn_boundaries_are_those_of_python(lectures):
+    page = fresh(lectures, 1)
+    X, y = points_of(page, "logistic")
+    line = drawn_line(page, "logistic", "path.boundary")
+    assert len(line) > 20
+    assert np.abs(dd.LDA().fit(X, y).decision_function(line)).max() < 0.01
+    line = drawn_line(page, "logistic", "path.second")
+    assert np.abs(dd.Logistic().fit(X, y).decision_function(line)).max() < 0.01
+    line = drawn_line(fresh(lectures, 4), "geometry", "path.boundary")
+    assert np.abs(line @ [1.5, 1] - 4).max() < 0.01
+
+
 def test_priors_move_the_boundary_as_lda_does(lectures):
     page = fresh(lectures, 1)
     choose(page, "priors", slider0=0.3)

@@ -30,6 +30,7 @@ USE_CONTROLS = """async () => {
   const faults = [];
   for (const s of document.querySelectorAll('.explorable')) {
     const before = texts(s), drawing = layers(s);
+    if (/NaN|undefined|null/.test(s.textContent)) faults.push(`${s.id}: ${s.textContent}`);
     let changed = false;
     for (const input of s.querySelectorAll('.panel input')) {
       if (input.disabled || input.defaultChecked) continue;
@@ -40,6 +41,7 @@ USE_CONTROLS = """async () => {
       } else input.click();
       await frame();
       changed ||= texts(s) !== before;
+      if (/NaN|undefined|null/.test(s.textContent)) faults.push(`${s.id}: ${s.textContent}`);
       if (texts(s) === before && layers(s) === drawing) {
         faults.push(`${s.id}: ${input.value} of ${input.id || input.name} has no effect`);
       }

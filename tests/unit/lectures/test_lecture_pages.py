@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 import discriminant as dd
 from discriminant.lectures import TITLES, page as page_of, write_pages
+from tests.shared.paths import ROOT
 
 AXE = Path(__file__).parents[2] / "shared" / "vendor" / "axe-core" / "axe.min.js"
 VIOLATIONS = (
@@ -407,6 +408,45 @@ def test_resampling_uses_as_many_rows_as_python(lectures, method, choice):
     X, y = points_of(page, "imbalance")
     model = dd.Resampled(dd.LDA(), method).fit(X, y)
     assert number(page, "imbalance", "rows") == model.estimator_.moments_.rows.sum()
+
+
+ANSWERS = [  # lecture, section, buttons and options, number, text in docs/lectures/questions.md
+    (1, "direction", ["Fisher's direction"], {}, "J", "1.86"),
+    (1, "priors", [], {"slider0": 0.3}, "boundary", "−0.282"),
+    (1, "estimates", [], {"slider0": 1}, "new", "16.9%"),
+    (1, "estimates", [], {"slider0": 5}, "new", "13.7%"),
+    (1, "tree", [], {}, "evaluated", "8 instead of 22"),
+    (2, "roc", [], {"slider0": 1}, "recall", "0.375"),
+    (2, "roc", [], {"slider1": 10}, "precision", "0.180"),
+    (2, "optimism", [], {"choose": "qda", "slider1": 0}, "test", "28.1%"),
+    (
+        3,
+        "boundaries",
+        [],
+        {"choose": "row", "choose_model": "least_squares"},
+        "training",
+        "16 of 66",
+    ),
+    (4, "outliers", ["Add 10 distant points"], {}, "least_squares", "9 of 70"),
+    (4, "loss", [], {"slider1": 0.1}, "coverage", "79.1%"),
+    (5, "regression", [], {}, "mse", "0.448"),
+    (5, "imbalance", [], {"choose": "threshold"}, "recall_rare", "90"),
+    (5, "imbalance", [], {"slider0": 25}, "baseline", "96.2%"),
+]
+
+
+@pytest.mark.parametrize("lecture, section, buttons, options, name, text", ANSWERS)
+def test_answers_of_the_questions_are_on_the_pages(
+    lectures, lecture, section, buttons, options, name, text
+):
+    page = fresh(lectures, lecture)
+    for button in buttons:
+        press(page, section, button)
+    choose(page, section, **options)
+    answers = (ROOT / "docs" / "lectures" / "questions.md").read_text(encoding="utf-8")
+    shown = page.locator(f"#{section} [data-number={name}]").text_content()
+    assert text in answers.split(f"## Lecture {lecture}")[1].split("## Lecture")[0]
+    assert shown.startswith(text.split(" instead")[0])
 
 
 def test_page_loads_nothing_and_joins_every_module(tmp_path):

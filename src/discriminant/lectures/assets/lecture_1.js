@@ -40,7 +40,7 @@ function direction() {
   };
   own.button("Fisher's direction", () => { angle.value = Math.round(2 * best()) / 2 % 180; });
   own.button("Line through the means", () => { angle.value = Math.round(2 * means()) / 2 % 180; });
-  const J = own.number("J(w)"), most = own.number("Largest J", "largest"), gap = own.number("Distance of projected means", "gap");
+  const J = own.number("J(w)", "J"), most = own.number("Largest J", "largest"), gap = own.number("Distance of projected means", "gap");
   const within = own.number("Standard deviation within classes", "within"), wrong = own.number("Wrong by a threshold on x'w", "errors");
   const unit = () => [Math.cos((angle.value * Math.PI) / 180), Math.sin((angle.value * Math.PI) / 180)];
   let middle = [0, 0];

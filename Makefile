@@ -57,12 +57,12 @@ format: .venv/.installed-test
 docs: .venv/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
-# Everything in one go, in less than 45 minutes on two cores; writes docs/benchmarks.md and README's table.
-bench: .venv/.installed-bench .venv-xmc/.installed
+# Everything in one go, in less than 45 minutes on two cores, loops compiled before; writes docs/benchmarks.md and README's table.
+bench: .venv/.installed-bench .venv-xmc/.installed loops
 	$(BIN)/python benchmarks/run.py
 
 # With the long cases too; writes docs/benchmarks_full.md.
-bench-full: .venv/.installed-bench .venv-xmc/.installed
+bench-full: .venv/.installed-bench .venv-xmc/.installed loops
 	$(BIN)/python benchmarks/run.py --full
 
 # This tree against another commit on common tasks, in 3 minutes: make bench-base BASE=main

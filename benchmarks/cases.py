@@ -10,7 +10,7 @@ from glm import glm_fit
 from imbalance import easy_ensemble, smote
 from imports import start
 from larger import larger_logistic, larger_moments
-from logistic import big_logistic, logistic_fit, separated, sparse_logistic
+from logistic import big_logistic, logistic_fit, many_classes, separated, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
 from ranking import auc, auc_interval, average_precision, roc
@@ -35,7 +35,9 @@ CASES = [
     single("LDA", "predict_proba", 20, 5, goal=5.0),
     single("QDA", "predict_proba", 20, 5, goal=5.0),
     single("LDA", "predict", 20, 5, goal=2.0, frame=True),
+    single("QDA", "predict", 20, 5, goal=2.0, frame=True),
     single("Logistic", "predict", 20, 5, goal=2.0, frame=True),
+    single("SVM", "predict", 20, 5, goal=2.0, frame=True),
     lda_fit(150, 4, 3, goal=2.5),
     lda_fit(2_000, 20, 3, goal=4.0),
     lda_fit(2_000, 20, 3, goal=4.0, frame=True),
@@ -57,7 +59,9 @@ CASES = [
     logistic_fit(20_000, 30, 2, goals={"lbfgs": 1.0}),
     logistic_fit(200_000, 50, 2, goals={"lbfgs": 1.5}),
     logistic_fit(20_000, 20, 5, goals={"lbfgs": 1.5}),
-    logistic_fit(4_500, 256, 150, goals={"lbfgs": 2.0}, ridge=1e-3, limit=150.0),
+    many_classes(2_250, 256, 30, ridge=1e-4, goal=2.0),
+    many_classes(2_250, 256, 150, ridge=1e-4, goal=2.0, limit=150.0),
+    many_classes(4_500, 256, 150, ridge=1e-3, goal=2.0, limit=150.0),
     logistic_fit(1_000_000, 20, 2, goals={"lbfgs": 2.0, "newton-cholesky": 2.0, "glum": 2.0}),
     logistic_fit(200_000, 100, 10, goals={"lbfgs": 2.0}, long=True),
     logistic_fit(200_000, 100, 10, goals={"lbfgs": 10.0}, scaled=True, long=True),

@@ -26,8 +26,8 @@ from rows import gaussian_rows, scored_rows, sparse_rows
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-_SECONDS = 8.0  # of one task, both trees together
-_LIMIT = 16.0  # of one task, if its calls take longer than the first one did
+_SECONDS = 6.0  # of one task, both trees together
+_LIMIT = 12.0  # of one task, if its calls take longer than the first one did
 _MIN_ROUNDS, _MAX_ROUNDS = 3, 30
 _TURN = 0.05  # seconds of calls in one turn
 

@@ -39,10 +39,11 @@ class Peer:
     predict: Callable[[Any], Any]  # (n,) means or (n, K) posteriors, of all rows
 
 
-def converged_contest(fit, peers, steepness, input_bytes) -> Contest:
+def converged_contest(fit, peers, steepness, input_bytes, *, limit=GRADIENT) -> Contest:
     """Return a contest between our fit and the peers that reach the common gradient.
 
-    `steepness(predictions, model)` is the criterion; `fit` returns our model with `predictions`.
+    `steepness(predictions, model)` is the criterion, which must be at most `limit`; `fit` returns
+    our model with `predictions`.
     """
 
     def run():
@@ -53,7 +54,7 @@ def converged_contest(fit, peers, steepness, input_bytes) -> Contest:
         contenders, cost = {OURS: lambda: fit(predict=False)}, {OURS: seconds}
         for peer in peers:
             announce(peer.name)
-            took, tolerance, reached = _settle(peer, steepness, _PATIENCE * seconds + 5.0)
+            took, tolerance, reached = _settle(peer, steepness, limit, _PATIENCE * seconds + 5.0)
             if tolerance is None:
                 note = f"not reached, {reached:.0e}" if reached is not None else "not reached"
                 result["unreached"][peer.name] = {"seconds": took, "note": note}
@@ -73,14 +74,14 @@ def converged_contest(fit, peers, steepness, input_bytes) -> Contest:
     return Contest({OURS: lambda: fit(predict=False)}, lambda _: [], input_bytes, run=run)
 
 
-def _settle(peer, steepness, patience):
+def _settle(peer, steepness, limit, patience):
     """Return the seconds, tolerance and gradient of the cheapest fit that converges."""
     reached, took, spent = None, 0.0, 0.0
     for tolerance in _TOLERANCES:
         took, model = timed(single_threaded(lambda: peer.fit(tolerance)))  # noqa: B023
         spent += took
         reached = steepness(peer.predict(model), model)
-        if reached <= GRADIENT:
+        if reached <= limit:
             return took, tolerance, reached
         if spent > patience or np.max(getattr(model, "n_iter_", 0)) >= ITERATIONS:
             break

@@ -23,7 +23,7 @@ def pairs(N, d, K):
         f"{N:,} × {d}, {K} classes",
         _contest(N, d, K, _pairs),
         (Goal("scikit-learn", at_least=50.0),),
-        memory=False,
+        peers=(),
     )
 
 
@@ -34,7 +34,7 @@ def codes(N, d, K, columns):
         f"{N:,} × {d}, {K} classes",
         _contest(N, d, K, lambda: _codes(columns, K)),
         (Goal("scikit-learn", at_least=100.0),),
-        memory=False,
+        peers=(),
     )
 
 

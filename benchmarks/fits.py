@@ -56,7 +56,9 @@ def threads_fit(N, d, K, *, goal):
         return Contest(contenders, lambda moments: moments.means, X.nbytes)
 
     goals = (Goal("one thread", at_least=goal),)
-    return Case("threads", "moments, two threads", size(N, d, K), prepare, goals, memory=False)
+    return Case(
+        "threads", "moments, two threads", size(N, d, K), prepare, goals, peers=("one thread",)
+    )
 
 
 def big_moments(N, d, K, *, order, dtype):

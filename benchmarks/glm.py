@@ -41,7 +41,6 @@ def glm_fit(family, N, d, *, goals):
         f"{N:,} × {d}",
         prepare,
         tuple(Goal(peer, at_least=value) for peer, value in goals.items()),
-        memory=N * d >= 4_000_000,
         peers=(),
     )
 

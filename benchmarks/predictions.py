@@ -31,7 +31,6 @@ def batch(model, method, N, d, K, *, goal):
         f"{N:,} × {d}, {K} classes",
         _contest(model, method, N, d, K),
         (Goal("scikit-learn", at_least=goal),),
-        memory=N >= 1_000_000,
     )
 
 

@@ -45,7 +45,7 @@ def moment_part(N, d, K):
         f"{N:,} × {d}, {K} classes",
         _moments_contest(N, d, K),
         (Goal(READ, at_most=3.0),),
-        memory=False,
+        peers=(),
     )
 
 
@@ -98,7 +98,7 @@ def comparison(name, N, d, K, models, *, long=False):
         f"{N:,} × {d}, {K} classes",
         _peer_contest(N, d, K, models),
         (Goal(PEER, at_least=20.0),),
-        memory=False,
+        peers=(),
         long=long,
     )
 
@@ -123,7 +123,10 @@ def _moments_contest(N, d, K):
             said += f"; CPU time {ours:.3g} s, {ours / read.worked:.2f}× its CPU time"
             return {"best": best, "notes": {OURS: said}, "apart": None}
 
-        return Contest({}, lambda result: [], path.stat().st_size, run)
+        def whole():
+            return discriminant.study(path, target="label").compare(MOMENTS)
+
+        return Contest({OURS: whole}, lambda result: [], path.stat().st_size, run)
 
     return prepare
 
@@ -207,7 +210,7 @@ def _peer_contest(N, d, K, models):
             apart = max(abs(errors[OURS][m] - errors[turns[0][0]][m]) for m in alike)
             return {"best": best, "apart": apart}
 
-        return Contest({}, lambda result: [], path.stat().st_size, run)
+        return Contest({OURS: ours}, lambda result: [], path.stat().st_size, run)
 
     return prepare
 

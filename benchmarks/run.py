@@ -43,6 +43,7 @@ _WHOLE = 44 * 60  # seconds of `make bench`
 _AFTER = 6 * 60  # seconds of it for label trees and growth, after the cases
 _LABEL_TREE = 240  # seconds of one measurement of a label tree
 _LONG = 1800  # seconds of a case in `make bench-full`
+_LONG_LABEL_TREE = 2 * 3600  # seconds of one measurement of a label tree in `make bench-full`
 _ATTEMPTS = 5  # at an A/A check within 5%
 
 
@@ -63,17 +64,18 @@ def main():
     for case in chosen:
         limit = min(_LONG if options.full else case.limit, end - _AFTER - perf_counter())
         share, memory = 0.1 if options.quick else 1.0, not options.no_memory
-        result, took = store.get(case.name, lambda: measure(case, share, limit, memory=memory))  # noqa: B023
-        new = lines_of(case, result)
+        work = lambda: _or_error(lambda: measure(case, share, limit, memory=memory))  # noqa: E731, B023
+        result, took = store.get(case.name, work)
+        new = _lines_or_error(case, result)
         print(f"{case.name} ({took:.0f} s)\n{as_text(new)}", file=sys.stderr, flush=True)
         lines += new
     print(as_text(lines))
     if not whole:
         return
-    label_trees, _ = store.get("label-trees", lambda: _or_error(_label_trees))
+    label_trees, _ = store.get("label-trees", lambda: _or_error(lambda: _label_trees(options.full)))
     times, _ = store.get("growth", lambda: _or_error(growth.measure))
     if "error" not in times:
-        growth.draw(times)
+        times = _or_error(lambda: growth.draw(times) or times)
     run = Run(
         lines,
         label_trees,
@@ -138,8 +140,20 @@ def _check_timing():
     sys.exit(f"A/A: identical contenders differ by {min(ratios) - 1:.1%}; the machine is too busy")
 
 
-def _label_trees():
-    return xmc.measure_again(["bibtex", "delicious"], ["omikuji", "ours"], limit=_LABEL_TREE)
+def _label_trees(full):
+    """Measure label trees on two sets; in a full run, on large sets and with Bonsai trees too."""
+    if not full:
+        return xmc.measure_again(["bibtex", "delicious"], ["omikuji", "ours"], limit=_LABEL_TREE)
+    sets, tools = ["bibtex", "delicious", "131k", "1m"], ["omikuji", "omikuji-bonsai"]
+    return xmc.measure_again(sets, [*tools, "ours", "ours-bonsai"], limit=_LONG_LABEL_TREE)
+
+
+def _lines_or_error(case, result):
+    """Return the lines of a case; if a result lacks something, a line that says so."""
+    try:
+        return lines_of(case, result)
+    except Exception as error:  # one case must not end the run
+        return lines_of(case, {"error": f"failed: {type(error).__name__}: {error}"[:80]})
 
 
 def _or_error(work):
@@ -228,7 +242,10 @@ def _worker(folder, limit, *arguments):
                 os.killpg(process.pid, signal.SIGKILL)  # with processes that a peer has started
             process.wait()
     if process.returncode == 0:
-        return json.loads(output.read_text().splitlines()[-1])
+        for line in reversed(output.read_text().splitlines()):  # a peer may print when it ends
+            with contextlib.suppress(json.JSONDecodeError):
+                if isinstance(found := json.loads(line), dict):
+                    return found
     print(errors.read_text(), file=sys.stderr)
     last = errors.read_text().strip().splitlines() or [f"stopped by signal {-process.returncode}"]
     return {"error": f"failed: {last[-1][:80]}"}

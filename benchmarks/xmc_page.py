@@ -55,7 +55,7 @@ GOALS = (
     Goal("model size, 3 trees", "ours", "omikuji", "size", "at most", 0.65),
     Goal("peak memory in training, 3 trees", "ours", "omikuji", "peak", "at most", 0.6, "131k"),
     Goal("training CPU, Bonsai", "ours-bonsai", "omikuji-bonsai", "cpu", "at most", 0.4),
-    Goal("P@1, Bonsai", "ours-bonsai", "omikuji-bonsai", "p1", "above", -0.2),
+    Goal("P@1, Bonsai", "ours-bonsai", "omikuji-bonsai", "p1", "above", -0.1),
     Goal("P@3, Bonsai", "ours-bonsai", "omikuji-bonsai", "p3", "above", -0.2),
     Goal("P@5, Bonsai", "ours-bonsai", "omikuji-bonsai", "p5", "above", -0.2),
     Goal("PSP@5, Bonsai", "ours-bonsai", "omikuji-bonsai", "psp5", "above", 0.0),

@@ -46,7 +46,7 @@ _HOMES = {
     "precision_recall": "assessment.ranking.roc",
     "average_precision": "assessment.ranking.roc",
     "compare_models": "assessment.resampling.compare",
-    "compare_fits": "assessment.inference.comparisons",
+    "compare_fits": "assessment.inference.contrasts_and_nested_fits",
     "Ranking": "moments.ranking",
     "ranking": "assessment.ranking.roc",
     "select_features": "assessment.selection.select",

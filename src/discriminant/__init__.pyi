@@ -7,7 +7,7 @@ from discriminant.assessment.evaluate import (
     assess as assess,
     evaluate as evaluate,
 )
-from discriminant.assessment.inference.comparisons import (
+from discriminant.assessment.inference.contrasts_and_nested_fits import (
     compare_fits as compare_fits,
 )
 from discriminant.assessment.inference.manova import (

@@ -1,4 +1,4 @@
-"""Numba decorators with a cache on disk, renewed when any module with compiled loops changes.
+"""Numba decorators with a cache on disk that is renewed when a module with compiled loops changes.
 
 Numba caches a compiled loop beside its source file and reuses it until that file changes. If a loop
 calls a loop of another module and only that module changes, Numba does not notice: after an
@@ -26,7 +26,7 @@ _LOG_AFTER = 1.0  # seconds of compilation after which a message is logged
 def log_slow_compilation(what: str) -> Iterator[None]:
     """Log a message if the `with` block takes long, because its loops are being compiled.
 
-    `what` says what the loops do.
+    `what` is a verb for the message, such as "train" or "search".
     """
     text = f"Compiling the loops that {what} label trees: about 15 seconds, once per number type."
     timer = threading.Timer(_LOG_AFTER, logging.getLogger("discriminant").warning, [text])
@@ -47,7 +47,7 @@ _SOURCES = ("compiled_*.py", "cached_njit.py", "training_tasks.py")
 
 
 def cached_njit(loop: F) -> F:
-    """Compile a loop with Numba; the order of the terms in sums is kept."""
+    """Compile a loop with Numba; the terms of sums are added in the order of the code."""
     return _njit(loop)
 
 
@@ -57,7 +57,7 @@ def fastmath_njit(loop: F) -> F:
 
 
 def inline_njit(loop: F) -> F:
-    """Compile a loop with Numba, inlined in its callers. Calls with many arrays would be slow."""
+    """Compile a loop with Numba and inline it in its callers: calls with many arrays are slow."""
     import numba
 
     return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))

@@ -539,7 +539,7 @@ SHARED_VALUES = {
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
     "StudentRule": "models.gaussian.predictive_densities",
-    "ClassParameters": "models.gaussian.parameters",
+    "ClassParameters": "models.gaussian.known_parameters",
     "Coordinates": "models.linear.preconditioning",
     "ScaledCoordinates": "models.linear.preconditioning",
     "Separation": "models.linear.separation",

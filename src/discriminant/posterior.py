@@ -1,11 +1,11 @@
-"""Posteriors and log posteriors from scores; other priors, fusion, pools, typicality.
+"""Posteriors from scores; changes of priors, fusion and pooling of posteriors, typicality.
 
     log posterior_k = score_k - log sum_l exp(score_l)
 
 Logarithms are computed first, so that very small posteriors are accurate. All functions take
-scores, posteriors or distances, never rows. Posteriors can be changed to other priors, used to
-estimate the priors of a new population, and fused over several sources. Decisions are made in
-`decision`.
+scores, posteriors or distances, never rows. There are functions that change the priors of
+posteriors, estimate the priors of a new population, and fuse the posteriors from several sources.
+Decisions are made in `decision`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOSE = 1e-4  # tolerance of sums of probabilities, sufficient for float32
 
 @np.errstate(over="ignore", under="ignore")
 def log_posterior(scores: Floats) -> Floats:
-    """Return the (n, K) log posteriors of scores. Even very small posteriors are exact.
+    """Return the (n, K) log posteriors of scores, which are accurate for tiny posteriors too.
 
     >>> log_posterior(np.array([[0.0, -800.0]]))
     array([[   0., -800.]])
@@ -47,7 +47,8 @@ def log_posterior(scores: Floats) -> Floats:
 def posterior(scores: Floats) -> Floats:
     """Return the (n, K) posteriors of scores, computed without their logarithms.
 
-    Scores are (n, K), or for two classes (n, 1): the second minus the first.
+    Scores have shape (n, K). For two classes, scores may have shape (n, 1): second minus first
+    score.
 
     >>> posterior(np.array([[0.0, 0.0]]))
     array([[0.5, 0.5]])
@@ -72,7 +73,7 @@ def posterior(scores: Floats) -> Floats:
 
 
 def gives_posterior(model: Any) -> bool:
-    """Return whether the model has `predict_proba` or `predict_log_proba` with true probabilities.
+    """Return whether `predict_proba` or `predict_log_proba` of the model gives true probabilities.
 
     Costs, the reject option, other priors, fusion and the log loss need true probabilities.
     """
@@ -185,28 +186,28 @@ def estimated_prior(
 
         new_k <- mean over rows of P(k|x) under the current priors
 
-    Each step increases the mean log likelihood, which is concave in the priors:
+    Each step increases the mean log likelihood L, which is concave in the priors:
 
         L(new) = mean over rows of log sum_k new_k P(k|x) / old_k
 
-    With g_k the derivative of L by new_k, max L - L(new) <= max_k g_k - 1. The iteration stops when
-    this bound is at most `tolerance`.
+    With g_k the derivative of L with respect to new_k, max L - L(new) <= max_k g_k - 1. The
+    iteration stops when this bound is at most `tolerance`.
 
     Parameters
     ----------
     log_posterior
         (n, K) logs of calibrated posteriors under the priors `old`.
     old
-        (K,) priors of the training rows, positive and with sum one; or {label: prior}.
+        (K,) priors of the training rows, positive and with sum one, or a mapping {label: prior}.
     classes
-        (K,) label of each column, needed if `old` is given by label. Default: the column names if
+        (K,) label of each column, needed if `old` is a mapping. The default is the column names if
         `log_posterior` is a data frame.
     sample_weight
         (n,) weights of the rows.
     tolerance
-        Largest accepted distance from the maximum of the mean log likelihood.
+        The iteration stops if the mean log likelihood is at most this far below its maximum.
     max_iter
-        Largest number of steps. The function warns if the tolerance is not reached.
+        Maximum number of steps. A warning is issued if the tolerance is not reached.
 
     Returns
     -------
@@ -293,22 +294,22 @@ def pool_weights(
 
         maximise  sum_i log sum_m w_m P_m(y_i | x_i)  +  prior sum_m log w_m
 
-    The objective is concave. Its second term counts as `prior` rows for each classifier, so that no
-    weight is 0 because of a few rows. Rows to which every classifier gives probability 0 are
-    ignored.
+    The objective is concave. The second term of the objective has the effect of `prior` additional
+    rows for each classifier, so that no weight becomes 0 because of a few rows. Rows to which every
+    classifier gives probability 0 are ignored.
 
     Parameters
     ----------
     log_posteriors
-        (N, M) log posterior that each classifier gives to the true class of each held-out row.
+        (N, M) log posteriors of the true class of each held-out row, by each classifier.
     weight
         (N,) weights of the rows.
     prior
-        Number of rows that each classifier counts in advance.
+        Number of additional rows for each classifier, as explained above.
     tolerance
         The iteration stops when no weight changes by more than this value.
     max_iter
-        Largest number of steps.
+        Maximum number of steps.
 
     Returns
     -------
@@ -339,9 +340,9 @@ def pool_weights(
 
 @np.errstate(under="ignore", divide="ignore")
 def pool_log_posteriors(log_posteriors: Floats, weights: Floats) -> Floats:
-    """Return the logs (n, K) of the mean of the posteriors of M classifiers with these weights.
+    """Return the (n, K) logs of the weighted mean of the posteriors of M classifiers.
 
-    `log_posteriors` is (M, n, K).
+    `log_posteriors` has shape (M, n, K).
 
     >>> logs = np.log([[[0.9, 0.1]], [[0.5, 0.5]]])
     >>> np.exp(pool_log_posteriors(logs, np.array([0.5, 0.5]))).round(3)
@@ -361,9 +362,9 @@ def typicality(
 ) -> Floats:
     """Return the (n, K) p-values of the distances of new rows from each class mean.
 
-    `distances` holds squared Mahalanobis distances d^2. Class means and covariance are estimates:
-    the mean of class k from weight_k rows, the covariance with `degrees` = n - K degrees of
-    freedom. So for a new row of class k
+    `distances` holds squared Mahalanobis distances d^2. The mean of class k was estimated from
+    weight_k rows, and the covariance with `degrees` = n - K degrees of freedom. So for a new row of
+    class k
 
         d^2 weight_k / (weight_k + 1) * (degrees - width + 1) / (width degrees)
                                                         ~ F(width, degrees - width + 1)

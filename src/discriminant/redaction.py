@@ -12,10 +12,10 @@ warning is constructed, every line of the command line when it is written, and t
 when they are collected. So the code of a new message or output need not call `redact`.
 
     shown         secrets are replaced by ***, and so are options that are not known to be harmless
-    not parsed    only the scheme is shown. A raw '@' or '/' in a password leaves several readings:
-                  such an address counts as not parsed, and is refused before it is sent anywhere
-    short         a password such as 'iris' may be a word of the data. Outside the address it is
-                  replaced only in messages of the driver; the address itself always is
+    not parsed    only the scheme is shown. If a password contains '@' or '/' unescaped, the address
+                  is ambiguous: it counts as not parsed, and is rejected before it is used.
+    short         a password such as 'iris' may be a word of the data. The address itself is always
+                  replaced; such a password alone is replaced only in messages of the driver
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must not be shown."""
+        """Secret values, which must not be shown."""
         return tuple(value for name, value in self.options if value and _SECRET.search(name))
 
 
@@ -194,7 +194,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     Each piece is a masked text, with the address or secret that it replaces.
 
     Text literals that are addresses are masked one by one. After any other sign of a secret, such
-    as `password=`, the remaining query is hidden, because the end of the secret is unknown.
+    as `password=`, the rest of the query is hidden, because it is not known where the secret ends.
     """
     start = 0
     for literal in () if "'" in _LITERAL.sub("", text) else _LITERAL.finditer(text):
@@ -219,8 +219,8 @@ def redact(text: str, *, sources: Sequence[object] = ()) -> str:
     """Remove registered addresses and secrets from a text.
 
     `sources` are the address and the query that were passed to a driver. If `sources` are passed,
-    their short secrets are removed as well, and so are the single words of these secrets, because a
-    driver may quote single words.
+    their short secrets are also removed, as are single words of their secrets, because a driver may
+    quote single words.
     """
     if _addresses:
         for known in _matching(text, _addresses):
@@ -420,7 +420,7 @@ def _names_secret(text: str) -> bool:
 
 
 def _scheme_only(text: str) -> str:
-    """Mask everything but the scheme of an address that cannot be parsed."""
+    """Mask all of an address that cannot be parsed, except its scheme."""
     scheme = _SCHEME.match(text)
     if scheme is not None:
         return f"{scheme[0]}://{MASK}"
@@ -457,7 +457,7 @@ def _is_distinctive(secret: str) -> bool:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield a secret in the spellings of addresses, command lines, JSON and HTML."""
+    """Yield a secret as it is spelt in addresses, command lines, JSON and HTML."""
     decoded = _decode(secret)
     for plain in dict.fromkeys((secret, secret if decoded is None else decoded)):
         encoded = [quote(plain, safe=""), quote(plain), quote_plus(plain)]
@@ -487,7 +487,7 @@ def _escaped(text: str) -> Iterator[str]:
 
 
 def _matching(text: str, known: Mapping[str, Any]) -> list[str]:
-    """Return the known texts that occur in `text`, longest first."""
+    """Return the registered texts that occur in `text`, longest first."""
     return sorted((key for key in tuple(known) if key in text), key=len, reverse=True)
 
 

@@ -68,7 +68,7 @@ THEIRS_ALONE = {
     ("kind", "option", "said"),
     [
         (Logistic, "C", r"Logistic has no option 'C': pass ridge=1/\(C\*n\).*docs/from_sklearn.md"),
-        (Logistic, "penalty", r"ridge > 0 for 'l2', with l1_ratio=1"),
+        (Logistic, "penalty", r"ridge > 0 for 'l2', and also l1_ratio=1 for 'l1'"),
         (Logistic, "fit_intercept", r"intercept="),
         (LDA, "solver", r"leave it out; there is one solution"),
         (LDA, "priors", r"pass prior="),

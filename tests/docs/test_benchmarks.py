@@ -18,7 +18,10 @@ def page(monkeypatch):
     import page
 
     yield page
-    sys.modules.pop("page")
+    folder = str(ROOT / "benchmarks")
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(folder):
+            del sys.modules[name]
 
 
 def test_readme_table_is_a_selection_of_the_page(page):
@@ -27,6 +30,28 @@ def test_readme_table_is_a_selection_of_the_page(page):
     rows = page.table_rows((ROOT / "docs" / "benchmarks.md").read_text())
     assert len(rows) > 40
     assert table == page.readme_table(rows)
+
+
+def test_every_goal_has_a_line(page):
+    """A peer without a time, and a case that failed, are lines with a missed goal."""
+    from contest import Case, Goal
+
+    case = Case("name", "task", "size", lambda share: None, (Goal("a", 1.0), Goal("b", 1.0)))
+    measured = {"best": {"discriminant": 1.0, "a": 2.0}, "peaks": {}, "apart": None}
+    lines = page.lines_of(case, measured)
+    met = page.HEADS.index("met")
+    assert [(line.cells[3], line.cells[met]) for line in lines] == [("a", "yes"), ("b", "no")]
+    (failed,) = page.lines_of(case, {"error": "failed"})
+    assert failed.cells[met] == "no"
+
+
+def test_reasons_match_cases(page):
+    """A reason that no goal can show is about a case that no longer exists."""
+    from cases import CASES
+
+    goals = [f"{case.task}, {case.size} ({goal.peer})" for case in CASES for goal in case.goals]
+    for pattern, _ in page.REASONS:
+        assert any(re.match(pattern, goal) for goal in goals), pattern
 
 
 def test_readme_sentences_have_the_figures_of_the_table(page):

@@ -62,7 +62,7 @@ INVARIANT = [
 SELECTING = [  # without densities
     SDA(),
     SDA(n_features=1, shrinkage=1.0),
-    ShrunkenCentroids(threshold=0.2),
+    ShrunkenCentroids(threshold=0.02),  # a larger one may remove every feature, with a warning
     SparseLDA(penalty=0.2),
 ]
 

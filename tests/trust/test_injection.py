@@ -58,14 +58,14 @@ def test_a_page_from_the_command_line_with_hostile_names_is_inert(browser, part,
     for name in ("t", "plain"):
         line = f"report {name}.csv --target y --models lda,nearest_mean --folds 3"
         assert call(line, tmp_path).code == 0
-    wrong, page = [], browser.new_context(offline=True).new_page()
-    page.on("console", lambda said: wrong.append(said.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    errors, page = [], browser.new_context(offline=True).new_page()
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(dialog.message))
     page.goto((tmp_path / "t.html").as_uri())
     title, scripts = page.title(), page.evaluate("document.scripts.length")
     page.context.close()
-    assert (wrong, title == "owned", scripts) == ([], False, 2)
+    assert (errors, title == "owned", scripts) == ([], False, 3)  # facts, model, page
     tags = [set(Tags((tmp_path / f"{name}.html").read_text()).tags) for name in ("t", "plain")]
     assert {tag for tag in tags[0] - tags[1] if tag[0] in DANGEROUS or len(tag) > 1} == set()
 

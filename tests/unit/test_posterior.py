@@ -236,7 +236,11 @@ def test_options_of_a_source_are_set_by_its_name():
         ([("a", LDA(), [0, 7])], FusionError, r"4 feature\(s\), but columns=\[0, 7\] of 'a'"),
         ([("a", LDA(), ["petal"])], FusionError, r"columns=\['petal'\] of 'a'"),
         ([("a", LDA(), [])], FusionError, r"of 'a' are not among them, or are empty"),
-        ([("a", LinearSVC(), [0])], PosteriorError, r"'a' is LinearSVC.*, or in Decision\("),
+        (
+            [("a", LinearSVC(), [0])],
+            PosteriorError,
+            r"'a' is LinearSVC.*Calibrated\(LinearSVC",
+        ),
     ],
 )
 def test_sources_that_cannot_be_fused_are_named(members, error, said):

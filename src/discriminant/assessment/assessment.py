@@ -120,11 +120,13 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         """
         check_scored(self, "calibration")
         if label is None:
-            return curve_of("top", self.scored.top, bins=bins)
+            return calibration_curve_from_sums("top", self.scored.top, bins=bins)
         names = self.labels.tolist()
         if label not in names:
             raise LabelError.unknown([label], names)
-        return curve_of(label, self.scored.bins[:, names.index(label)], bins=bins)
+        return calibration_curve_from_sums(
+            label, self.scored.bins[:, names.index(label)], bins=bins
+        )
 
     def calibration_error(self, label: Any = None, *, bins: int = 15) -> float:
         """Return the expected calibration error of one class.
@@ -401,7 +403,7 @@ class CalibrationCurve:
         return import_pandas().DataFrame(facts)
 
 
-def curve_of(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:
+def calibration_curve_from_sums(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:
     """Return the calibration curve from the (3, B) sums over the B bins of a tally.
 
     `bins`, the number of bins of the curve, must divide B.

@@ -44,7 +44,7 @@ from discriminant.table.cells import Frame, encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.labels import (
     as_vector,
-    check_same_kind,
+    check_same_label_type,
     classes_of_score_columns,
     encode_labels,
     other_spellings,
@@ -206,7 +206,7 @@ def _sorted_classes(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.i
     known, order = encode_labels(classes)
     if len(known) < len(order):
         raise LabelError.duplicate_classes(np.asarray(classes).tolist())
-    check_same_kind(own, known)
+    check_same_label_type(own, known)
     return known, order.astype(np.intp)
 
 

@@ -110,10 +110,10 @@ def wilson(fraction: Fraction, level: float = 0.95) -> Fraction:
     return np.where(p == 0, 0.0, low), np.where(p == 1, 1.0, high)
 
 
-def exact(fraction: Fraction, level: float = 0.95) -> Fraction:
+def clopper_pearson(fraction: Fraction, level: float = 0.95) -> Fraction:
     """Return both ends of Clopper and Pearson's interval of x/n.
 
-    >>> [round(float(end), 4) for end in exact((np.array(8.0), np.array(10.0)))]
+    >>> [round(float(end), 4) for end in clopper_pearson((np.array(8.0), np.array(10.0)))]
     [0.4439, 0.9748]
     """
     x, n = np.broadcast_arrays(*fraction)
@@ -126,7 +126,7 @@ def exact(fraction: Fraction, level: float = 0.95) -> Fraction:
 
 RATE_INTERVALS: dict[str, Callable[[Fraction, float], Fraction]] = {
     "wilson": wilson,
-    "exact": exact,
+    "exact": clopper_pearson,
 }
 
 

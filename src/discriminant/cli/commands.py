@@ -14,7 +14,7 @@ import rich_click as click
 from discriminant.cli import options as shared
 from discriminant.cli.session import Session
 from discriminant.redaction import is_address
-from discriminant.table.policies import UNSEEN
+from discriminant.table.missing_and_unseen import UNSEEN
 
 _SOURCE = click.argument(
     "source",
@@ -56,7 +56,7 @@ click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
         {
             "name": "From a table to a decision",
-            "commands": ["check", "report", "compare", "explain"],
+            "commands": ["studio", "check", "report", "compare", "explain"],
         },
         {
             "name": "Models",
@@ -466,6 +466,42 @@ def serve(models: tuple[str, ...], **options: Any) -> int:
 
     serve_models(models, ServeOptions(**options))
     return 0
+
+
+@cli.command()
+@click.argument(
+    "source",
+    type=click.Path(),
+    required=False,
+    metavar="[SOURCE]",
+    help="File, or URL of a database (with --table). Without it, the page asks for one.",
+)
+@click.option("--table", help="Table of the database.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on (default: any free one).",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=1 << 30,
+    show_default=True,
+    help="Largest file that the page may send.",
+)
+def studio(source: str | None, no_browser: bool, **options: Any) -> int:
+    """Open a table in the browser: move points, priors and costs, and see the model follow.
+
+    discriminant studio
+
+    discriminant studio loans.csv
+    """
+    _check_present(source)
+    from discriminant.cli.studio import studio as run_command
+
+    return run_command(source, {"browser": not no_browser, **options})
 
 
 @cli.command()

@@ -18,7 +18,7 @@ import rich_click as click
 from click import get_current_context
 from click.core import ParameterSource
 
-from discriminant.table.policies import MISSING_IN_TABLES, UNSEEN
+from discriminant.table.missing_and_unseen import MISSING_IN_TABLES, UNSEEN
 
 Command = Callable[..., Any]
 REFERENCES = {"frequent": "frequent", "first": "first", "none": None}

@@ -33,7 +33,7 @@ from discriminant.cli.session import (
     output_states,
     visible,
 )
-from discriminant.engines.available_memory import available_threads, memory_limit, ran_out
+from discriminant.engines.available_memory import available_threads, memory_limit, ran_out_of_memory
 from discriminant.redaction import masked, redact, register
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ def _run(args: list[str], command: str, *, limited: bool) -> int:
 
     try:
         if limited:
-            from discriminant.engines.threads import reserve_buffers
+            from discriminant.engines.threads import reserve_blas_buffers
 
-            reserve_buffers(available_threads() + 1)  # threads of a pool, and the main thread
+            reserve_blas_buffers(available_threads() + 1)  # threads of a pool, and the main thread
         with warnings.catch_warnings():  # a Session changes how warnings are shown
             code = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
         return code if isinstance(code, int) else DONE
@@ -200,7 +200,7 @@ def _run(args: list[str], command: str, *, limited: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as fault:
-        if ran_out(fault):
+        if ran_out_of_memory(fault):
             from discriminant.errors import OutOfMemoryError
 
             shortage = OutOfMemoryError.while_running(memory_limit())

@@ -2,9 +2,9 @@
 
     expected cost of action a   R_a(x) = sum_k cost[a, k] P(k|x)
     decide                      the action of least expected cost
-    reject by cost              where min_a R_a(x) > cost of rejecting: rejecting is an action too
-    reject by threshold         where max_k P(k|x) < threshold
-    outlier                     where x is typical of no class: its largest p-value < level
+    reject by cost              if min_a R_a(x) > cost of rejecting, which is treated as an action
+    reject by threshold         if max_k P(k|x) < threshold
+    outlier                     if x is not typical of any class: its largest p-value < level
 
 If every error costs 1, then min_a R_a = 1 - max_k P(k|x). A reject cost `c` is then equivalent to a
 reject threshold of `1 - c`.
@@ -14,10 +14,10 @@ summation. Therefore two costs count as equal if their relative difference is at
 The curves, the tuning and all exports compare costs in the same way:
 
     decide   the first action with R_a <= min R (1 + TIE)
-    reject   where min R > c (1 + TIE); a threshold t is compared as c = 1 - t
+    reject   if min R > c (1 + TIE); a threshold t is treated as a cost c = 1 - t
 
-Without costs the decision is the class that the classifier predicts: the posteriors are compared
-exactly, without this tolerance.
+If no costs are given, the decision is the class that the classifier predicts: the posteriors are
+compared exactly, without this tolerance.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Verdict(Enum):
     __str__ = __repr__
 
     def __gt__(self, other: object) -> bool:
-        """Outcomes sort after every label, so that actions can be sorted and tabulated."""
+        """Return True, so that outcomes come after all labels in sorted actions and tables."""
         return self.name > other.name if isinstance(other, Verdict) else True
 
     def __lt__(self, other: object) -> bool:
-        """Never sort before a label."""
+        """Return False: an outcome never comes before a label."""
         return self.name < other.name if isinstance(other, Verdict) else False
 
 
@@ -89,7 +89,7 @@ class Reject:
 
 
 def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
-    """Return the (n, A) expected cost of each action for each row.
+    """Return an (n, A) array: the expected cost of each action for each row.
 
     Without `costs` the actions are the classes, and every error costs 1.
     """
@@ -102,7 +102,7 @@ def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
 def least_cost(
     log_posterior: Floats, costs: Costs | None = None
 ) -> tuple[npt.NDArray[np.intp], Floats]:
-    """Return for each row the index of the action of least expected cost, and this cost, both (n,).
+    """Return two (n,) arrays: the index of the action of least expected cost, and this cost.
 
     If several actions have the least cost, the first of them is chosen. With `costs`, all actions
     whose expected cost is within a relative `TIE` of the least one are equally good.
@@ -148,7 +148,7 @@ def decided(
     reject: Reject | None = None,
     outliers: Mask | None = None,
 ) -> npt.NDArray[np.object_]:
-    """Return the (n,) decisions: for each row the action of least expected cost, REJECT or OUTLIER.
+    """Return the (n,) decisions, each an action of least expected cost, REJECT or OUTLIER.
 
     A row that is both rejected and an outlier is an OUTLIER.
     """

@@ -4,10 +4,10 @@
 
 The first K actions predict the K classes, in the order of the labels. Other actions may follow,
 such as 'call a doctor'. With two classes there are two kinds of errors, and every threshold is
-equivalent to a cost matrix:
+equivalent to a ratio of costs:
 
-    predict + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
-    predict + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
+    predict + if p > t                     cost[-, +] : cost[+, -] = 1 - t : t
+    predict + if y/(1-y) m-/m+ > 1         cost[-, +] : cost[+, -] = m- : m+       (rescaling)
 
 With K classes and thresholds t_k, predicting the class with the largest p_k / t_k has the least
 expected cost if every error on a row of class k costs 1 / t_k.
@@ -83,7 +83,7 @@ def _pop_action_names(
 
 
 def _replace_label_text(names: list[Any], labels: list[Any]) -> list[Any]:
-    """Replace each name that equals `str(label)` of a label by that label."""
+    """Replace each name that is the text of a label, `str(label)`, by the label."""
     text = {str(label): label for label in labels}
     return [name if name in labels else text.get(name, name) for name in names]
 
@@ -111,11 +111,12 @@ class Costs:
         Parameters
         ----------
         given
-            One of three forms. A mapping {action: {class: cost}}: costs that are not given are 0
-            for predicting the true class and 1 for predicting another. An action that is not a
-            class needs a cost for every class; if no key is a class, the keys are the only actions.
-            A (K, K) array, both axes in the order of `labels`. A data frame with classes as columns
-            and actions as rows, in any order.
+            One of three forms. The first form is a mapping {action: {class: cost}}, where costs
+            that are not given are 0 for predicting the true class and 1 for predicting another. An
+            action that is not a class needs a cost for every class; if no key is a class, the keys
+            are the only actions. The second form is a (K, K) array with both axes in the order of
+            `labels`. The third form is a data frame with classes as columns and actions as rows, in
+            any order.
         labels
             (K,) the classes.
 
@@ -146,7 +147,7 @@ class Costs:
 
     @classmethod
     def of_threshold(cls, given: Any, labels: Labels) -> Costs:
-        """Create costs that decide the class with the largest ratio of posterior to threshold.
+        """Create costs for which the decision is the class with the largest posterior / threshold.
 
         A single number is the threshold of the second of two classes. Otherwise pass a threshold
         for each class, as a mapping or in the order of the labels. With two classes, a mapping may
@@ -173,29 +174,30 @@ class Costs:
         return cls(labels, tuple(actions), cost)
 
     def over(self, places: npt.NDArray[np.intp]) -> Costs:
-        """Return the costs of only the actions at these positions."""
+        """Return the costs restricted to the actions at these positions."""
         actions = tuple(self.actions[place] for place in places)
         return Costs(self.labels, actions, self.cost[places])
 
     def classes_only(self) -> Costs | None:
-        """Return the costs of predicting each class, without other actions.
+        """Return the costs restricted to predicting a class.
 
-        Return None if predicting some class is not among the actions.
+        Return None if the actions do not include predicting every class.
         """
         if self.actions[: len(self.labels)] != tuple(self.labels.tolist()):
             return None
         return self.over(np.arange(len(self.labels)))
 
     def ever_exceeds(self, bound: float) -> bool:
-        """Return whether for some posterior every action has an expected cost above `bound`."""
+        """Return whether a posterior exists for which every action costs more than `bound`."""
         cost_of_equal_posteriors = float(self.cost.mean(axis=1).min())  # usually enough
         return cost_of_equal_posteriors > bound or self.max_least_cost() > bound * (1 + TIE)
 
     def max_least_cost(self) -> float:
-        """Return the expected cost of the best action at the least favourable posterior.
+        """Return the expected cost of the best action for the least favourable posterior.
 
         The result is the maximum over posteriors p of the least expected cost of an action. If
-        every error costs 1, it is 1 - 1/K. For a large cost matrix an upper bound is returned.
+        every error costs 1, the maximum is 1 - 1/K. For a large cost matrix an upper bound is
+        returned.
         """
         from scipy.optimize import linprog
 
@@ -224,8 +226,8 @@ def cost_threshold(positive: float, negative: float) -> float:
     """Return the threshold of the positive class, given the costs of the two kinds of errors.
 
     `positive` is the cost of an error on a positive row (a false negative), `negative` the cost of
-    an error on a negative row (a false positive). The positive class is predicted where
-    `p * positive > (1 - p) * negative`, so the threshold is `negative / (positive + negative)`.
+    an error on a negative row (a false positive). The positive class is predicted if `p * positive
+    > (1 - p) * negative`, so the threshold is `negative / (positive + negative)`.
 
     >>> cost_threshold(9, 1)
     0.1
@@ -236,8 +238,8 @@ def cost_threshold(positive: float, negative: float) -> float:
 def rescaled_odds(log_odds: Floats, *, positive: float, negative: float) -> Floats:
     """Return the (n,) log odds as they would be with balanced classes (rescaling).
 
-    They are log(y/(1-y) m-/m+), with `positive` = m+ and `negative` = m- the numbers of rows of the
-    two classes in training, and y the posterior of the positive class.
+    They are log(y/(1-y) m-/m+), where y is the posterior of the positive class, and `positive` = m+
+    and `negative` = m- are the numbers of training rows of the two classes.
 
     >>> rescaled_odds(np.log([0.25]), positive=1.0, negative=4.0).round(12)
     array([0.])

@@ -3,7 +3,7 @@
 The conformity of a row with class k is large if the class is plausible for the row:
 
     lac   log P(k|x)                                              Sadinle, Lei and Wasserman 2019
-    aps   sum of P(l|x) over the classes l less probable than k, + u P(k|x)
+    aps   sum of P(l|x) over all classes l less probable than k, plus u P(k|x)
                                                                   Romano, Sesia and Candes 2020
 
 with u uniform on [0, 1); u is a function of the row, so that the same row always has the same set.
@@ -13,12 +13,12 @@ With n calibration rows, each scored by a model fitted without it,
 
 and the set of a row is {k: p_k(x) > 1 - coverage}. If rows are exchangeable and one model scores
 all rows (split conformal prediction, Vovk, Gammerman and Shafer 2005), P(p_y(x) <= a) <= a, so the
-set contains the true class with probability `coverage` or more. If each calibration row is compared
-with the score of (x, k) by the model fitted without the fold of that calibration row
-(cross-conformal prediction, Vovk 2015; jackknife+, Barber et al. 2021), the guarantee is
-2 coverage - 1, up to a term that vanishes as the folds grow, and the coverage is near `coverage` in
-practice. If p-values are computed by class (Mondrian), class k is compared only with calibration
-rows of class k, and each class is covered.
+set contains the true class with probability `coverage` or more. Alternatively, each calibration row
+is compared with the score of (x, k) by the model that was fitted without the fold of this
+calibration row (cross-conformal prediction, Vovk 2015; jackknife+, Barber et al. 2021), the
+guaranteed probability is then 2 coverage - 1, up to a term that vanishes as the folds grow, and in
+practice near `coverage`. If p-values are computed by class (Mondrian), class k is compared only
+with calibration rows of class k, and the guarantee holds for each class.
 
 Weights are frequencies: a row of weight 2 counts as two rows.
 """
@@ -44,7 +44,7 @@ SCORES = ("lac", "aps")
 def conformity_of(log_posterior: Floats, score: str, uniform: Floats) -> Floats:
     """Return the (n, K) conformity of each row with each class.
 
-    `uniform` (n,) holds u of each row, for 'aps'.
+    `uniform` (n,) holds the number u of each row, for 'aps'.
 
     >>> conformity_of(np.log([[0.5, 0.3, 0.2]]), "aps", np.array([0.5])).round(12)
     array([[0.75, 0.35, 0.1 ]])
@@ -74,7 +74,7 @@ class CalibrationScores:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form calibration scores, or None if they do."""
+        """Return the reason why the fields of calibration scores are invalid, or None."""
         arrays = [parts[name] for name in ("values", "codes", "fold")]
         if parts.get("weight") is not None:
             arrays.append(parts["weight"])
@@ -88,14 +88,14 @@ class CalibrationScores:
         return None
 
     def total(self, classes: int, *, by_class: bool) -> Floats:
-        """Return the number of calibration rows that each class is compared with, (K,)."""
+        """Return the (K,) numbers of calibration rows with which each class is compared."""
         if by_class:
             return np.bincount(self.codes, self.weight, classes).astype(np.float64)
         n = float(len(self.values)) if self.weight is None else float(self.weight.sum())
         return np.full(classes, n)
 
     def count(self, fold: int, values: Floats, *, by_class: bool) -> Floats:
-        """Return the number of calibration rows with at most the conformity of new rows, (m, K).
+        """Return (m, K) counts of calibration rows whose conformity is at most that of new rows.
 
         `values` (m, K) is the conformity of the new rows with each class. Only calibration rows
         that the model `fold` scored are counted.
@@ -113,9 +113,10 @@ class CalibrationScores:
         return counts
 
     def count_each(self, values: Floats, *, by_class: bool) -> Floats:
-        """Return the number of calibration rows with at most the conformity of new rows, (m, K).
+        """Return (m, K) counts of calibration rows whose conformity is at most that of new rows.
 
-        Each calibration row is compared with its own values: `values` is (K, m, n).
+        Each of the n calibration rows is compared with the values `values[:, :, i]` for this row;
+        `values` has shape (K, m, n).
         """
         lowered, counts = _lower(self.values), np.empty(values.shape[1::-1])
         for k, of_class in enumerate(values):
@@ -166,7 +167,7 @@ def check_coverage(coverage: Any) -> float:
 
 
 def needed_rows(coverage: float) -> int:
-    """Return the smallest number of calibration rows with which a set can leave out a class.
+    """Return the smallest number of calibration rows for which a set can exclude a class.
 
     >>> needed_rows(0.9), needed_rows(0.95), needed_rows(0.5)
     (9, 19, 1)
@@ -175,10 +176,10 @@ def needed_rows(coverage: float) -> int:
 
 
 def uniform_numbers(hashes: npt.NDArray[np.uint64]) -> Floats:
-    """Return numbers in [0, 1), (n,), from hashes of rows."""
+    """Return an (n,) array of numbers in [0, 1), computed from hashes of the rows."""
     return np.asarray((hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def _lower(values: Floats) -> Floats:
-    """Return the values lowered by a relative `TIE`, so that values within `TIE` count as equal."""
+    """Reduce the values by a relative `TIE`, so that values within `TIE` count as equal."""
     return np.asarray(values - np.abs(np.where(np.isfinite(values), values, 0.0)) * TIE)

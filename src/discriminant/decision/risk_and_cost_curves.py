@@ -1,14 +1,14 @@
 """Risk-coverage curves and cost curves of held-out rows, for all thresholds at once.
 
 Risk-coverage curve: rows are sorted by the expected cost of their best action. The rows with the
-largest cost are rejected, and all other rows are decided. Coverage is the share of the decided rows
-in the weight of all rows, and
+largest cost are rejected, and all other rows are decided. Coverage is the weight of the decided
+rows divided by the weight of all rows, and
 
     risk = cost of the decided rows / their weight        area = integral of risk over coverage
 
-Cost curve (Drummond and Holte 2006), for two classes: each threshold gives a line in PC. The lower
-envelope of these lines is the cost of the best threshold for each PC, and corresponds to the convex
-hull of the ROC curve:
+Cost curve (Drummond and Holte 2006), for two classes: each threshold gives a straight line as a
+function of PC, defined below. The lower envelope of these lines is the cost of the best threshold
+for each PC, and corresponds to the convex hull of the ROC curve:
 
     PC = p(+) C(-|+) / [p(+) C(-|+) + p(-) C(+|-)]
     normalised expected cost = FNR PC + FPR (1 - PC)      area = area under the lower envelope
@@ -98,7 +98,7 @@ def _known_labels(log_posterior: Any, classes: Any, costs: Any) -> Labels | None
 
 
 def _columns_of(log_posterior: Any, known: Labels) -> list[int]:
-    """Return for each of the K labels the number of its column."""
+    """Return the column number of each of the K labels."""
     names = known.tolist()
     columns = classes_of_score_columns(
         log_posterior, labels=names, classes=names, what="log_posterior"
@@ -130,7 +130,7 @@ class RiskCoverage:
 
     @property
     def rejected(self) -> Floats:
-        """(m,) share of the weight that is rejected."""
+        """(m,) shares of the total weight that are rejected."""
         return np.asarray(1.0 - self.coverage)
 
 
@@ -144,7 +144,7 @@ class CostCurve:
     area: float
 
     def at(self, probability_cost: Floats) -> Floats:
-        """Return the least normalised expected cost at each given value of PC."""
+        """Return the lowest normalised expected cost for each given value of PC."""
         return np.interp(probability_cost, self.probability_cost, self.cost)
 
 
@@ -157,21 +157,21 @@ def risk_coverage(
     sample_weight: Any = None,
     costs: Any = None,
 ) -> RiskCoverage:
-    """Return the error rate, or mean cost, of the decided rows for every coverage.
+    """Return the error rate or mean cost of the decided rows for every coverage.
 
     Parameters
     ----------
     log_posterior
         (n, K) log posteriors of held-out rows.
     truth
-        (n,) true classes: as column numbers counted from 0 or, with `classes`, as labels.
+        (n,) true classes, as column numbers counted from 0 or, if `classes` is given, as labels.
     classes
-        (K,) label of each column, such as `model.classes_`. Default: the column names if
+        (K,) label of each column, such as `model.classes_`. The default is the column names if
         `log_posterior` is a data frame.
     sample_weight
         (n,) weights of the rows.
     costs
-        Costs in any form that `Decision` accepts, or a `Costs`. None: every error costs 1.
+        Costs in any form that `Decision` accepts, or a `Costs`. By default every error costs 1.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def cost_curve(
 ) -> CostCurve:
     """Return the cost curve of two classes. The second class is the positive class.
 
-    Arguments are as in `risk_coverage`.
+    The arguments are those of `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> cost_curve(log_posterior, np.array([0, 0, 1, 1])).area
@@ -239,9 +239,9 @@ def actual_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
 
 
 def _roc(rows: HeldOutPosteriors) -> tuple[Floats, Floats, Floats]:
-    """Return (m,) false positive rates, true positive rates, and their thresholds.
+    """Return three (m,) arrays: false positive rates, true positive rates, and thresholds.
 
-    The threshold is the least posterior of the second class at which that class is predicted.
+    The threshold is the smallest posterior of the second class for which this class is predicted.
     """
     log_posterior, codes, weight = rows.log_posterior, rows.codes, rows.weight
     odds = log_posterior[:, 1] - log_posterior[:, 0]
@@ -263,8 +263,8 @@ def _roc(rows: HeldOutPosteriors) -> tuple[Floats, Floats, Floats]:
 def _upper_hull(fpr: Floats, tpr: Floats) -> npt.NDArray[np.intp]:
     """Return the indices of the ROC points on the upper convex hull, from (0, 0) to (1, 1).
 
-    The slopes of the hull follow from an isotonic regression of the share of true positives in each
-    step along the curve.
+    The slopes of the hull are computed by isotonic regression of the share of true positives in
+    each step along the curve.
     """
     from scipy.optimize import isotonic_regression
 

@@ -1,15 +1,16 @@
 """Thresholds of decisions, tuned on held-out rows by their cost, or by group for equal rates.
 
-Calibrated posteriors need no tuning: the action with the least expected cost is taken, and a row is
-rejected if this cost exceeds the cost of rejecting. The functions in this module are for posteriors
-that are not calibrated. They choose, by the mean cost of the held-out rows, one of
+If posteriors are calibrated, no tuning is needed: the action with the least expected cost is
+chosen, and a row is rejected if this cost exceeds the cost of rejecting. The functions in this
+module are for posteriors that are not calibrated. They choose, by the mean cost of the held-out
+rows, one of
 
     reject     a bound b: a row is rejected if its least expected cost exceeds b
     threshold  thresholds t with sum t = 1: the class with the largest P(k|x) / t_k is predicted
 
-The mean cost changes only where the decision for a row changes, so it is enough to try the values
-at which a decision changes. The best bound b is computed exactly. The K thresholds are tuned class
-by class, until changing the threshold of a single class no longer lowers the cost.
+The mean cost changes only if the decision for a row changes, so it is enough to try the values at
+which this happens. The best bound b is computed exactly. The K thresholds are tuned class by class,
+until changing the threshold of a single class no longer lowers the cost.
 
 Thresholds by group. With one threshold for all rows, the share of positive rows that are predicted
 positive (the recall) may differ between groups of rows, such as sites or populations. A threshold
@@ -18,9 +19,10 @@ for each group makes the shares equal (Hardt, Price and Srebro 2016):
     equal opportunity   equal recall
     equalised rates     equal recall and equal false positive rate
 
-The recall of a group with p positive rows is a multiple of 1/p, so recalls are equal only up to one
-row. Without random decisions, both rates can be equal only approximately: the threshold of each
-group minimises the larger of the two differences.
+The recall of a group with p positive rows is a multiple of 1/p, so the recalls of groups can only
+be equal up to one row. Recall and false positive rate can only both be made exactly equal by random
+decisions. Here they are made approximately equal: the threshold of each group minimises the larger
+of the two differences.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def tuned_reject(
 ) -> TunedReject:
     """Return the bound of the expected cost above which rejecting is cheaper than deciding.
 
-    `reject` is the cost of rejecting a row. Other arguments are as in `risk_coverage`.
+    `reject` is the cost of rejecting a row. The other arguments are those of `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> tuned = tuned_reject(log_posterior, np.array([0, 0, 0, 1]), reject=0.3)
@@ -121,10 +123,10 @@ def tuned_threshold(
     log_posterior, truth, classes, sample_weight
         As in `risk_coverage`.
     costs
-        Costs of deciding each class (other actions are ignored). None: every error costs 1.
+        Costs of predicting each class (other actions are ignored). By default every error costs 1.
     thresholds
-        For two classes only: increasing candidates for the threshold of the second class. None:
-        all thresholds that lead to different decisions.
+        For two classes only: candidates for the threshold of the second class, in increasing order.
+        By default, all thresholds that lead to different decisions are tried.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def _tune_shifts(logs: Floats, row_costs: Floats, shift: Floats) -> tuple[Floats
 
 
 def _best_shift(logs: Floats, row_costs: Floats, shift: Floats, k: int) -> Floats:
-    """Return the (K,) shifts with the least mean cost if only the shift of class k may change."""
+    """Return the (K,) shifts of least mean cost, where only the shift of class k is changed."""
     others = logs + shift
     others[:, k] = -np.inf
     rival = others.argmax(axis=1)
@@ -208,7 +210,7 @@ def _mean_cost(scores: Floats, row_costs: Floats) -> float:
 def _best_candidate(
     logs: Floats, row_costs: Floats, thresholds: npt.ArrayLike, untuned: float
 ) -> TunedThreshold:
-    """Return the candidate threshold of the second of two classes that has the least mean cost."""
+    """Return the candidate threshold (for the second of two classes) with the least mean cost."""
     candidates = [
         check_probability(value, "thresholds")
         for value in np.ravel(np.asarray(thresholds, dtype=float))
@@ -231,7 +233,7 @@ CRITERIA = ("recall", "rates")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupThresholds:
-    """Thresholds of G groups, with the rates on the rows from which they were chosen."""
+    """Thresholds of G groups, with the rates on the rows on which the thresholds were chosen."""
 
     groups: npt.NDArray[Any]  # (G,) sorted
     threshold: Floats  # (G,) a row is positive if the posterior of the second class exceeds it
@@ -246,7 +248,7 @@ class GroupThresholds:
         return float(np.ptp(self.recall))
 
     def decide(self, log_posterior: Any, groups: Any) -> npt.NDArray[np.intp]:
-        """Return for each row 1 if it is predicted positive, else 0."""
+        """Return an array: 1 for each row that is predicted positive, else 0."""
         logs = np.asarray(log_posterior, dtype=np.float64)
         if logs.ndim != 2 or logs.shape[1] != 2:
             raise ThresholdError.of_labels([0.5], list(range(logs.shape[-1])))
@@ -285,12 +287,12 @@ def group_thresholds(
     groups : array of shape (n,)
         Group of each row.
     criterion : {'recall', 'rates'}, default 'recall'
-        'recall': the largest threshold at which the recall of the group reaches the target.
-        'rates': the threshold at which recall and false positive rate differ least from their
+        With 'recall', the largest threshold at which the recall of the group reaches the target.
+        With 'rates', the threshold at which recall and false positive rate differ least from their
         targets.
     recall : float, optional
-        Target recall, for criterion='recall'. None: the recall of all rows at the threshold 0.5,
-        for both criteria.
+        Target recall, for criterion='recall'. By default, and always for 'rates', the target is
+        computed from all rows at the threshold 0.5.
 
     Returns
     -------
@@ -341,7 +343,7 @@ def group_thresholds(
 def _rates_by_cut(
     posterior: Floats, positive: npt.NDArray[np.bool_], weight: Floats, name: object
 ) -> tuple[Floats, Floats, Floats]:
-    """Return thresholds from high to low, with the recall and the false positive rate of each."""
+    """Return thresholds in descending order, with the recall and false positive rate of each."""
     total, others = weight[positive].sum(), weight[~positive].sum()
     if not total > 0:
         raise ThresholdError.group_without_positives(name)

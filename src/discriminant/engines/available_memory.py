@@ -5,9 +5,10 @@ reached, allocations fail and libraries fail with them. At the limit of a contai
 kernel kills the process instead. `available_threads` considers only the limits of the process;
 `free_memory` considers those of the container too.
 
-Each thread takes address space before it does any work: its stack, an arena of the allocator, and
-two buffers in each of the two copies of OpenBLAS that come with NumPy and SciPy. With many cores
-and a low limit, the threads alone could exceed the limit, so their number is derived from it.
+Each thread reserves address space before it does any work: its stack, an arena of the allocator,
+and two buffers in each of the two copies of OpenBLAS that come with NumPy and SciPy. With many
+cores and a low limit, the threads alone could exceed the limit, so the limit determines the number
+of threads.
 
 This module imports no numerical library, because the command line imports it before any such
 library.
@@ -27,7 +28,7 @@ _FILE_SHARE = 8  # a larger file may take 1 / _FILE_SHARE of the free memory
 
 
 def memory_limit() -> int | None:
-    """Return the bytes of address space that this process may use, or None if there is no limit."""
+    """Return how many bytes of address space this process may use, or None without a limit."""
     if sys.platform != "linux":
         return None
     import resource
@@ -48,7 +49,7 @@ def available_threads() -> int:
 
 
 def free_memory() -> int:
-    """Return the bytes of memory available to this process, or 0 if this is unknown."""
+    """Return how many bytes of memory are available to this process, or 0 if this is unknown."""
     bounds = [_system_number("/proc/meminfo", "MemAvailable:", 1024), memory_limit()]
     limit = _system_number("/sys/fs/cgroup/memory.max", "", 1)
     if limit is not None:
@@ -72,7 +73,7 @@ def file_fits_in_memory(path: str) -> bool:
 
 
 def _system_number(path: str, name: str, unit: int) -> int | None:
-    """Return a number from a system file: the number after `name`, or the only number."""
+    """Read a number from a system file: the number after `name`, or the only number in the file."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:
@@ -83,8 +84,8 @@ def _system_number(path: str, name: str, unit: int) -> int | None:
     return None
 
 
-def ran_out(error: BaseException) -> bool:
-    """Whether an exception, or one of its causes, is due to a failed allocation."""
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception, or one of its causes, is due to a failed memory allocation."""
     checked: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in checked:

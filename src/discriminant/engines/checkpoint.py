@@ -1,15 +1,16 @@
 """Checkpoints: an interrupted run resumes where it stopped, with bitwise the same result.
 
-Everything that is computed from a partitioned table is a sum over parts of a pure function, called
-work. A sum can therefore be identified by a digest of the work and of the parts. A `Journal` is a
-folder of sums, named by their digests:
+Everything that is computed from a partitioned table is a sum of the form `sum of work(part)` over
+the parts of the table, where `work` is a pure function. A sum can therefore be identified by a
+digest (a hash) of the function and of the parts. A `Journal` is a folder of sums; the name of a
+file is the digest of its sum:
 
     journal.json       files and versions that the sums belong to; a run with other files or
                        versions is rejected
     <digest>.sum       a finished sum, which is not computed again
     <digest>.begun     an unfinished sum: the number of parts done, and sums of 1, 2, 4, ... parts
 
-A restarted run needs the same sums in the same order. It reads the finished sums from the folder
+A restarted run computes the same sums in the same order. It reads the finished sums from the folder
 and continues the unfinished sum. Files are replaced atomically, every few seconds and when the
 process is terminated, so a crash loses at most a few seconds of work. `Journal.complete` removes
 the folder.
@@ -67,7 +68,11 @@ from discriminant.table.cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.files.atomic import atomic_write_bytes
-from discriminant.table.files.checkpoint_folder import check_same, create_folder, open_header
+from discriminant.table.files.checkpoint_folder import (
+    check_header_value,
+    create_folder,
+    open_header,
+)
 from discriminant.table.files.formats import FileIdentity
 from discriminant.table.partitioned_source import (
     Additive,
@@ -90,7 +95,7 @@ _MIN_WORK = 100  # least seconds of work for each second of writing
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A source that can resume a sum after some of its parts."""
+    """A source of rows that can resume an interrupted sum."""
 
     def with_journal(self, journal: Journal) -> PartitionedSource:
         """Return a source that stores its sums in a journal."""
@@ -109,7 +114,7 @@ class Journal:
     def open(cls, path: str | os.PathLike[str], source: PartitionedSource) -> Self:
         """Open a journal folder.
 
-        The folder is created, or must belong to the same files and versions.
+        A new folder is created; an existing one must belong to the same files and versions.
         """
         folder, origin = Path(path), _origin(source)
         create_folder(folder, _HEADER)
@@ -147,7 +152,7 @@ class Journal:
         return self._finish(name, self._resume(name, state, results))
 
     def _name(self, work: Work[Any], rows: str) -> str | None:
-        """Return a digest of the work and the rows, or None if the work has no digest."""
+        """Return the digest of `work` and the rows, or None if `work` has no digest."""
         try:
             return digest((work, rows))
         except NotSerializableError as error:
@@ -178,7 +183,7 @@ class Journal:
         return tree_total(state[1])
 
     def _finish(self, name: str, result: Any) -> Any:
-        """Return a finished sum, after storing it. An error is not stored."""
+        """Store a finished sum and return it. An error is raised instead of being stored."""
         error = getattr(result, "error", None)
         if isinstance(error, LevelNotInPlan):
             result, error = StoredLevelNotInPlan(error.column, error.level), None
@@ -211,7 +216,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class StoredLevelNotInPlan:
-    """Stored in place of a sum if its rows contain a level that is not in the plan."""
+    """Stored in place of a sum if the rows contain a category that the encoding plan lacks."""
 
     column: str
     level: Any
@@ -225,7 +230,7 @@ def _restore(stored: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckpointedSource:
-    """A source that stores its finished sums, identified by the fingerprint of its rows."""
+    """A source that stores its finished sums; the fingerprint of the rows identifies a sum."""
 
     source: PartitionedSource
     journal: Journal
@@ -252,7 +257,7 @@ class CheckpointedSource:
         return self.source.sample(columns, rows)
 
     def map_reduce(self, work: Work[A]) -> A:
-        """Return the sum of the results of all parts, either stored or computed now."""
+        """Return the sum of the results of all parts, which is stored or computed now."""
         rows = self._rows_digest(work.columns)
         return self.journal.cached_sum(work, rows, lambda: self.source.map_reduce(work))
 
@@ -265,7 +270,7 @@ class CheckpointedSource:
         return CheckpointedSource(source, self.journal, wanted)
 
     def _rows_digest(self, columns: tuple[str, ...]) -> str:
-        """Return a digest of the current rows. Rows may have changed since the sums were stored."""
+        """Return a digest of the current rows, which may have changed since the last run."""
         columns = self.wanted if set(columns) <= set(self.wanted) else columns
         if columns not in self._fingerprints:
             rows = fingerprint(self.source, columns)
@@ -287,7 +292,7 @@ def with_checkpoint(source: PartitionedSource, path: str | os.PathLike[str]) -> 
 def exit_on_sigterm() -> Iterator[None]:
     """Raise SystemExit on SIGTERM within a `with` block.
 
-    If the signal already has a handler, that handler is kept.
+    If the signal already has a handler, the handler is not replaced.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -317,7 +322,7 @@ VERSIONED = {  # packages whose versions a journal records
 
 
 def _origin(source: PartitionedSource) -> dict[str, Any]:
-    """Return the source, files and versions that the sums of a journal belong to."""
+    """Return the source, files and versions to which the sums of a journal belong."""
     files: Sequence[FileIdentity] = getattr(source, "identities", ())
     return {
         "format": _FORMAT,
@@ -340,16 +345,16 @@ def _check_origin(folder: Path, stored: dict[str, Any], origin: dict[str, Any]) 
         path = os.fspath(folder / _HEADER)
         raise CheckpointError.damaged(path, "it does not describe a run")
     for key in ("format", "source"):
-        check_same(folder, key, stored.get(key), origin[key])
+        check_header_value(folder, key, stored.get(key), origin[key])
     for library, number in origin["versions"].items():
-        check_same(folder, f"{library}'s version", stored["versions"].get(library), number)
-    check_same(folder, "the number of files", len(stored["files"]), len(origin["files"]))
+        check_header_value(folder, f"{library}'s version", stored["versions"].get(library), number)
+    check_header_value(folder, "the number of files", len(stored["files"]), len(origin["files"]))
     for (path, size, changed), now in zip(stored["files"], origin["files"], strict=True):
-        check_same(folder, "a file", path, now[0])
-        check_same(folder, f"the size of {path}", size, now[1])
+        check_header_value(folder, "a file", path, now[0])
+        check_header_value(folder, f"the size of {path}", size, now[1])
         if changed != now[2]:
             what = f"the time of the last change of {path}"
-            check_same(folder, what, _timestamp(changed), _timestamp(now[2]))
+            check_header_value(folder, what, _timestamp(changed), _timestamp(now[2]))
 
 
 def _is_origin(value: dict[str, Any]) -> bool:
@@ -395,7 +400,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class FingerprintWork:
-    """Work that computes the fingerprint of a part from the cells of some columns."""
+    """Function of a part that computes a fingerprint from the cells of some columns."""
 
     columns: tuple[str, ...]
 
@@ -464,7 +469,7 @@ class NotSerializableError(Exception):
 
 
 def serialize(value: Any, facts: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a file with a summary and some facts.
+    """Return the bytes of a file that contains a summary and metadata (`facts`).
 
     The file is a zip archive of NumPy arrays and JSON.
     """
@@ -477,9 +482,9 @@ def serialize(value: Any, facts: Mapping[str, Any]) -> bytes:
 
 
 def deserialize(content: bytes) -> tuple[Any, dict[str, Any]]:
-    """Return the summary and the facts from the bytes of a file.
+    """Return the summary and the metadata from the bytes of a file.
 
-    Any other content raises ValueError, which states the reason.
+    Raise ValueError with the reason if the content is anything else.
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
@@ -491,9 +496,9 @@ def deserialize(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def _to_json(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
-    """Return a value that can be stored as JSON.
+    """Convert a value to a form that can be stored as JSON.
 
-    Arrays in it are appended to `arrays` and replaced by their index.
+    Arrays in the value are appended to `arrays`, and replaced by their index.
     """
     if type(value) in _PLAIN:
         return value
@@ -662,7 +667,7 @@ def _is_versioned(module: str) -> bool:
 
 
 def _object_parts(value: Any) -> list[Any]:
-    """Return the content of an object: fields of a dataclass, or the state that pickle stores."""
+    """Return the fields of a dataclass, or the state that pickle would store for another object."""
     if is_dataclass(value):
         return [[item.name, getattr(value, item.name)] for item in fields(value)]
     if isinstance(value, _OPAQUE):

@@ -1,10 +1,10 @@
 """Dask engine: the partitions of a Dask collection are summed by the user's scheduler.
 
-    delayed(work)(partition) for each partition, added by `tree_sum`, as one graph
+    delayed(work)(partition) for each partition; the results are added by `tree_sum`, in one graph
 
 Tasks are pure functions: if a task is lost with its worker, it is repeated and gives bitwise the
-same result. Rows do not leave the workers, except for the sample from which the encoding is
-planned.
+same result. Rows do not leave the workers, except for the sample that is used to plan the encoding
+of columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.sampling import Rows, systematic_positions
-from discriminant.engines.summation import tree_sum, unique_names
+from discriminant.engines.summation import check_unique_names, tree_sum
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
 from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
@@ -80,7 +80,7 @@ class DaskPartition:
         return Frame(tuple(cells), rows.stop - rows.start)
 
     def values(self, rows: slice | Rows) -> dict[str, npt.NDArray[Any]]:
-        """Return the values of some rows, by column name, if the partition consists of arrays."""
+        """Return the given rows as arrays by column name; the partition must consist of arrays."""
         features, *others = (np.asarray(array[rows]) for array in self.columns)
         return dict(zip(self.names, (*features.T, *others), strict=True))
 
@@ -120,7 +120,7 @@ class DaskSource:
         return result
 
     def _parts(self, columns: Sequence[str]) -> list[Any]:
-        """Return the delayed partitions. Only these columns of a data frame are read."""
+        """Return the delayed partitions, with only the given columns of a data frame."""
         partitions = self.partitions
         if self.frame is not None:
             selected = [name for name in self.frame.columns if str(name) in columns]
@@ -154,20 +154,20 @@ def as_source(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
     """
     if isinstance(source, list | tuple):
         column_names = _dask().delayed(lambda frame: list(frame.columns))
-        names = unique_names(_compute([column_names(source[0])])[0])
+        names = check_unique_names(_compute([column_names(source[0])])[0])
         frames = tuple((frame,) for frame in source)
         return DaskSource("delayed frames", names, frames, notes=(_describe(len(frames)),))
     if y is not None:
         return _arrays_source(source, y, weight)
     if not hasattr(source, "columns"):
         raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
-    names = unique_names(source.columns)
+    names = check_unique_names(source.columns)
     return DaskSource("Dask frame", names, frame=source, notes=(_describe(source.npartitions),))
 
 
 def _arrays_source(X: Any, y: Any, weight: Any) -> DaskSource:
     """Return a source of arrays. Labels and weights are rechunked like the features."""
-    names = unique_names(X.columns) if hasattr(X, "columns") else None
+    names = check_unique_names(X.columns) if hasattr(X, "columns") else None
     X, y, weight = (
         array.to_dask_array() if hasattr(array, "to_dask_array") else array
         for array in (X, y, weight)
@@ -237,7 +237,7 @@ def _sample_partition(part: DaskPartition, columns: Sequence[str], rows: int) ->
 
 
 def _thin(samples: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
-    """Return about `rows` rows in total: the same share of the rows of each partition."""
+    """Return about `rows` rows in total, the same share from each partition."""
     share = min(rows / max(sum(count for count, _ in samples), 1), 1.0)
     return [
         table.take(systematic_positions(len(table), math.ceil(share * count)))

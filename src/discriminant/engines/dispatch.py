@@ -73,9 +73,9 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum, over all rows of a table, of what `reading` computes for each block.
+    """Add up, over all blocks of rows of a table, what `reading` computes for each block.
 
-    The table is in memory or partitioned.
+    The table may be in memory or partitioned.
     """
     if isinstance(table, PartitionedTable):
         return table.fold(reading)
@@ -129,21 +129,21 @@ def moments(
     y : array of shape (N,), optional
         Labels. Pass either `y` or `target`, not both.
     weight : array of shape (N,) or str, optional
-        Weight of each row: how often it counts. None means that each row counts once. With a
+        Weight of each row: how often the row counts (default: once). With a
         `target`, `weight` is the name of a column.
     detail : {'class', 'pooled', 'diagonal', 'fourth', 'rows'}, default='class'
-        'class': the scatter of each class. 'pooled': the sum of the scatters, for models in which
-        classes share a covariance. 'diagonal': only variances. 'fourth': as 'class', and the
-        moments that optimal shrinkage needs. 'rows': the rows themselves, which take the least
-        memory if there are fewer rows than features.
+        Which sums are computed. 'class' gives the scatter of each class; 'pooled' the sum of the
+        scatters, for models in which classes share a covariance; 'diagonal' only variances;
+        'fourth' the scatters and the fourth moments that optimal shrinkage needs; 'rows' the rows
+        themselves, which take the least memory if there are fewer rows than features.
     threads : int, optional
-        Number of threads; None means all cores.
+        Number of threads (default: one per core).
     target : str, optional
         Name of the column of labels.
     **options
-        With a `target`, the options of `discriminant.rows`. With `reference=None`, moments of
-        tables with different categories can be added; call `with_reference()` of the sum before
-        fitting models.
+        With a `target`, the options of `discriminant.rows`. Pass `reference=None` if moments of
+        tables with different categories are to be added; then call `with_reference()` on the sum
+        before fitting models.
 
     Returns
     -------
@@ -262,14 +262,14 @@ def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
 def read_classes(
     table: AnyTable, detail: Detail, *, anchor: Anchor | None = None
 ) -> ClassMoments | ClassRows:
-    """Return the class moments of an open table, or with detail 'rows' its rows."""
+    """Return the class moments of an open table, or its rows if the detail is 'rows'."""
     if detail == "rows":
         return read_rows(table_in_memory(table, "A model that stores rows"), anchor=anchor)
     return read_moments(table, detail=detail, anchor=anchor)
 
 
 def _rescale_if_needed(table: AnyTable, moments: M, read: Callable[[Anchor], M]) -> M:
-    """Return the moments. If sums overflow or underflow, the rows are read again in other units."""
+    """Return the moments. If sums overflow or underflow, read the rows again in other units."""
     columns = np.flatnonzero(moments.badly_scaled())
     if not len(columns):
         return moments
@@ -296,7 +296,7 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine for partitioned tables."""
+    """An engine that sums over the rows of partitioned tables."""
 
     module: str  # module with the functions `accepts` and `as_source`
     parses_text: bool = True  # whether numbers and dates written as text are recognised
@@ -307,7 +307,7 @@ class Engine:
         return bool(import_module(self.module).accepts(source))
 
     def as_source(self, source: Any, **options: Any) -> PartitionedSource:
-        """Return the source with its partitions. No partition is read yet."""
+        """Convert the source to a partitioned source, without reading a partition."""
         partitions: PartitionedSource = import_module(self.module).as_source(source, **options)
         return partitions
 
@@ -334,7 +334,7 @@ def choose_engine(source: Any, *, engine: str | None = None, partitioned: bool =
     source : object
         A path, glob, folder or list of paths, a Dask or Spark frame, a database, a data frame.
     engine : str, optional
-        Engine that the user has chosen. It is checked.
+        Engine chosen by the user. An error is raised if it cannot read the source.
     partitioned : bool, default=False
         Whether to read files of any size in partitions.
     """
@@ -386,11 +386,11 @@ def rows(
     target : str
         Name of the column of labels.
     weight : str or Dask array, optional
-        Name of the column of weights. If features and `y` are Dask arrays, the weights themselves.
+        Name of the column of weights or, if features and `y` are Dask arrays, an array of weights.
     engine : {'files', 'dask', 'spark', 'sql'}, optional
-        Engine that reads the source. None means that the engine is chosen by the kind of source.
+        Engine that reads the source. By default the kind of source determines the engine.
     ordered, categories, missing, unlabelled, unseen, columns, exclude, reference
-        As for `discriminant.open_source`.
+        See `discriminant.open_source`.
     max_classes : int, default=1000
         Stop if the target has more classes than this.
     min_classes : int, default=2
@@ -399,18 +399,18 @@ def rows(
     max_levels : int, default=100
         Drop a categorical column with more categories than this.
     detail : {'diagonal', 'pooled', 'class', 'fourth'}, optional
-        Detail of the moments. None means 'class' if moments of this detail fit into memory,
-        otherwise 'pooled'.
+        Detail of the moments, as for `discriminant.moments`. The default is 'class' if moments of
+        this detail fit into memory, otherwise 'pooled'.
     missing_texts, thousands
-        As for `discriminant.open_source`.
+        See `discriminant.open_source`.
     checkpoint : path, optional
         Folder for intermediate sums over these rows. If a run is interrupted and started again with
         the same folder, it resumes where it stopped and gives bitwise the same result. The method
         `complete()` of the returned table removes the folder.
     **options
-        Options of the engine. Files have the option `progress`, a function that is called with the
-        number of rows read and the total number of rows (estimated for text files), and for CSV
-        `encoding`, `delimiter` and `decimal`.
+        Options of the engine. For files, `progress` is a function that is called with the number of
+        rows read and the total number of rows (estimated for text files); for CSV files there are
+        also `encoding`, `delimiter` and `decimal`.
 
     Returns
     -------
@@ -420,7 +420,7 @@ def rows(
     See Also
     --------
     discriminant.open_source : Read a table into memory.
-    discriminant.moments : Moments in one pass.
+    discriminant.moments : Compute class moments in one pass.
     """
     if weight is not None and not isinstance(weight, str):
         if "y" not in options:
@@ -459,7 +459,7 @@ def partitioned_source(
 ) -> PartitionedSource:
     """Return a partitioned source.
 
-    If no engine is given, the first engine that accepts the source is used.
+    Without an `engine`, use the first engine that accepts the source.
     """
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))
@@ -486,7 +486,7 @@ def open_partitioned(
 ) -> PartitionedTable:
     """Plan the encoding and read all rows.
 
-    If rows contain an unknown category, the encoding is planned again and the rows are read again.
+    If rows contain an unknown category, the encoding is planned again, and the rows are read again.
     """
     while True:
         options.check_names(source.names)
@@ -597,7 +597,7 @@ def _systematic_sample(source: SystematicSource, plan: ReadPlan, schema: Schema)
 
 
 def _check_classes(table: PartitionedTable, min_classes: int) -> PartitionedTable:
-    """Raise an error if too few classes have rows. Return the table with a note on dropped rows."""
+    """Raise an error if too few classes have rows; return the table with a note on dropped rows."""
     moments, missing = table.moments, table.plan.encoding.missing
     present = moments.weight > 0
     if present.sum() < min_classes:

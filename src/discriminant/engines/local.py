@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
-    """Return the sum, over all rows of a table, of what `reading` computes for each block."""
+    """Add up, over all blocks of rows of a table, what `reading` computes for each block."""
     try:
         return _fold(table, reading, threads)
     except MissingValueError:
@@ -70,8 +70,8 @@ def map_rows(
 ) -> npt.NDArray[Any]:
     """Apply `score` to all rows, some thousand rows at a time, on all cores.
 
-    A piece fits into the processor's cache. `order` is the memory layout of the result; with 'F'
-    the scores of a class are contiguous.
+    The number of rows is chosen so that they fit into the processor's cache. `order` is the memory
+    layout of the result; with 'F' the scores of each class are contiguous.
     """
     rows, width = features.shape
     size = min(max(_PIECE_BYTES // (8 * width), 512), 8192)
@@ -99,7 +99,7 @@ def map_rows(
 
 
 def threads_for(numbers: int) -> int:
-    """Return the number of threads for work on `numbers` numbers: one thread if they are few."""
+    """Return the number of threads for processing `numbers` numbers: one if these are few."""
     return 1 if numbers < _FEW_NUMBERS else available_threads()
 
 
@@ -123,8 +123,8 @@ def blas_context(width: int, *, rows: int | None = None) -> Any:
     """Return a context manager that limits BLAS to one thread for matrices of small width.
 
     For small matrices several threads are not faster, and on a busy machine they wait for each
-    other. With `rows`, the matrices have at most `rows` rows. BLAS uses one thread for very small
-    matrices anyway.
+    other. If `rows` is given, the matrices have at most this number of rows. BLAS uses one thread
+    for very small matrices anyway.
     """
     size = width if rows is None else min(rows, width)
     if size >= _WIDE or (rows is not None and rows * width < _SMALL and width < _NARROW):

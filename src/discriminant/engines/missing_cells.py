@@ -1,20 +1,21 @@
 """Class moments of rows with missing cells, by maximum likelihood under Gaussian classes (EM).
 
-A step reads all rows once. In a row x of class k let o be the cells that are present and m those
-that are missing. Given the means and covariances of the step before,
+A step of EM reads all rows once. In a row x of class k, let o be the cells that are present and m
+the cells that are missing. Given the means and covariances of the previous step,
 
     E   z_m  =  mean_m + C_mo C_oo^-1 (x_o - mean_o)        expected values of the missing cells
         V    =  C_mm - C_mo C_oo^-1 C_om                    their covariance
-    M   class moments of the completed rows, where V is added to the scatter
+    M   class moments of the completed rows, with V added to the scatter
 
-So the result of a step is a `ClassMoments` as for complete rows, which can be added over blocks,
+So the result of a step is a `ClassMoments`, as for complete rows, and can be added over blocks,
 files and sites. With moments of detail 'class', C is the covariance of the class; otherwise all
-classes share C. The two likelihoods have different maxima, so a model should be fitted from moments
-with the same assumption on C. Denominators within EM are n and n_k (maximum likelihood).
+classes share C. Whether classes share C affects the estimates, so a model should be fitted from
+moments that make the same assumption about C as the model. Denominators within EM are n and n_k
+(maximum likelihood).
 
 Every step increases the likelihood of the cells that are present. Cells must be missing at random:
-given the cells that are present, whether a cell is missing may not depend on its value. A row in
-which all cells are missing counts only in the class shares.
+given the cells that are present, whether a cell is missing may not depend on its value. A row whose
+cells are all missing affects only the class shares.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class ExpectedMomentsReading:
 def _regression(covariance: Floats, o: Places, m: Places) -> tuple[Floats, Floats]:
     """Return C_mo C_oo^-1 (m, o) and C_mm - C_mo C_oo^-1 C_om (m, m).
 
-    Directions in which the cells o have no variance are left out of the inverse.
+    Directions along which the cells o have no variance are left out of the inverse.
     """
     sd = np.sqrt(np.diagonal(covariance)[o])
     sd = np.where(sd > 0, sd, 1.0)
@@ -162,7 +163,7 @@ def em_moments(
     anchor
         Anchor near the rows.
     detail
-        'class': each class has its own covariance; 'pooled': one covariance.
+        'class' if each class has its own covariance, 'pooled' if all share one.
     """
     start: PresentSums = fold(PresentReading(len(labels), anchor))
     mean, variance = _start(start, labels, features)

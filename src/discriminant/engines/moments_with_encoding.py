@@ -1,9 +1,9 @@
 """Class moments of a table together with the encoding of its columns.
 
-`TableMoments` can be added and subtracted like class moments. Because `TableMoments` record which
-feature is the indicator of which category, moments of tables with different categories can be added
-(`merge_encodings`): the indicator of a category that a table lacks is 0 in all rows of that table.
-A model fitted to such moments can predict from tables with the original columns.
+`TableMoments` can be added and subtracted like class moments. `TableMoments` record which feature
+is the indicator of which category. Therefore moments of tables with different categories can be
+added (`merge_encodings`): if a table lacks a category, the indicator of this category is 0 in all
+of its rows. A model fitted to such moments can predict from tables with the original columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TableMoments(ClassMoments):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form valid moments, or None if they do."""
+        """Return the reason why the fields of moments are invalid, or None if they are valid."""
         encoded, features = parts["encoding"].features, parts["features"]
         if encoded != features:
             return f"its {len(features)} features are not the {len(encoded)} of its encoding"
@@ -36,11 +36,11 @@ class TableMoments(ClassMoments):
 
     @classmethod
     def from_moments(cls, moments: ClassMoments, encoding: Encoding) -> TableMoments:
-        """Return moments with the encoding of their features."""
+        """Combine class moments with the encoding of their features."""
         return cls(**_fields(moments), encoding=encoding)
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments of all rows, over the union of the categories."""
+        """Return the moments of the rows of both operands, with the union of their categories."""
         if not isinstance(other, TableMoments):
             return ClassMoments.__add__(self, other)
         ours, theirs = align_encodings(self, other)
@@ -48,14 +48,14 @@ class TableMoments(ClassMoments):
         return TableMoments.from_moments(total, _fill_with_means(ours.encoding, total))
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
-        """Return the moments without the rows of `other`, whose encoding may lack categories."""
+        """Remove the rows of `other`, whose encoding may lack some of the categories."""
         if not isinstance(other, TableMoments):
             return ClassMoments.remove(self, other, digits=digits)
         ours, theirs = align_encodings(self, other)
         return ClassMoments.remove(ours, theirs, digits=digits)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
-        """Return the moments of some features, without the encoding."""
+        """Return the moments of the given features, without the encoding."""
         return ClassMoments.select(without_encoding(self), features)
 
     def with_reference(self) -> TableMoments:
@@ -79,7 +79,7 @@ def without_encoding(moments: ClassMoments) -> ClassMoments:
 
 
 def align_encodings(ours: TableMoments, theirs: TableMoments) -> tuple[TableMoments, TableMoments]:
-    """Return both moments with the features of the common encoding."""
+    """Convert two moments to the features of their common encoding."""
     merged = merge_encodings(ours.encoding, theirs.encoding)
 
     def align(moments: TableMoments, constants: Mapping[str, float]) -> TableMoments:
@@ -94,7 +94,7 @@ def _fields(moments: ClassMoments) -> dict[str, Any]:
 
 
 def _add_constants(moments: ClassMoments, constants: Mapping[str, float]) -> ClassMoments:
-    """Append features that are constant in all rows; each constant is the origin of its feature."""
+    """Append features that are constant in all rows; each equals its origin in every row."""
     if not constants:
         return moments
     d, anchor = len(constants), moments.anchor
@@ -121,7 +121,7 @@ def _feature_means(moments: ClassMoments) -> dict[str, float]:
 
 
 def _fill_with_means(encoding: Encoding, moments: ClassMoments) -> Encoding:
-    """Return the encoding with the means of these moments as values for missing cells."""
+    """Return an encoding that fills missing cells with the means of these moments."""
     mean = _feature_means(moments)
     columns = tuple(
         replace(column, fill=tuple(mean[name] for name in _value_features(column)))

@@ -1,4 +1,4 @@
-"""Out-of-core engine: files larger than memory are read, decoded and summed in parts on all cores.
+"""Out-of-core engine: reads, decodes and sums files larger than memory, part by part on all cores.
 
     Parquet, Arrow IPC      row groups or record batches; small ones are read together
     CSV, JSON lines         ranges of lines; a compressed file is one part
@@ -73,7 +73,7 @@ class FilesSource:
         return self.dataset.identities
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None = None) -> FilesSource:
-        """Return the source with text columns read according to the options, or as in the fit."""
+        """Return the source with text columns read by the options, or as when fitting."""
         dataset = self.dataset.with_options(options, fitted)
         return FilesSource(self.name, dataset, self.progress, self.journal)
 
@@ -82,7 +82,7 @@ class FilesSource:
         return FilesSource(self.name, self.dataset, self.progress, journal)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Return a sample: the first rows of parts from all over the files.
+        """Return a sample: the first rows of parts that are spread over all files.
 
         In text that can be read from any position, rows at all positions are sampled.
         """
@@ -108,11 +108,11 @@ class FilesSource:
 
     @property
     def parts_digest(self) -> str:
-        """Digest of the parts, which shows whether a part has changed."""
+        """Digest (hash) of the parts, which shows whether a part has changed."""
         return digest([repr(part) for part in self.parts])
 
     def results(self, work: Work[A], start: int = 0) -> Iterator[A]:
-        """Yield the results of the parts, in order, from part `start` up to the first error."""
+        """Yield the results of the parts in order, from part `start` up to the first error."""
         threads, parts = available_threads(), self.parts[start:]
         total = sum(part.size for part in self.parts)
         skipped = sum(part.size for part in self.parts[:start])

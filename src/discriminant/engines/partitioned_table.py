@@ -1,4 +1,4 @@
-"""Partitioned tables: tables not in memory, with encoding, class moments and a sample of rows.
+"""Partitioned tables: not in memory, but with an encoding, class moments and a sample of rows.
 
 Most models need only the moments of all rows, which one pass computes. Other models also need a few
 rows. The sample from which the encoding was planned is in memory. If this sample has only the first
@@ -24,7 +24,12 @@ from discriminant.table.basis import ExpandedFeatures
 from discriminant.table.blocks import Floats, Schema
 from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.memory import Table
-from discriminant.table.partitioned_source import Expand, PartitionedSource, ReadPlan, Reweight
+from discriminant.table.partitioned_source import (
+    ExpandBasis,
+    PartitionedSource,
+    ReadPlan,
+    ReweightClasses,
+)
 
 S = TypeVar("S", bound=Summary)
 
@@ -46,7 +51,7 @@ class PlanningSample:
         return self.planning_rows if self._read_sample is None else self._read_sample()
 
     def map(self, transform: Callable[[Table], Table]) -> PlanningSample:
-        """Return the sample with both tables transformed."""
+        """Apply a function to both tables of the sample."""
         read_sample = None if self._read_sample is None else lambda: transform(self.spread_rows)
         return PlanningSample(transform(self.planning_rows), read_sample)
 
@@ -80,7 +85,7 @@ class PartitionedTable:
         return self.row_sample.spread_rows
 
     def fold(self, reading: Reading[S]) -> S:
-        """Return the sum, over all rows, of what `reading` computes for each block."""
+        """Add up, over all blocks of rows, what `reading` computes for each block."""
         name = self.source.name
         try:
             result = self.source.map_reduce(ReadingTask(self.plan, reading)).check()
@@ -93,7 +98,7 @@ class PartitionedTable:
         return result.total
 
     def reweight(self, factors: Floats) -> PartitionedTable:
-        """Return the same rows with their weights multiplied by the factor of their class."""
+        """Multiply the weight of each row by the factor of its class."""
 
         def reweight(table: Table) -> Table:
             weight = factors[table.codes]
@@ -101,7 +106,7 @@ class PartitionedTable:
 
         table = replace(
             self,
-            plan=self.plan.with_transforms(Reweight(factors)),
+            plan=self.plan.with_transforms(ReweightClasses(factors)),
             row_sample=self.row_sample.map(reweight),
             min_weight=self.min_weight * float(factors.min()),
         )
@@ -110,14 +115,14 @@ class PartitionedTable:
         return table._with_pooled_moments(self.moments.anchor)
 
     def expand(self, basis: Any) -> PartitionedTable:
-        """Return the same rows with their features expanded in a basis. This takes one pass."""
+        """Return the table with its features expanded in a basis, after one pass over the rows."""
         schema = replace(self.schema, features=basis.names)
 
         def expand(table: Table) -> Table:
             return replace(table, schema=schema, features=ExpandedFeatures(table.features, basis))
 
         row_sample = self.row_sample.map(expand)
-        plan = self.plan.with_transforms(Expand(basis))
+        plan = self.plan.with_transforms(ExpandBasis(basis))
         table = replace(self, schema=schema, plan=plan, row_sample=row_sample)
         return table._with_pooled_moments(
             Anchor.from_sample(np.asarray(row_sample.planning_rows.sample()))

@@ -1,18 +1,19 @@
-"""Samples of rows: evenly spaced rows of files, and rows of each class by a hash of their content.
+"""Samples of rows: evenly spaced rows of files, and rows of each class chosen by a hash.
 
 Files are often sorted, so a systematic sample of n out of N rows is taken. It is deterministic:
 
     Parquet, Arrow           rows [N (i + 1/2) / n], i = 0 .. n - 1, from a limited number of parts:
                              parts are chosen at even distances, in proportion to their rows
     seekable text            a few lines at each of many positions, at even distances in bytes
-    short, compressed text   every m-th row of all; m doubles whenever 2 n rows are stored
+    short, compressed text   every m-th row; m is doubled whenever 2 n rows have been stored
 
 At most 2 n rows, and one batch per core, are in memory. `sample_part_heads` returns the first rows
 of parts instead: this is faster and sufficient for planning the encoding.
 
-A sample of each class does not depend on partitions or the order of rows: the rows of a class with
-the smallest hashes of their content are sampled. Equal rows count as one row with the sum of their
-weights. So the same rows are sampled from a table in memory and from the same table in partitions.
+For a sample of each class, the rows whose content has the smallest hashes are chosen. A sample that
+is chosen by hashes does not depend on partitions or on the order of rows. Equal rows count as one
+row with the sum of their weights. So a table in memory and the same table in partitions give the
+same sample.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def systematic_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows
 def sample_part_heads(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
     """Return the first rows of evenly spaced parts, at most `rows` in total, as Arrow tables.
 
-    From seekable text, evenly spaced rows are sampled instead, which takes no longer.
+    From seekable text, evenly spaced rows are sampled instead, which is as fast.
     """
     text = _is_text(parts)
     if text and (_is_seekable(parts) or _is_short(parts)):
@@ -130,13 +131,13 @@ def _choose_parts(parts: Sequence[FilePart], rows: int, *, width: int) -> list[P
 
 
 def _parts_hit(parts: Sequence[FilePart], count: int) -> Rows:
-    """Return the index of the part that contains each of `count` evenly spaced positions."""
+    """Return the indices of the parts that contain `count` evenly spaced positions."""
     ends = np.cumsum([part.size for part in parts], dtype=np.int64)
     return np.searchsorted(ends, systematic_positions(int(ends[-1]), count), side="right")
 
 
 def _count(parts: Sequence[FilePart], chosen: Rows) -> list[tuple[FilePart, int]]:
-    """Return each chosen part, and how often it was chosen."""
+    """Return the chosen parts, and how often each was chosen."""
     indices, counts = np.unique(chosen, return_counts=True)
     return [(parts[j], int(n)) for j, n in zip(indices, counts, strict=True)]
 
@@ -208,7 +209,7 @@ def _spans(part: CsvPart | JsonPart, lines: int, positions: int) -> list[tuple[i
 
 
 def _is_complete(line: bytes, part: CsvPart | JsonPart) -> bool:
-    """Whether no quoted field continues on the next line."""
+    """Whether the text ends outside a quoted field, so that no field continues on the next line."""
     if isinstance(part, JsonPart):
         return True
     dialect = part.plan.format.dialect
@@ -239,7 +240,7 @@ def _concat_tables(tables: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BottomKSample(Summable):
-    """Bottom-k sample: the rows with the smallest hashes, at most `limit` of each class."""
+    """Bottom-k sample: of each class, at most `limit` rows, those with the smallest hashes."""
 
     limit: int
     hashes: npt.NDArray[np.uint64]  # (n,)

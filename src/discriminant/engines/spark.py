@@ -1,8 +1,8 @@
 """Spark engine: the partitions of a Spark data frame are summed on the executors.
 
 `mapInArrow` turns each partition into one row: the number of the partition and the sum over its
-rows. Large sums of consecutive partitions are added on the executors by `tree_sum`, and only the
-sums of these groups are sent to the driver. Spark discards the result of a failed task, and no
+rows. If sums are large, the executors first add the sums of consecutive partitions by `tree_sum`,
+and send only the results to the driver. Spark discards the result of a failed task, and no
 accumulator is used, so every row is counted once, even if its task is repeated.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from discriminant.engines.summation import tree_sum, unique_names
+from discriminant.engines.summation import check_unique_names, tree_sum
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.partitioned_source import Additive, Work
@@ -104,12 +104,12 @@ def as_source(source: Any) -> SparkSource:
         raise EngineError.of_source(type(source).__name__, ["spark"])
     if type(source).__module__.startswith("pyspark.pandas"):
         source = source.to_spark()
-    return SparkSource(source, unique_names(source.columns))
+    return SparkSource(source, check_unique_names(source.columns))
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Translate errors of Spark, whose messages are very long, to EngineError with the cause."""
+    """Translate the very long errors of Spark to an EngineError that states the cause."""
     try:
         yield
     except DiscriminantError:
@@ -122,9 +122,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    """Return the last error in the traceback of a worker, or the first line if there is no error in
-    it.
-    """
+    """Return the last error in a worker's traceback, or the first line if it contains no error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines or [""])[-1 if errors else 0][:300].rstrip(".")

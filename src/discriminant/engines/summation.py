@@ -1,7 +1,7 @@
-"""Summation in a fixed order: work on one part and sums over parts, shared by all engines.
+"""Summation in a fixed order, shared by all engines: results of single parts are added up.
 
-Work on a part gives the same result on every machine, and results are added in the order of the
-parts by a balanced tree. Therefore a sum is bitwise the same on one core and on a cluster.
+The result for a part is the same on every machine, and results are added in the order of the parts
+by a balanced tree. Therefore a sum is bitwise the same on one core and on a cluster.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadingTask(Generic[S]):
-    """Work that applies a reading to the rows of a part, encoded by a plan."""
+    """Function of a part: encode its rows by a plan and apply a reading to them."""
 
     plan: ReadPlan
     reading: Reading[S]
@@ -72,10 +72,10 @@ class ReadingTask(Generic[S]):
 
 
 def tree_sum(summaries: Iterable[A]) -> A:
-    """Return the sum of one or more summaries, added in order by a balanced tree.
+    """Add one or more summaries in order, by a balanced tree.
 
     The rounding error grows with the logarithm of the number of summaries, not with the number
-    itself. Only sums of 1, 2, 4, ... summaries are in memory at a time.
+    itself. Only partial sums of 1, 2, 4, ... summaries are in memory at any time.
     """
     sums: list[tuple[int, A]] = []
     for summary in summaries:
@@ -86,8 +86,8 @@ def tree_sum(summaries: Iterable[A]) -> A:
 def tree_push(sums: list[tuple[int, A]], summary: A) -> None:
     """Add a summary to the partial sums of `tree_sum`, in place.
 
-    Each partial sum is stored with the number of its summaries, a power of two; these numbers
-    decrease.
+    Each partial sum is stored with the number of summaries in it, which is a power of two; the
+    first partial sum has the most summaries.
     """
     size = 1
     while sums and sums[-1][0] == size:
@@ -107,7 +107,7 @@ def tree_total(sums: list[tuple[int, A]]) -> A:
 def ordered_map(
     pool: Executor, work: Callable[[T], A], parts: Iterable[T], ahead: int
 ) -> Iterator[A]:
-    """Yield the results of `work` in the order of the parts.
+    """Apply `work` to the parts concurrently; yield the results in the order of the parts.
 
     At most `ahead` results are pending at a time.
     """
@@ -124,7 +124,7 @@ def ordered_map(
 
 
 def run_all(pool: Executor, work: Callable[[T], object], items: Iterable[T]) -> None:
-    """Run work on all items; after an error, wait for the tasks that have started."""
+    """Apply `work` to all items; after an error, wait for the tasks that have started."""
     futures = [pool.submit(work, item) for item in items]
     try:
         for future in futures:
@@ -139,7 +139,7 @@ def _cancel_and_wait(futures: Sequence[Future[Any]]) -> None:
     wait(futures)
 
 
-def unique_names(columns: Iterable[Any]) -> tuple[str, ...]:
+def check_unique_names(columns: Iterable[Any]) -> tuple[str, ...]:
     """Return the names of columns as strings; raise ColumnNamesError for duplicates."""
     names = tuple(str(name) for name in columns)
     for name in (name for name, count in Counter(names).items() if count > 1):

@@ -1,9 +1,9 @@
 """Limit BLAS to one thread, so that its threads do not compete with the threads of the engines.
 
 The number of BLAS threads is a setting of the process, and `with` blocks of several Python threads
-may overlap in any order. So the first block to be entered sets the number to one, and the last
-block to be exited restores it. OpenMP has one setting per thread instead; every block sets and
-restores the setting of its thread.
+may overlap in any order. So the first block that is entered sets the number to one, and the last
+block that is exited restores it. In OpenMP, however, each thread has its own setting; every block
+sets and restores the setting of its thread.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BLOCKS = threading.local()  # `limited`: whether the Python thread is inside a 
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread within a `with` block.
 
-    A block inside another one of the same Python thread need not set OpenMP again.
+    A block nested in another block of the same Python thread does not set OpenMP again.
     """
     limit = _blas_limit()
     if getattr(_BLOCKS, "limited", False):
@@ -67,7 +67,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _limit_to_one(libraries: list[Any]) -> list[int]:
-    """Limit libraries to one thread, faster than threadpoolctl; return the previous numbers."""
+    """Limit libraries to one thread (faster than threadpoolctl); return the previous numbers."""
     before = [library.get_num_threads() for library in libraries]
     _restore(libraries, [1] * len(before), before)
     return before
@@ -82,13 +82,14 @@ def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None
             clear()
 
 
-def reserve_buffers(threads: int) -> None:
+def reserve_blas_buffers(threads: int) -> None:
     """Let every OpenBLAS of this process allocate its work buffers now, one for each thread.
 
-    OpenBLAS keeps its buffers (32 MB each) until the process ends, and allocates another one when
-    more threads use it at once than ever before. If no address space is left, version 0.3.30
-    retries for ever in native code, where no signal handler of Python runs, and 0.3.31 calls
-    exit(). If the buffers are allocated in advance, OpenBLAS allocates nothing later.
+    OpenBLAS does not free its buffers (32 MB each) until the process ends. OpenBLAS allocates
+    another buffer whenever more threads than ever before use OpenBLAS at the same time. If no
+    address space is left, version 0.3.30 retries for ever in native code, where no signal handler
+    of Python runs, and 0.3.31 calls exit(). If the buffers are allocated in advance, no later
+    allocation is needed.
     """
     import ctypes
 
@@ -138,7 +139,7 @@ _POOLS_LOCK = threading.Lock()
 
 
 def thread_pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool of this many threads, which is reused by later calls.
+    """Return a pool with this number of threads, which later calls reuse.
 
     Tasks of the pool must not wait for other tasks of the pool.
     """

@@ -2,7 +2,7 @@
 
 A message states where the problem is, with numbers, and what to do. Callers pass facts to a class
 method; the sentences are written in this package. Rows are counted from 0, as in Python. Values of
-rows are never printed, except a text that stands where a number should be.
+rows are never printed, except a text in a place where a number is required.
 """
 
 from discriminant.errors.base import (

@@ -1,6 +1,7 @@
 """Base classes of errors and warnings, templates of their messages, and capture of warnings.
 
-An error class lists its messages as class attributes, each with the names of its facts:
+A message is a text with named values, its facts. An error class lists its messages as class
+attributes:
 
     class PriorError(InputError):
         of_length = template("entries, labels")(
@@ -13,10 +14,10 @@ Facts are passed by position or by name (facts after a `*` by name only) and may
 field has a format specification of Python, or one of these:
 
     {columns:names}     'a', 'b', 'c', 'd', 'e' and 3 more
-    {labels:names 20}   the same with up to 20 names
-    {rows:list 5}       0, 4, 7, 8, 9 and 3 more; {rows:list} gives all of them
+    {labels:names 20}   up to 20 names
+    {rows:list 5}       0, 4, 7, 8, 9 and 3 more; {rows:list} gives all rows
     {pairs:pairs}       'a' and 'b'; 'c' and 'd', up to 5 pairs
-    {reasons:join ; }   all of them, separated by "; "
+    {reasons:join ; }   all reasons, separated by "; "
     {labels:len}        8
     {rows:n row}        1 row, 8 rows
     {count:more}        nothing for 1, else " (and 7 more)"
@@ -24,15 +25,16 @@ field has a format specification of Python, or one of these:
     {limit:MB}          bytes as 512 MB
     {value:value}       as Python prints it; for an array or a frame only its type and shape
     {line:?, line {line}}    the text after ? unless the fact is None, False or empty
-    {last:?final|first}      the same, but else the text after |
+    {last:?final|first}      as above, and otherwise the text after |
     {classes - 1}       arithmetic of facts and whole numbers, from left to right
 
-Values of rows are never formatted, except a text where a number is expected. A pickled exception
-contains only its text. Where these fields do not suffice, a class method composes the message.
+Values of rows are never included in a message, except a text in a place where a number is required.
+A pickled exception contains only its text. If these fields are not sufficient, a class method
+composes the message.
 
 `warn` issues a warning of the package. Inside `merge_warnings`, `capture_warnings` and
-`add_context`, warnings are collected in a context variable and not by Python's warning filters,
-because the filters belong to the whole process and the variable belongs to one thread.
+`add_context`, warnings are collected in a context variable instead of by Python's warning filters:
+a context variable belongs to one thread, but the filters are shared by the whole process.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ class DiscriminantWarning(UserWarning):
 class Template:
     """Message with named facts.
 
-    As an attribute of an exception class, a template is a constructor of the exception.
+    A template that is an attribute of an exception class is a constructor of this exception.
     """
 
     __slots__ = ("facts", "text")
@@ -88,7 +90,7 @@ class Template:
         return lambda *args, **facts: owner(self.format(*args, **facts))
 
     def format(self, *args: object, **facts: object) -> str:
-        """Return the message with these facts."""
+        """Return the message, with the given facts filled in."""
         bound = self.signature.bind(*args, **facts)
         bound.apply_defaults()
         return _expand(self.text, bound.arguments)
@@ -138,7 +140,7 @@ def _expand(text: str, facts: Mapping[str, Any]) -> str:
 
 
 def _evaluate(field: str, facts: Mapping[str, Any]) -> Any:
-    """Return a fact, an attribute or item of a fact, or the value of an expression of facts."""
+    """Return a fact, an attribute or an item of a fact, or the value of an expression of facts."""
     first, *rest = field.split()
     if not rest:
         return int(first) if first.isdigit() else _FORMATTER.get_field(first, (), facts)[0]
@@ -158,7 +160,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def quote(names: Sequence[object], most: int = 5) -> str:
-    """Return the first few names in quotes.
+    """Return the first few names, each in quotes.
 
     >>> quote(["a", "b"])
     "'a', 'b'"
@@ -247,8 +249,7 @@ def warn(warning: Warning) -> None:
 
 @contextmanager
 def merge_warnings() -> Iterator[None]:
-    """Merge the warnings raised inside: issue the first of each class, with a count of the other
-    warnings of the class.
+    """Merge the warnings raised inside: for each class issue the first, with a count of the others.
 
     If such blocks are nested (`merge_warnings` or `capture_warnings`), only the outermost block
     merges.
@@ -287,9 +288,9 @@ def add_context(context: str) -> Iterator[None]:
 
 
 def in_thread(work: Callable[P, R]) -> Callable[P, R]:
-    """Return `work` for use in another thread.
+    """Return a function like `work` that can be called in another thread.
 
-    Warnings of `work` are collected together with the warnings of this thread.
+    Its warnings are collected together with the warnings of this thread.
     """
     collected = _COLLECTED.get()
 
@@ -314,7 +315,7 @@ def _collect_warnings() -> Iterator[list[Warning]]:
 
 
 def _merge(collected: Sequence[Warning]) -> list[Warning]:
-    """Return one warning of each class: the first, with a count of the other texts."""
+    """Return the first warning of each class, with a count of the other texts of the class."""
     texts: dict[type[Warning], dict[str, None]] = {}
     for warning in collected:
         texts.setdefault(type(warning), {})[str(warning)] = None

@@ -33,9 +33,9 @@ class ResamplingError(InputError):
     )
 
     no_danger = template("label, neighbours")(
-        "No row of class '{label}' is in danger: for none do at least half, but not all, of the "
-        "{neighbours} nearest neighbours belong to other classes. Pass another danger_neighbours, "
-        "or method='smote'."
+        "No row of class '{label}' is in danger: for that, at least half, but not all, of its "
+        "{neighbours} nearest neighbours must belong to other classes. Pass another "
+        "danger_neighbours, or method='smote'."
     )
 
     of_gaussian = template("label, rows")(
@@ -76,8 +76,8 @@ class ResamplingError(InputError):
     )
 
     nominal_missing = template("column, rows")(
-        "Nominal column '{column}' has {rows:n missing cell}. Fill the missing cells, perhaps "
-        "with a category of their own."
+        "Nominal column '{column}' has {rows:n missing cell}. Fill the missing cells, for instance "
+        "with a separate category."
     )
 
     nominal_sparse = template()(
@@ -121,7 +121,7 @@ class ClassWeightError(InputError):
 
 
 class StrategyNotEvaluatedWarning(DiscriminantWarning):
-    """A strategy for rare classes could not be evaluated."""
+    """A strategy for rare classes could not be evaluated by cross-validation."""
 
     of = template("strategy, fold, why")(
         "Strategy '{strategy}' is not evaluated, because it cannot be fitted without the rows of "
@@ -160,7 +160,7 @@ class CodeError(InputError):
 
     too_long = template("kind, columns, classes, most")(
         "columns={columns} is too many: a {kind} code of {classes} classes has only {most:,} "
-        "different columns, complements left out. Pass columns={most} or fewer, or None."
+        "different columns, not counting complements. Pass columns={most} or fewer, or None."
     )
 
     no_search = template("classes, most")(
@@ -224,14 +224,14 @@ class ShrinkageChosenWarning(DiscriminantWarning):
 class ScarceRowsWarning(DiscriminantWarning):
     """There are so few rows that the inverse covariance is inaccurate and predictions suffer.
 
-    With m degrees of freedom and d features, the estimated inverse is on average m / (m - d - 1)
-    times the true inverse, if rows are Gaussian.
+    If rows are Gaussian, the inverse of a covariance of d features with m degrees of freedom is on
+    average m / (m - d - 1) times the true inverse.
     """
 
     one_row_per_class = template("classes")(
         "Each of the {classes} classes has one row, so the variance within classes cannot be "
-        "estimated. Predicted classes are those of the nearest row, but probabilities are not "
-        "reliable: they are in units of the variance of all rows. Add rows."
+        "estimated. A row is predicted as the class of the nearest training row, but probabilities "
+        "are not reliable: they are based on the variance of all rows. Add rows."
     )
 
     @classmethod
@@ -247,7 +247,7 @@ class ScarceRowsWarning(DiscriminantWarning):
 
     of_predictive = template("what, degrees, features")(
         "{what} has {degrees:.3g} degrees of freedom, and a Student-t density of {features} "
-        "features needs {features}, so the covariance counts as if it had {features}. Pass a "
+        "features needs {features}, so the covariance is treated as if it had {features}. Pass a "
         "larger shrinkage=, add rows, or keep fewer features."
     )
 
@@ -279,7 +279,7 @@ class NoFeatureSelectedWarning(DiscriminantWarning):
 
 
 class NoRobustEstimateWarning(DiscriminantWarning):
-    """The rows of a class do not determine robust estimates, so other estimates are used."""
+    """Robust estimates cannot be computed from the rows of a class, so other estimates are used."""
 
     few_rows = template("what, rows, features, least, instead")(
         "{what} has {rows:n row} for {features:n feature}, and a robust covariance needs at least "
@@ -316,8 +316,9 @@ class NotConvergedWarning(DiscriminantWarning):
     )
 
     of_gap = template("what, steps, gap, tolerance")(
-        "{what} stopped after {steps} steps, up to {gap:.1e} of its objective above the minimum "
-        "(tolerance {tolerance:.1e}). Raise max_steps, or scale the columns (standardize=True)."
+        "{what} stopped after {steps} steps; its objective may still exceed the minimum by a "
+        "relative {gap:.1e} (tolerance {tolerance:.1e}). Raise max_steps, or scale the columns "
+        "(standardize=True)."
     )
 
     of_gradient = template("what, passes, gradient, tolerance, way_out=None")(
@@ -357,8 +358,8 @@ class NotConvergedWarning(DiscriminantWarning):
     )
 
     of_priors = template("steps, gap, tolerance")(
-        "The estimate of the priors stopped after {steps} steps, up to {gap:.1e} per row below "
-        "the largest log likelihood (tolerance {tolerance:.1e}). Raise max_iter."
+        "The estimate of the priors stopped after {steps} steps; the log likelihood per row may "
+        "still be {gap:.1e} below its maximum (tolerance {tolerance:.1e}). Raise max_iter."
     )
 
 
@@ -407,7 +408,7 @@ class NotSeparatedWarning(DiscriminantWarning):
 
 
 class SeparationWarning(DiscriminantWarning):
-    """Linear scores separate classes, so the likelihood has no finite maximum."""
+    """Linear scores separate the classes, so maximum-likelihood estimates are infinite."""
 
     @classmethod
     def of(
@@ -483,13 +484,13 @@ class InferenceError(InputError):
     )
 
     one_cluster = template()(
-        "groups has one cluster, and a clustered covariance needs at least two, better dozens. "
+        "groups has one cluster, and a clustered covariance needs at least two, preferably dozens. "
         "Pass cov='HC1' for errors without clusters."
     )
 
     too_few_for_hc1 = template("rows, estimates")(
-        "HC1 divides by the number of rows minus that of the estimates, and there are {rows} rows "
-        "for {estimates} estimates. Keep fewer columns."
+        "HC1 divides by the number of rows minus the number of estimates, and there are {rows} "
+        "rows for {estimates} estimates. Keep fewer columns."
     )
 
     few_groups = template("groups")(
@@ -534,12 +535,13 @@ class InferenceError(InputError):
 
     other_rows = template("rows, other, null, other_null")(
         "The models were fitted to different rows: {rows} and {other} rows, with null deviances of "
-        "{null:.9g} and {other_null:.9g}. Fit both to the same rows."
+        "{null:.9g} and {other_null:.9g}. Fit both models to the same rows."
     )
 
     not_nested = template("names")(
         "The models are not nested{names:?: {names:names} are only in the smaller model|}. One "
-        "must have all columns of the other, and more. Name columns by passing data frames."
+        "model must have all columns of the other and at least one more. Name columns by passing "
+        "data frames."
     )
 
     other_gradient = template("gradient")(
@@ -604,7 +606,7 @@ class InferenceError(InputError):
 
 
 class BoundaryWarning(DiscriminantWarning):
-    """The likelihood is largest at infinite coefficients, or at a limit of the range of means."""
+    """The likelihood is largest for infinite coefficients or at a limit of the range of means."""
 
     of = template("name, passes, step")(
         "{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
@@ -639,7 +641,7 @@ class NoEstimateError(InferenceError):
 
 
 class NoPenaltyWarning(DiscriminantWarning):
-    """An option of the penalty was passed, but there is no penalty."""
+    """An option that concerns the penalty was passed, but there is no penalty."""
 
     of = template("name, value")(
         "{name}={value:g} has no effect without a penalty, and ridge is 0, so this is a "
@@ -684,7 +686,7 @@ class LabelSetError(InputError):
 
 
 class LabelTreeError(InputError):
-    """A label tree does not support the request."""
+    """A label tree does not support what was requested."""
 
     overflows_float32 = template("row, column")(
         "Row {row} (counted from 0), column '{column}' is too large for float32 (more than "
@@ -705,8 +707,8 @@ class LabelTreeError(InputError):
     )
 
     sparse_to_standardize = template()(
-        "standardize=True needs dense rows: centring the columns of a sparse matrix would fill "
-        "it. Pass standardize=False and scale the columns first "
+        "standardize=True needs dense rows: centring the columns of a sparse matrix would make it "
+        "dense. Pass standardize=False and scale the columns first "
         "(sklearn.preprocessing.MaxAbsScaler keeps zeros), or pass X.toarray()."
     )
 
@@ -722,8 +724,8 @@ class LabelTreeError(InputError):
     )
 
     moments_of_sets = template()(
-        "tree='moments' needs one label for each row, since class moments are those of the rows "
-        "of a class, but y has label sets. Pass tree='balanced' for label sets."
+        "tree='moments' needs one label for each row, since class moments are sums over the rows "
+        "of one class, but y has label sets. Pass tree='balanced' for label sets."
     )
 
     needs_rows = template("tree")(
@@ -786,7 +788,7 @@ class HierarchyError(InputError):
         )
 
     def with_hint(self, intended: str | None) -> HierarchyError:
-        """Append a hint: 'groups' if tuples may be meant as groups, 'pairs' if lists as pairs."""
+        """Append a hint: 'groups' if tuples may mean groups, 'pairs' if lists may mean pairs."""
         hints = {
             "groups": " Tuples of two are read as (child, parent): if these are groups of "
             "labels, write lists, [['a', 'b'], ['c', 'd']].",
@@ -825,7 +827,7 @@ class UnlabelledRowsWarning(DiscriminantWarning):
 
 
 class LongRowsWarning(DiscriminantWarning):
-    """Rows have large norms, so weights are small and the threshold removes them."""
+    """Rows have large norms, so weights are small, and the threshold removes relevant weights."""
 
     of = template("length, threshold")(
         "Rows have a median length of {length:.3g}, so weights are small, and "
@@ -939,7 +941,7 @@ class SitesError(MomentsMismatchError):
 
 
 class PrecisionLostError(DiscriminantError, ArithmeticError):
-    """Subtracting these rows would leave too few correct digits."""
+    """Removing rows would leave moments with too few correct digits."""
 
     @classmethod
     def of_column(cls, column: str, label: object, digits: float) -> PrecisionLostError:

@@ -86,7 +86,7 @@ def check_names(
     known: Sequence[str],
     instead: Callable[[str], str | None],
 ) -> None:
-    """Raise an error for the first unknown option; the message says what to pass instead."""
+    """Raise an error for the first unknown option; the message states what to pass instead."""
     for option in options:
         if option not in known:
             raise UnknownOptionError.of(name, option, known=known, instead=instead(option))
@@ -107,8 +107,8 @@ def foreign_hint(option: str, known: Sequence[str]) -> str | None:
 def named_options(function: Callable[P, T]) -> Callable[P, T]:
     """Wrap a function so that an unknown option raises an error that names the equivalent option.
 
-    If the function forwards options to other functions, it is called first, and a TypeError that it
-    raises is translated.
+    If the function forwards options to other functions, it is called, and if it raises a TypeError
+    for an unknown option, this error is translated.
     """
     parameters = inspect.signature(function).parameters.values()
     known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]

@@ -26,9 +26,9 @@ class LabelError(InputError):
     )
 
     missing = template("rows")(
-        "Input y contains NaN or None: the label is missing in row(s) {rows:list 5} (counted "
-        "from 0). Drop these rows (where a table is read, missing='drop' does so, and so do "
-        "'mean', 'indicator' and 'marginal'), or give missing labels a class of their own."
+        "Input y contains NaN or None: the label is missing in row(s) {rows:list 5} (counted from "
+        "0). Drop these rows (the functions that read a table do so with missing='drop', 'mean', "
+        "'indicator' or 'marginal'), or give missing labels a class of their own."
     )
 
     missing_in_table = template("column, rows")(
@@ -78,9 +78,9 @@ class LabelError(InputError):
     )
 
     unordered = template("labels")(
-        "The classes {labels:names 20} are texts, and nothing says which is lower. Pass "
-        "order=[...], the classes from lowest to highest, or y as an ordered categorical; "
-        "order='sorted' uses the sorted order. Logistic needs no order."
+        "The classes {labels:names 20} are texts, and their order is not known. Pass order=[...], "
+        "the classes from lowest to highest, or y as an ordered categorical; order='sorted' uses "
+        "the sorted order. Logistic needs no order."
     )
 
     not_in_order = template("labels, order")(
@@ -283,7 +283,7 @@ class ConstantInClassWarning(DiscriminantWarning):
 
 
 class SeparatingColumnWarning(DiscriminantWarning):
-    """A direction of the features is constant within classes but differs between them."""
+    """A combination of columns is constant within classes but differs between classes."""
 
     of_columns = template("columns, labels")(
         "Column(s) {columns:names} do not vary within class {labels:names} but differ between "
@@ -388,8 +388,9 @@ class MissingValueError(InputError):
 
     of_cell = template("row, column, *, rows=None, columns=None")(
         "Row {row} (counted from 0), column '{column}': missing (NaN or None{rows:?; {rows} row(s) "
-        "in {columns} column(s) in total}). Drop such rows, or fill them with "
-        "Encoded(model, missing='mean') or 'indicator'; 'marginal' and 'drop' do without them."
+        "in {columns} column(s) in total}). Drop such rows, or fill them with Encoded(model, "
+        "missing='mean') or 'indicator'; 'marginal' predicts without them, and 'drop' leaves such "
+        "rows out."
     )
 
 
@@ -555,9 +556,9 @@ class ColumnNamesError(InputError):
     """Column names do not match, or are not valid."""
 
     not_classes = template("what, names, labels")(
-        "The columns of {what} are named {names:names 20}, but the classes are {labels:names "
-        "20}. Name each column by its class; or pass classes=, the class of each column in "
-        "order; or an array, its columns in the order of the sorted labels."
+        "The columns of {what} are named {names:names 20}, but the classes are {labels:names 20}. "
+        "Name each column by its class; or pass classes=, the class of each column in order; or "
+        "pass an array whose columns are in the order of the sorted labels."
     )
 
     @classmethod
@@ -595,7 +596,7 @@ class ColumnNamesError(InputError):
 
 
 class NamesUncheckedWarning(DiscriminantWarning):
-    """Columns are matched by position, since the names of one table are missing."""
+    """Columns are matched by position, since one of two tables has no column names."""
 
     given_without = template("name")(
         "X does not have valid feature names, but {name} was fitted with feature names: columns "
@@ -735,7 +736,7 @@ class CategoryError(InputError):
 
 
 class FormulaError(InputError):
-    """A formula is not valid, or does not suit the table or the model."""
+    """A formula is not valid, or cannot be used with the table or the model."""
 
     not_text = template("kind")(
         "A formula is a text such as 'y ~ age + C(education)', not a {kind} or an empty text."
@@ -971,7 +972,7 @@ class NoFeaturesError(ShapeError):
 
 
 class ColumnKindError(ColumnTypeError):
-    """The type of a column is not supported, or differs from its type during fitting."""
+    """The type of a column is not supported, or is not the type that it had during fitting."""
 
     of = template("column, kind")(
         "Column '{column}' has type {kind}, which is neither number, truth value, date nor text. "
@@ -1000,8 +1001,8 @@ class UnreadTextWarning(DiscriminantWarning):
     def of(cls, columns: Sequence[tuple[str, str, str, str, bool]]) -> UnreadTextWarning:
         """Return the warning.
 
-        `columns` are tuples: name, apparent type, example, why it is not read so, whether
-        it is used.
+        `columns` holds tuples: name, apparent type, example, reason why the column is not read as
+        this type, and whether it is used.
         """
         shown = enumerate_first(
             [
@@ -1027,7 +1028,7 @@ class UnknownOptionError(DiscriminantError, TypeError):
     ) -> UnknownOptionError:
         """Return the error.
 
-        `instead` says how to do here what the option does in another library.
+        `instead` states what to do in this library instead of passing the option.
         """
         near = get_close_matches(option, known, n=1)
         if instead is None and near:

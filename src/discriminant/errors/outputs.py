@@ -114,8 +114,8 @@ class ThresholdError(InputError):
     )
 
     and_cost = template()(
-        "threshold and cost are both given, but a threshold t is the same as the costs t : 1 - "
-        "t. Pass one of them."
+        "threshold and cost are both given, but a threshold t is equivalent to costs in the ratio "
+        "t : 1 - t. Pass one of them."
     )
 
 
@@ -228,12 +228,12 @@ class PosteriorError(InputError):
 
 
 def _call(name: str) -> str:
-    """Return an expression that creates a classifier; the name may already include options."""
+    """Return the code that creates a classifier; the name may already include options."""
     return name if name.endswith(")") else f"{name}()"
 
 
 class CoverageError(InputError):
-    """Calibration rows do not suffice for prediction sets."""
+    """There are too few calibration rows for prediction sets."""
 
     of_rows = template("rows, needed, coverage, *, split=False")(
         "{rows:g} calibration rows are too few for coverage={coverage:g}: with fewer than "
@@ -289,7 +289,7 @@ class NeverRejectsWarning(DiscriminantWarning):
 
 
 class NoClassDecidedWarning(DiscriminantWarning):
-    """None of the actions with a cost is a class."""
+    """None of the actions for which a cost is given is a class."""
 
     of_actions = template("actions, labels")(
         "cost has the action(s) {actions:names} and none of the classes {labels:names}, so "
@@ -451,8 +451,8 @@ class ScoreError(InputError):
     )
 
     only_positive = template("positive")(
-        "Every row with positive weight is of the positive class '{positive}', so there is "
-        "nothing to rank it above. Add rows of other classes."
+        "Every row with positive weight is of the positive class '{positive}', so there is nothing "
+        "to rank these rows above. Add rows of other classes."
     )
 
     class_absent = template("label")(
@@ -537,8 +537,9 @@ class ComparisonError(InputError):
     )
 
     of_rows = template("first, second, what")(
-        "'{first}' and '{second}' were not held out alike: their {what} differ. Pass the same "
-        "rows and folds to both: cross_validate(model, X, y, folds=fold) with one array fold."
+        "The held-out results of '{first}' and '{second}' are not comparable: their {what} differ. "
+        "Pass the same rows and folds to both: cross_validate(model, X, y, folds=fold) with one "
+        "array fold."
     )
 
     of_repeats = template("first, ours, second, theirs")(
@@ -553,7 +554,7 @@ class ComparisonError(InputError):
 
     fractional_weight = template()(
         "McNemar's test counts rows, but the weights are not whole numbers. Pass "
-        "test='resampled_t', or hold out without sample_weight."
+        "test='resampled_t', or cross-validate without sample_weight."
     )
 
     infinite_loss = template("name, fold")(
@@ -563,7 +564,7 @@ class ComparisonError(InputError):
 
 
 class NoSpreadWarning(DiscriminantWarning):
-    """An estimated variance is zero, so an interval or test does not measure uncertainty."""
+    """An estimated variance is zero, so an interval or a test based on it is meaningless."""
 
     of_constant = template("rows")(
         "The scores of all {rows} rows are equal, so they rank nothing: the AUC is 0.5 for any "
@@ -709,12 +710,12 @@ class StudyError(InputError):
 
     no_grid = template("rows, features")(
         "its hyperparameters are searched only if there are at least twice as many rows as "
-        "features, and here are {rows} rows of {features} features. Use LDA with shrinkage."
+        "features, and there are {rows} rows of {features} features. Use LDA with shrinkage."
     )
 
     no_pool = template()(
-        "There is no pool: it needs two or more models with probabilities and a finite log loss, "
-        "all in memory. Compare more models, or use select='auto'."
+        "There is no pool of models: a pool needs two or more models with probabilities and a "
+        "finite log loss, all in memory. Compare more models, or use select='auto'."
     )
 
     one_class_in_training = template("labels")(

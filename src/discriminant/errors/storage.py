@@ -288,11 +288,12 @@ class CheckpointError(DiscriminantError):
 
 
 class CheckpointWarning(DiscriminantWarning):
-    """Some work is not stored in a checkpoint."""
+    """Some intermediate results are not stored in a checkpoint."""
 
     of_work = template("path, kind")(
-        "Sums that involve a {kind} are not stored in {path}, because its content cannot be "
-        "identified. If the run is stopped and restarted, these sums are computed again."
+        "Sums that involve a {kind} are not stored in {path}, because the content of such an "
+        "object cannot be identified. If the run is stopped and restarted, these sums are computed "
+        "again."
     )
 
     not_written = template("path, reason")(

@@ -796,7 +796,6 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
 
         certain = None
         if isinstance(rule, LinearRule) and len(labels) == 2 and _is_large_block(X):
-            rule = rule.for_values()
             certain = None if rule.anchor.idle else CertainCodes.of(rule)
         if certain is None:
             return self._map_scores(rule.scores, from_scores, X)
@@ -1210,6 +1209,11 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
     def _rule_scores(self, X: Any) -> Floats:
         return self._score_rows(self.rule_.scores, X)
 
+    def decision_function(self, X: Any) -> Floats:
+        """Return class scores (n, K); with two classes, the log odds of the second class (n,)."""
+        scores = self._score_rows(self._prediction_rule().scores, X)
+        return scores[:, 0] if scores.shape[1] == 1 else second_minus_first(scores)
+
     def _most_probable_labels(self, X: Any) -> npt.NDArray[Any]:
         return self._predict_labels(self._prediction_rule(), X)
 
@@ -1307,7 +1311,8 @@ class IterativeEstimator(RowEstimator):
 class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     """Base class of classifiers that read the rows repeatedly.
 
-    A subclass defines `_check_options` and `_fit_table`.
+    A subclass defines `_check_options`, `_fit_table`, and `fit`, which calls `_fit_rows` (see
+    `WeightedFitMixin`).
     `_partitions` is True if the passes can read a partitioned table; otherwise the rows of such a
     table are loaded into memory.
 
@@ -1319,25 +1324,6 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
 
     classes_: npt.NDArray[Any]  # (K,) labels, sorted
     _partitions = False
-
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the model; the rows are read several times.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
-            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights; a model
-            that cannot be fitted in passes over its parts reads it into memory.
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), default None
-            Weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_rows(X, y, sample_weight)
 
     def _fit_table(self, table: Any) -> None:
         """Fit a table by iteration, call `_set_rule` and set the other fitted attributes."""
@@ -1365,6 +1351,32 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     def _set_rule(self, table: AnyTable, rule: LinearRule) -> None:
         super()._set_rule(table, rule)
         self.classes_ = np.asarray(rule.labels)
+
+
+class WeightedFitMixin:
+    """Mixin for `IterativeClassifier`: a fit that accepts row weights."""
+
+    _fit_rows: Callable[..., Any]
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model; the rows are read several times.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights; a model
+            that cannot be fitted in passes over its parts reads it into memory.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_rows(X, y, sample_weight)
+        return self
 
 
 def class_totals(table: AnyTable) -> Floats:

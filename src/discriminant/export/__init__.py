@@ -16,16 +16,16 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     model : estimator
         A fitted model of this package, also inside `Encoded`, `Decision` and other wrappers.
     to : {'sql', 'onnx', 'python', 'javascript'}
-        'sql': one SELECT for DuckDB, PostgreSQL or SQLite; see `export.sql.to_sql`.
-        'onnx': the bytes of a graph in double precision; see `export.onnx.to_onnx`.
-        'python': the text of a file that needs nothing but Python; see `export.python.to_python`.
-        'javascript': the text of an ES module for browsers and Node.js; see
-        `export.javascript.to_javascript`.
+        Target language: 'sql' returns one SELECT for DuckDB, PostgreSQL or SQLite, see
+        `export.sql.to_sql`; 'onnx' the bytes of a graph in double precision, see
+        `export.onnx.to_onnx`; 'python' the text of a file that needs only Python, see
+        `export.python.to_python`; 'javascript' the text of an ES module for browsers and Node.js,
+        see `export.javascript.to_javascript`.
     path : path-like, optional
-        File to write as well, atomically.
+        File to which the result is also written, atomically.
     **options
-        For 'sql': table, dialect, keep. For 'onnx': inputs. For all: outputs, any of 'score',
-        'log_odds', 'log_p', 'p', 'label', 'cost', 'action', 'value'.
+        `table`, `dialect` and `keep` for 'sql'; `inputs` for 'onnx'; `outputs` for all, any of
+        'score', 'log_odds', 'log_p', 'p', 'label', 'cost', 'action', 'value'.
 
     Returns
     -------

@@ -3,11 +3,11 @@
     number, boolean, date   the cell as a number; a date is days since 1970-01-01
     text                    a number for each category: 1 and 0 for an indicator, its rank for an
                             ordered category
-    missing                 1 where the cell is missing, else 0
+    missing                 1 if the cell is missing, else 0
 
-A missing cell is replaced by one number and an unknown category by another; the encoding stores
-both. If it has no such number, nothing is predicted for the row. The numbers are the same as in
-`table.encoding`, written out cell by cell.
+The encoding stores a number that replaces a missing cell, and a number for an unknown category. If
+the encoding stores no number for such a cell, nothing is predicted for the row. The features are
+the same as in `table.encoding`, but are computed cell by cell.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["number", "boolean", "date", "text", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class FeatureSource:
-    """Source of one feature: a column, and the numbers that its cells stand for."""
+    """Source of one feature: a column, and the number for each of its cells."""
 
     feature: str
     column: str
@@ -66,7 +66,7 @@ class FeatureSources:
     unseen: tuple[FeatureSource, ...] = ()
 
     def as_expression(self) -> Expression:
-        """Return the features, followed by the indicators of categories to be rejected."""
+        """Return an expression: the features, and the indicators of categories to be rejected."""
         names = tuple(source.feature for source in (*self.features, *self.unseen))
         return Expression("features", (), len(names), name="x", components=names)
 
@@ -130,7 +130,7 @@ def _column_sources(column: Column, encoding: Encoding, filled: bool) -> Iterato
 
 
 def _cells(column: Column, encoding: Encoding) -> FeatureSource:
-    """Return a source that describes how the cells of a column may be stored."""
+    """Return a source that states in which forms the cells of a column may be stored."""
     kinds: dict[str, Kind] = {"number": "number", "boolean": "boolean", "date": "date"}
     kind = kinds.get(column.kind, "text")
     if kind == "text":
@@ -149,9 +149,9 @@ def _cells(column: Column, encoding: Encoding) -> FeatureSource:
 
 
 def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:
-    """Return group, decimal and unit sign of numbers stored as text.
+    """Return the grouping sign, the decimal sign and the unit of numbers stored as text.
 
-    None if the numbers are written as in SQL.
+    Return None if the numbers are written as in SQL.
     """
     if column.kind != "number":
         return None

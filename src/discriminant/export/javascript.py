@@ -12,10 +12,10 @@ Node.js and in other runtimes. A row is an object with a cell for each column:
     outputs(row)      an object with all outputs, named as in the other exports
 
 Cells are numbers, texts, booleans, dates (`Date`, or ISO text) or missing (null, undefined, NaN).
-Cells have the same meaning as in the Python export: a category is looked up by the text that Python
-would give for the cell, so that true is 'True' and 0.00001 is '1e-05'. Errors name the column and
-never contain the cell. Names and labels are written with `<` escaped, so that a module may be
-placed inside a script element.
+Cells have the same meaning as in the Python export: a category is looked up by the text into which
+Python would convert the cell, so that true is 'True' and 0.00001 is '1e-05'. Errors name the column
+and never contain the cell. In names and labels `<` is escaped, so that a module may be placed
+inside a script element.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def to_javascript(model: Any, *, outputs: Sequence[str] | None = None) -> str:
     model : estimator
         A fitted model.
     outputs : sequence of str, optional
-        As in `to_sql`.
+        Outputs to compute; see `to_sql`.
 
     Returns
     -------
@@ -198,7 +198,7 @@ class _JavaScriptWriter(SourceWriter):
             self.choices.setdefault(plan["p"].components, "classes")
 
     def file(self) -> str:
-        """Return the text."""
+        """Return the text of the module."""
         cells = ",\n".join(f"    {self.cell(source)}" for source in self.plan.sources)
         checks = [f"  {self.cell(source)};" for source in self.plan.checks]
         lines = [f"  const {name} = {formula};" for name, formula in self.assignments()]
@@ -237,14 +237,14 @@ class _JavaScriptWriter(SourceWriter):
         ]
 
     def _help(self, name: str) -> str:
-        """Return the name of a helper function, which the module then contains."""
+        """Return the name of a helper function, and include this function in the module."""
         self.helpers |= {name, *_NEEDED.get(name, ())}
         return name
 
     # --- inputs and outputs -----------------------------------------------------------------------
 
     def cell(self, source: FeatureSource) -> str:
-        """Return the code of one feature: a cell as a number."""
+        """Return the code that computes one feature: a cell converted to a number."""
         column = literal(source.column)
         if source.kind == "missing":
             return f"{self._help('missing')}(row, {column})"

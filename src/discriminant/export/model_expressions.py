@@ -1,14 +1,14 @@
 """Expressions of fitted models for export: scores, posteriors and the predicted class.
 
-A posterior is stored as  exp(logs) shares / sum,  where one of the two factors may be absent. Most
-models compute the logarithm of the posterior; least squares and averages compute the posterior
-itself, which may be zero.
+A posterior is represented as exp(logs) * shares / sum, where one of the factors, `logs` or
+`shares`, may be absent. Most models compute the logarithm of the posterior; least squares and
+averages compute the posterior itself, which may be zero.
 
-An estimator is looked up by the package and name of its class, or of the nearest base class, so
-that this module need not import the estimators. Only fitted attributes are read; rules have their
-own expressions (`Rule.expression`). A model without a formula raises an `ExportError`. Coupled
-probabilities of three or more classes have no formula, since they are computed by an iteration for
-each row (`multiclass.decode` has the formulas of decoding).
+The function for an estimator is looked up by the package and the name of its class or nearest base
+class, so that this module need not import the estimators. Only fitted attributes are read; rules
+have their own expressions (`Rule.expression`). A model without a formula raises an `ExportError`.
+Coupled probabilities of three or more classes have no formula, since they are computed by an
+iteration for each row (`multiclass.decode` has the formulas of decoding).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ClassifierExpressions:
         return label_texts(self.labels)
 
     def posterior(self) -> tuple[Expression | None, Expression]:
-        """Return the log posterior and the posterior, (K,) each.
+        """Return two (K,) expressions: the log posterior and the posterior.
 
         The log posterior is None if the posterior is computed from shares.
         """
@@ -113,7 +113,7 @@ def class_name(model: Any) -> str:
 
 
 def model_title(model: Any) -> str:
-    """Return the name of the model inside an encoding; of a `Decision`, also its classifier."""
+    """Return the name of the model in an encoding; for a `Decision`, with its classifier."""
     if class_name(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
         return class_name(model)
     inner = model_title(model.estimator_)
@@ -127,9 +127,9 @@ def is_regressor(model: Any) -> bool:
 
 
 def _exporter(model: Any, table: dict[tuple[str, str], Callable[..., T]]) -> Callable[..., T]:
-    """Return the table entry for the class of a model, or for its nearest base class.
+    """Return the function for the class of a model, or for its nearest base class.
 
-    Entries are looked up by package and class name.
+    Functions are looked up by package and class name.
     """
     for kind in type(model).__mro__:
         key = kind.__module__.partition(".")[0], kind.__name__
@@ -176,7 +176,7 @@ def _linear(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def class_code(score: Expression) -> Expression:
-    """Return the (1,) index of the largest score; for a single score, 1 where it is positive."""
+    """Return the (1,) index of the largest score; for a single score, 1 if it is positive."""
     if score.width > 1:
         return score.first_max().with_name("code")
     return greater(score, 0.0, 1.0, 0.0).with_name("code")
@@ -185,7 +185,7 @@ def class_code(score: Expression) -> Expression:
 def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
     """Return the expressions of logistic regression.
 
-    The link gives the posteriors; class costs affect only the decision.
+    The link function gives the posteriors; class costs affect only the decision.
     """
     labels, link = tuple(model.classes_.tolist()), model.link_
     plain = link == "logit" and not np.any(model.cost_lift_)
@@ -235,7 +235,7 @@ def _with_original_prior(model: Any, classifier: ClassifierExpressions) -> Class
 
 
 def _logit_adjusted(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of LogitAdjusted: the posterior over shares to the power tau."""
+    """Return the expressions of LogitAdjusted: posterior / shares^tau, normalised."""
     inner = classifier_expressions(model.estimator_, x)
     adjusted = inner.with_prior(model.class_shares_, model.fitted_prior_)
     logs, p = adjusted.posterior()
@@ -282,7 +282,7 @@ def _break_ties(votes: Expression, members: list[ClassifierExpressions]) -> Expr
 
 
 def _class_scores(score: Expression, classes: int) -> Expression:
-    """Return the (K,) scores; for two classes, minus and plus the difference of the scores."""
+    """Return the (K,) scores, which for two classes are minus and plus their difference."""
     if classes > 2:
         return score
     return _difference(score).affine(np.array([[-1.0], [1.0]]), np.zeros(2))
@@ -341,7 +341,7 @@ def _require_probabilities(classifier: ClassifierExpressions, name: str) -> None
 
 
 def _decision(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of Decision: posteriors under its priors, class of least cost."""
+    """Return the expressions of Decision: posteriors under its priors, and least-cost class."""
     classifier = classifier_expressions(model.estimator_, x)
     _require_probabilities(classifier, class_name(model.estimator_))
     if model.prior is not None:
@@ -358,7 +358,7 @@ def _decision(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def _calibrated(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of Calibrated: the calibrator of the scores of its classifier."""
+    """Return the expressions of Calibrated: its calibrator applied to the classifier's scores."""
     inner, name = classifier_expressions(model.estimator_, x), class_name(model.estimator_)
     labels = tuple(model.classes_.tolist())
     if model.from_posteriors_:
@@ -395,13 +395,13 @@ def expected_costs(p: Expression, cost: Floats) -> Expression:
 
 
 def argmin_cost(cost: Expression) -> Expression:
-    """Return the (1,) index of the first action with a cost within `TIE` of the least."""
+    """Return the (1,) index of the first action whose cost is within `TIE` of the least cost."""
     bound = (cost * -1.0).max() * -(1.0 + TIE)
     return greater(cost, bound.with_name("bound"), 0.0, 1.0).first_max()
 
 
 def _pipeline_features(model: Any, x: Expression) -> Expression:
-    """Return the features after the transformers of a pipeline."""
+    """Apply the transformers of a pipeline to the features."""
     for _, stage in model.steps[:-1]:
         if stage is not None and stage != "passthrough":
             x = _transform(stage, x)
@@ -424,9 +424,7 @@ def _transform(stage: Any, x: Expression) -> Expression:
 
 
 def _encoded_features(model: Any, x: Expression) -> Expression:
-    """Return the features unchanged; raise an error if they differ from the features of the
-    encoding.
-    """
+    """Return the features; raise an error if they are not those of the encoding."""
     if x.components != model.encoding_.features:
         raise ExportError.of_part(
             "Encoded, inside another model that gives it some of the columns",
@@ -490,7 +488,7 @@ def _decomposition(model: Any, x: Expression) -> ClassifierExpressions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TwoSides:
-    """Output of a two-class classifier: log odds of the second side, or shares of both sides."""
+    """Output of a two-class classifier: log odds of the second side, or both probabilities."""
 
     odds: Expression | None  # (1,) log odds
     shares: Expression | None = None  # (2,) shares
@@ -504,7 +502,7 @@ class _TwoSides:
 
 
 def _binary_outputs(members: Any, x: Expression) -> tuple[Expression, list[_TwoSides]]:
-    """Return the (M,) decision values of M two-class classifiers, and the output of each."""
+    """Return the (M,) decision values and the outputs of M two-class classifiers."""
     if not isinstance(members, BinaryRules):
         outputs = [_member_output(member, x) for member in members.fitted]
         return stack([value for value, _ in outputs]), [sides for _, sides in outputs]

@@ -1,15 +1,15 @@
-"""ONNX export: one node for each expression, all numbers double, opset 17.
+"""ONNX export: one node for each expression, all numbers in double precision, opset 17.
 
 Only nodes that onnxruntime implements for doubles on a CPU are used: no Erf, no Atan, no Softmax.
-Inputs are the columns, one tensor (N, 1) each (numbers double, categories text), or one matrix
-(N, d). If a number of a row is NaN and the model has no replacement for it, all numeric outputs of
-the row are NaN and its label is '' (the least int64 if labels are integers, NaN if they are
-floats).
+The inputs are either one tensor (N, 1) for each column (numbers as double, categories as text), or
+one matrix (N, d). If a number of a row is NaN and the model has no replacement for it, all numeric
+outputs of the row are NaN and its label is '' (the least int64 if labels are integers, NaN if they
+are floats).
 
 Optimisers of onnxruntime treat scalar constants as float32: they simplify `x - 1e-60` to `x`, and
-move a factor of 1e-100 into the attribute of a product, where it becomes 0. Therefore a scalar
-constant that float32 does not represent exactly is looked up in a table by an index that depends on
-the row; an optimiser then cannot fold the constant.
+move a factor of 1e-100 into the attribute of a product, where it becomes 0. To prevent an optimiser
+from folding it, a scalar constant that float32 does not represent exactly is looked up in a table,
+by an index that depends on the row.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ def to_onnx(
     model : estimator
         A fitted model.
     inputs : {'columns', 'matrix'}, optional
-        'columns': one tensor (N, 1) for each column, by its name. 'matrix': one tensor 'X' (N, d)
-        of numbers in the order of the fit. Default: columns if they have names, else a matrix.
+        With 'columns', one tensor (N, 1) for each column, by its name. With 'matrix', one tensor
+        'X' (N, d) of numbers in the column order of the fit. The default is 'columns' if the
+        columns have names, else 'matrix'.
     outputs : sequence of str, optional
-        As in `to_sql`. The names of the outputs in the graph are label, probabilities,
-        log_probabilities, scores, log_odds, costs, action, value.
+        Outputs to compute; see `to_sql`. The names of the outputs in the graph are label,
+        probabilities, log_probabilities, scores, log_odds, costs, action, value.
 
     Returns
     -------
@@ -143,7 +144,7 @@ class _OnnxGraph:
         self.graph_inputs.append(self.onnx.make_tensor_value_info(name, kind, ["N", width]))
 
     def _fill(self, column: str, source: FeatureSource) -> str:
-        """Return the column with its missing cells replaced, or the indicator of missing cells."""
+        """Return a column after replacing its missing cells, or the indicator of missing cells."""
         if source.kind == "missing":
             return self._node("Cast", [self._node("IsNaN", [column])], to=self.kinds.DOUBLE)
         if source.fill is None:
@@ -152,7 +153,7 @@ class _OnnxGraph:
         return self._node("Where", [is_nan, self._numbers([[source.fill]]), column])
 
     def _categories(self, column: str, sources: list[FeatureSource]) -> str:
-        """Return the (N, m) numbers of categories; they are looked up in a table by code."""
+        """Return the (N, m) numbers of categories, which are looked up in a table by code."""
         levels = list(dict.fromkeys(level for source in sources for level, _ in source.values))
         known = levels if "" in levels else [*levels, ""]  # '' stands for a missing cell
         code = self._node(
@@ -197,7 +198,7 @@ class _OnnxGraph:
     # --- expressions ------------------------------------------------------------------------------
 
     def _tensor(self, step: Expression) -> str:
-        """Return the tensor (N, width) of an expression; for a constant it is (1, width)."""
+        """Return the tensor (N, width) of an expression, or (1, width) for a constant."""
         operands = [self.tensors[id(operand)] for operand in step.operands]
         if step.op == "constant":
             return self._numbers(step.constants[0][None])
@@ -238,7 +239,7 @@ class _OnnxGraph:
         return self._node("Cast", [index], to=self.kinds.DOUBLE)
 
     def _full(self, step: Expression) -> str:
-        """Return the tensor of an expression with all N rows, also for a constant."""
+        """Return the tensor of an expression with all N rows, even for a constant."""
         if step.op != "constant":
             return self.tensors[id(step)]
         return self._node("Add", [self._protected(step.constants[0]), self.nan_or_zero])
@@ -317,7 +318,7 @@ def _is_simple(value: float) -> bool:
 
 
 def _level_number(source: FeatureSource, level: str | None) -> float:
-    """Return the number of a category; '' means a missing cell, None an unseen category."""
+    """Return the number of a category, where '' is a missing cell and None an unseen category."""
     values = dict(source.values)
     if level in values:
         return values[level]
@@ -329,7 +330,7 @@ def _level_number(source: FeatureSource, level: str | None) -> float:
 
 
 def _choice_table(choices: tuple[Any, ...], kinds: Any) -> tuple[npt.NDArray[Any], int]:
-    """Return the labels, followed by the value that means no label, and their ONNX type."""
+    """Return the labels and a value for rows without a label, and their ONNX type."""
     if all(isinstance(choice, int) for choice in choices) and max(map(abs, choices)) < 2**63:
         return np.array([*map(int, choices), _LEAST_INT64], dtype=np.int64), kinds.INT64
     if all(isinstance(choice, float) for choice in choices):

@@ -1,14 +1,14 @@
 """Plan of an export: the sources of the features, the expressions, and the outputs.
 
-    encode      columns to features                        `export.feature_columns`
+    encode      from columns to features                   `export.feature_columns`
     affine      (x - origin) / unit, then W u + b          `Rule.expression`
     quadratic   sums of squares of affine forms            `Rule.expression`
-    link        a score to two log probabilities           `models.expressions`
-    normalise   exp(log - largest) over its sum            `export.model_expressions`
-    choose      the largest; the least expected cost; reject; outlier
+    link        from a score to two log probabilities      `models.expressions`
+    normalise   exp(log - largest) divided by its sum      `export.model_expressions`
+    choose      largest score or least expected cost; reject; outlier
 
-Outputs of a classifier: score, log_odds (of the second of two classes), log_p, p, label; of a
-`Decision` also cost and action. Output of a regression: value.
+The outputs of a classifier are score, log_odds (of the second of two classes), log_p, p and label;
+a `Decision` also has cost and action. The output of a regression is value.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ExportPlan:
     outputs: tuple[Output, ...]
 
     def steps(self) -> list[Expression]:
-        """Return all expressions in an order in which each comes after its operands."""
+        """Return all expressions, sorted so that each comes after its operands."""
         return topological_order([output.expression for output in self.outputs])
 
     def __getitem__(self, name: str) -> Output:
@@ -83,10 +83,10 @@ class ExportPlan:
 
 
 def number_at(step: Expression, index: int) -> Number:
-    """Return the expression in which a number is computed, and the index of the number in it.
+    """Return the expression that computes a component, and the index of the component in it.
 
-    Expressions that only pick or stack numbers are followed to their operands. An expression of
-    width one has the same number at every index.
+    Expressions that only pick or stack components are followed to their operands. An expression of
+    width one has the same value at every index.
     """
     index = 0 if step.width == 1 else index
     while step.op in ("pick", "stack"):
@@ -103,7 +103,7 @@ def number_at(step: Expression, index: int) -> Number:
 
 
 def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
-    """Return the plan of a fitted model with these outputs; default: all outputs of the model.
+    """Return the plan of a fitted model with the given outputs (default: all outputs of the model).
 
     Raises
     ------
@@ -137,7 +137,7 @@ def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
 
 
 def _sources(model: Any) -> FeatureSources:
-    """Return the sources of the features: from the encoding in the model, or its columns."""
+    """Return the sources of the features, taken from the model's encoding or from its columns."""
     inside = model
     while inside is not None:
         if hasattr(inside, "encoding_"):
@@ -232,7 +232,7 @@ def _action_outputs(
 def _decision_outputs(model: Any, x: Expression, classifier: ClassifierExpressions) -> list[Output]:
     """Return the expected costs and the action.
 
-    The action is that of least cost; some rows are then rejected or marked as outliers.
+    The action is the one of least cost, or for some rows REJECT or OUTLIER.
     """
     costs = model.costs()
     log_p, p = classifier.posterior()
@@ -275,7 +275,8 @@ def _with_outliers(
 ) -> Expression:
     """Return the action with outliers marked.
 
-    A row is an outlier if its squared distance to every class exceeds the limit of its p-value.
+    A row is an outlier if its squared distance to every class exceeds the distance that corresponds
+    to the level of the p-value.
     """
     from scipy.stats import f
 

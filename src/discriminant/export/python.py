@@ -2,8 +2,8 @@
 
 The file defines `predict(row)` and `answer(row)`; `row` is a dict of columns. `predict` returns the
 label and the probability of each class (for a regression, the number); `answer` returns all
-outputs. Each expression is a line with its name in the plan; matrices are tuples above the
-functions.
+outputs. Each expression becomes a line that assigns a variable with the expression's name; matrices
+are tuples above the functions.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def to_python(model: Any, *, outputs: Sequence[str] | None = None) -> str:
     model : estimator
         A fitted model.
     outputs : sequence of str, optional
-        As in `to_sql`.
+        Outputs to compute; see `to_sql`.
 
     Returns
     -------
@@ -127,7 +127,7 @@ class _PythonWriter(SourceWriter):
         super().__init__(plan, {"math", "predict", "answer", *keyword.kwlist, *builtin})
 
     def file(self) -> str:
-        """Return the text."""
+        """Return the text of the file."""
         lines = [f"    {name} = {formula}" for name, formula in self.assignments()]
         entries = [self._entry(output) for output in self.plan.outputs]
         checks = [f"    {self.cell(source)}" for source in self.plan.checks]
@@ -172,7 +172,7 @@ class _PythonWriter(SourceWriter):
     # --- inputs and outputs -----------------------------------------------------------------------
 
     def cell(self, source: FeatureSource) -> str:
-        """Return the code of one feature: a cell as a number."""
+        """Return the code that computes one feature: a cell converted to a number."""
         column = ascii(source.column)
         fill = "" if source.fill is None else f", {source.fill!r}"
         if source.kind == "text":
@@ -183,7 +183,7 @@ class _PythonWriter(SourceWriter):
         return f"{'_days' if source.kind == 'date' else '_number'}(row, {column}{fill})"
 
     def _entry(self, output: Output) -> str:
-        """Return the code of one entry, an output, of the dictionary that `answer` returns."""
+        """Return the code of an output, an entry in the dictionary that `answer` returns."""
         step = output.expression
         if output.choices:
             choices = self.list_constant(f"{output.name}s", [ascii(c) for c in output.choices])

@@ -1,8 +1,8 @@
 """Writer of exported models as source code: what Python and JavaScript have in common.
 
-Each expression of the plan with a name becomes a line that assigns a variable of that name;
-matrices become constants above the functions, and equal constants share one name. A language adds
-its syntax: lists, vectors, and the formula of one expression.
+Each named expression of the plan becomes a line that assigns a variable with this name. Matrices
+become constants above the functions, and equal constants share one name. A subclass adds the syntax
+of its language for lists, vectors, and the formula of one expression.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SourceWriter(ABC):
         return lines
 
     def component_names(self, output: Output) -> tuple[Any, ...]:
-        """Return the labels, actions or names of the numbers of an output."""
+        """Return the names of an output's components: labels, actions or responses."""
         labels = self.plan["label"].choices if "label" in self.plan else ()
         if "action" in self.plan and output.name == "cost":
             return self.plan["action"].choices[: len(output.components)]
@@ -68,11 +68,11 @@ class SourceWriter(ABC):
 
     @abstractmethod
     def map_vectors(self, text: str, variables: Sequence[str], vectors: Sequence[str]) -> str:
-        """Return the code that evaluates `text` for each number of some vectors."""
+        """Return the code that evaluates `text` for each component of some vectors."""
 
     @abstractmethod
     def choose(self, condition: str, x: str, y: str) -> str:
-        """Return the code of x where the condition holds, else y."""
+        """Return the code whose value is x if the condition holds, else y."""
 
     @abstractmethod
     def sign(self, value: str) -> str:
@@ -84,7 +84,7 @@ class SourceWriter(ABC):
 
     @abstractmethod
     def cell(self, source: FeatureSource) -> str:
-        """Return the code of one feature: a cell as a number."""
+        """Return the code that computes one feature: a cell converted to a number."""
 
     def elementwise(self, step: Expression) -> str:
         """Return the code of an elementwise expression."""
@@ -96,7 +96,7 @@ class SourceWriter(ABC):
         return self.map_vectors(text, variables, [self.vector(v) for _, v in vectors.values()])
 
     def _one_element(self, step: Expression, vectors: dict[int, tuple[str, Expression]]) -> str:
-        """Return the formula of one number of an elementwise expression.
+        """Return the formula of one component of an elementwise expression.
 
         Each vector in the formula is replaced by a variable.
         """
@@ -125,7 +125,7 @@ class SourceWriter(ABC):
         return name if step.width == 1 and step.op != "features" else f"{name}[{index}]"
 
     def vector(self, step: Expression) -> str:
-        """Return the code for all numbers of an expression, as a sequence."""
+        """Return the code of a sequence with all components of an expression."""
         if step.op == "constant":
             return self.list_constant(f"{self.assigned} numbers", numbers(step.constants[0]))
         if step.op == "pick":
@@ -157,11 +157,11 @@ class SourceWriter(ABC):
         return name
 
     def list_constant(self, wanted: str, values: list[str]) -> str:
-        """Return the name of a constant list."""
+        """Define a constant list; return its name."""
         return self.constant(wanted, self.listed(values))
 
     def constant(self, wanted: str, text: str) -> str:
-        """Return the name of a constant above the functions; equal constants share one name."""
+        """Define a constant above the functions; return its name, which equal constants share."""
         if text not in self.constants:
             self.constants[text] = self.unique(wanted.upper())
         return self.constants[text]

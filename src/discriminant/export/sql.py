@@ -9,8 +9,8 @@ Each step comes after the steps that it uses and passes on only the columns that
 Names and texts are quoted (`table.sql_dialect`). Long sums are written as balanced trees, since
 parsers limit the depth.
 
-A row with a cell that is missing or not a number, and for which the model has no replacement, has
-NULL in every output column: a database cannot raise an error for one row as Python does.
+If a cell is missing or not a number, and the model has no replacement for it, every output of the
+row is NULL. (In Python this is an error, but a database cannot raise an error for a single row.)
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ def to_sql(
     model : estimator
         A fitted model.
     table : str or (schema, name)
-        Name of a table or view with the columns of the fit.
+        Name of a table or view that has the columns of the training rows.
     dialect : {'duckdb', 'postgres', 'sqlite'}, default 'duckdb'
         The database.
     keep : sequence of str, default ()
-        Columns of the table to pass on, such as its key; the order of the rows is undefined.
+        Columns of the table that the result also contains, such as a key; the order of the rows is
+        undefined.
     outputs : sequence of str, optional
         Any of 'score', 'log_odds', 'log_p', 'p', 'label', 'cost', 'action', 'value' (default: all
         that the model has). 'score' and 'label' of linear models need neither EXP nor LN, which
@@ -96,7 +97,7 @@ def _indicator_sql(db: SqlDialect, term: str) -> str:
 def _reads_text(db: SqlDialect, source: FeatureSource) -> bool:
     """Whether the cells of a column of numbers or dates may be texts.
 
-    SQLite stores texts in a column of any type, so every column is read with this possibility.
+    In SQLite a column of any type may contain texts.
     Other databases raise an error for a text that is not a number or an ISO date.
     """
     if source.signs is not None or source.written or source.more_missing:
@@ -105,7 +106,7 @@ def _reads_text(db: SqlDialect, source: FeatureSource) -> bool:
 
 
 def _value_sql(db: SqlDialect, source: FeatureSource, column: str) -> str:
-    """Return the SQL formula of a number, truth value or date."""
+    """Return the SQL formula that converts a cell to a number, truth value or date."""
     kind = source.cells if source.kind == "missing" else source.kind
     if not _reads_text(db, source):
         return {"boolean": db.as_boolean, "date": db.days}.get(kind, db.as_double)(column)
@@ -128,7 +129,7 @@ def _category_sql(db: SqlDialect, source: FeatureSource, column: str) -> str:
 
 
 def balanced_join(terms: Sequence[str], sign: str) -> str:
-    """Join terms pair by pair, so that the depth of the formula is the log of their number."""
+    """Join terms pair by pair, so that the formula's depth is the logarithm of their number."""
     terms = list(terms)
     while len(terms) > 1:
         pairs = [sign.join(terms[k : k + 2]) for k in range(0, len(terms), 2)]
@@ -137,7 +138,7 @@ def balanced_join(terms: Sequence[str], sign: str) -> str:
 
 
 def largest_sql(terms: list[str], db: SqlDialect) -> str:
-    """Return SQL for the largest of the terms; a function gets at most `_MAX_ARGUMENTS` of them."""
+    """Return SQL for the largest of the terms, at most `_MAX_ARGUMENTS` in a function call."""
     while len(terms) > 1:
         groups = [terms[k : k + _MAX_ARGUMENTS] for k in range(0, len(terms), _MAX_ARGUMENTS)]
         terms = [g[0] if len(g) == 1 else f"{db.greatest}({', '.join(g)})" for g in groups]
@@ -161,7 +162,7 @@ class _Names:
         self.used = {self._folded(name) for name in (*used, *db.reserved)}
 
     def unique(self, name: str) -> str:
-        """Return a unique name: cut to the significant length, and numbered if it is used."""
+        """Return a unique name, truncated to the allowed length, and numbered if already in use."""
         number, suffix = 1, ""
         while True:
             candidate = self._cut(name, suffix) + suffix
@@ -185,8 +186,9 @@ class _Names:
 class _SQLWriter:
     """Builder of one SELECT.
 
-    `terms` holds the text of every number written so far: the name of its column, or the formula
-    itself if the number is used once. `refs` holds the columns that a number depends on directly.
+    `terms` holds the SQL text of every number written so far: the name of its column or, if the
+    number is used only once, its formula. `refs` holds the columns on which a number depends
+    directly.
     """
 
     plan: ExportPlan
@@ -270,7 +272,7 @@ class _SQLWriter:
         )
 
     def _define_complete(self, name: str) -> None:
-        """Define the column that tells whether all features that are used are finite numbers."""
+        """Define a column that is true if all features that are used are finite numbers."""
         used = [key for key in self.columns if key[0] == id(self.plan.x)]
         checked = [key for key in used if self.plan.sources[key[1]].kind != "missing"]
         used_columns = {self.plan.sources[index].column for _, index in used}
@@ -287,7 +289,7 @@ class _SQLWriter:
     # --- steps ------------------------------------------------------------------------------------
 
     def _levels(self, needed: set[Key]) -> list[list[tuple[str, str]]]:
-        """Return, for each step, text and name of its columns, both new and passed on."""
+        """Return, for each step, the SQL text and the name of its columns: new and passed on."""
         level = {key: column.level for key, column in self.columns.items()}
         steps = self._steps(level, needed)
         if max(map(len, steps)) > _MAX_COLUMNS:
@@ -331,7 +333,7 @@ class _SQLWriter:
         return step.op == "constant" or (id(step), place) in self.terms
 
     def _operands(self, step: Expression, place: int) -> list[Number]:
-        """Return the numbers that occur in the formula of a number, in the order of the formula."""
+        """Return the operands of the formula for a number, in the order of the formula."""
         if step.op in ("features", "constant"):
             return []
         first = step.operands[0]
@@ -344,9 +346,7 @@ class _SQLWriter:
         return [number_at(operand, place) for operand in step.operands]
 
     def _maximum(self, step: Expression) -> Expression:
-        """Return the stored expression of the largest number of `step`; reuse the model's, if there
-        is one.
-        """
+        """Return a stored expression for the maximum of `step`; reuse the model's if it exists."""
         best = self.maxima.setdefault(id(step), Expression("max", (step,), 1, name="best"))
         self.stored.add(id(best))
         return best

@@ -7,13 +7,13 @@ megabytes. Predictions have one line per row, with the columns
 
     label_1, score_1, label_2, score_2, ..
 
-The best label comes first. If a row reaches fewer labels, the remaining columns are empty. The
-output file is replaced atomically.
+The best label comes first. If the search reaches fewer labels for a row, the remaining columns are
+empty. The output file is replaced atomically.
 
 To assess a model, the k best labels of each block are added to a `TopK`. PSP@k, PSnDCG@k and the
-means by label frequency use the label counts of the training rows, which the model stores. A label
-that is unknown to the model cannot be predicted: by default it raises an error, and on request it
-counts as a miss.
+means by label frequency use the number of training rows of each label, which the model stores. A
+label that is unknown to the model cannot be predicted: by default an error is raised; on request
+the label counts as a miss.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def is_xmc(path: Any) -> bool:
 
 
 def xmc_header(path: Any) -> tuple[int, ...] | None:
-    """Return the numbers of rows, features and labels in the header of XMC text.
+    """Return the number of rows, of features and of labels in the header of XMC text.
 
     Return None for other files.
     """
@@ -153,7 +153,7 @@ def single_file(source: Any) -> Any:
 
 
 def read_blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, int]]:
-    """Yield blocks of labelled rows with the model's features, each with the total row count."""
+    """Yield blocks of labelled rows with the model's features, and the total number of rows."""
     empty = True
     for block, total in _blocks(model, path):
         if len(block):
@@ -275,9 +275,10 @@ def assess_file(
     k : int, default=5
         Number of labels predicted for each row.
     unknown : {'error', 'count'}, default='error'
-        Treatment of labels that are unknown to the model: raise an error, or count them as misses.
+        Treatment of labels that are unknown to the model: 'error' raises an error, 'count' counts
+        them as misses.
     progress : callable, optional
-        Called with the number of rows done and the total number of rows.
+        Called with the number of processed rows and the total number of rows.
 
     Returns
     -------
@@ -316,7 +317,7 @@ def _pad_counts(frequency: Any, width: int) -> Any:
 
 
 def _encode_truth(model: LabelRanker, labels: Any, unknown: str) -> tuple[Any, int]:
-    """Return label numbers as codes of the model; unknown labels get codes from L on."""
+    """Convert label numbers to codes of the model; unknown labels get the codes L, L + 1, ..."""
     L, code_of = len(model.classes_), _codes_of_numbers(model, labels.shape[1])
     codes = code_of[labels.indices]
     is_unknown = codes >= L
@@ -330,7 +331,7 @@ def _encode_truth(model: LabelRanker, labels: Any, unknown: str) -> tuple[Any, i
 
 
 def _codes_of_numbers(model: LabelRanker, width: int) -> Ints:
-    """Return the code of each label number (width,); unknown labels get codes from L on."""
+    """Return the codes (width,) of all label numbers; unknown labels get codes of L or more."""
     numbers, L = np.arange(width), len(model.classes_)
     codes = np.full(width, -1)
     if model.kind_ == "indicator":

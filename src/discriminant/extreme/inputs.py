@@ -1,8 +1,9 @@
 """Inputs of a label tree: validated rows as CSR arrays, and labels as a sparse matrix.
 
-Validating a single row must not take longer than its search, so a CSR matrix is validated without
-being copied or rebuilt. Dense rows may be standardised, (x - centre) / scale in float64, and rows
-may be scaled to unit length, x / |x|, which suits word counts. Labels have one of three forms:
+Validating a single row must not take longer than the search for its labels, so a CSR matrix is
+validated without being copied or rebuilt. Dense rows may be standardised, (x - centre) / scale in
+float64, and rows may be scaled to unit length, x / |x|, which is useful for word counts. Labels
+have one of three forms:
 
     one          y is a vector: one label for each row
     indicator    y is an (N, L) matrix, sparse or dense, with 1 where a row has a label
@@ -50,7 +51,7 @@ _BLOCK = 1 << 14  # number of rows of a dense table that are processed together
 
 
 class CsrArrays(NamedTuple):
-    """Arrays of a CSR matrix without SciPy's checks, which take longer than the search of a row."""
+    """Arrays of a CSR matrix without SciPy's checks, which take longer than a search for a row."""
 
     data: Any
     indices: Any
@@ -134,7 +135,7 @@ def check_magnitudes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) 
 
 
 def warn_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
-    """Warn if rows are so long (in norm) that relevant weights fall below the threshold."""
+    """Warn if rows have such large norms that relevant weights would fall below the threshold."""
     if model.standardize or not model.threshold:
         return
     sample = rows[:: max(1, rows.shape[0] // 1000)].astype(np.float64)
@@ -183,7 +184,7 @@ def _unit_length(values: Any, starts: Any) -> Any:
 
 
 def _check_structure(rows: Any) -> bool:
-    """Return whether all values are finite; invalid row pointers or columns are an error.
+    """Return whether all values are finite; raise an error for invalid row pointers or columns.
 
     Values that are neither float32 nor float64 are checked later, when they are converted.
     """

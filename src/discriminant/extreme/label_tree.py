@@ -116,9 +116,9 @@ def uses_moments(model: Any) -> bool:
 
 
 def check_integer(name: str, value: Any, minimum: int, *, optional: bool = False) -> None:
-    """Raise `OptionError` unless the value is an integer of at least `minimum`.
+    """Raise `OptionError` unless the value is an integer and at least `minimum`.
 
-    With `optional`, None is accepted too.
+    With `optional`, None is also accepted.
     """
     if optional and value is None:
         return
@@ -179,8 +179,8 @@ class LabelTreePredictor(RowEstimator):
             max(k, beam, 20) best labels of each tree, so that a larger k can change the order of
             labels with nearly equal scores.
         beam : int, optional
-            Number of nodes kept at each level, instead of the option `beam` of the model. If `beam`
-            is the number of labels, the search is exhaustive.
+            Number of nodes kept at each level (default: the option `beam` of the model). If `beam`
+            equals the number of labels, the search is exhaustive.
 
         Returns
         -------
@@ -207,8 +207,8 @@ class LabelTreePredictor(RowEstimator):
         ndarray of shape (n,), sparse matrix or list
             If y was a vector, the best label of each row. Otherwise label sets in the form of y: a
             sparse indicator (n, L), or a list of lists of labels, best first. A set contains every
-            label whose score is at least the term of a margin of 0; with path='logistic' this is a
-            probability of at least 1/2.
+            label whose score is at least the score of a path with a single margin of 0; with
+            path='logistic' this means a probability of at least 1/2.
         """
         if self._kind() == "one":
             codes, _ = self._search(self._validate_rows(X), 1, self.beam)
@@ -222,9 +222,9 @@ class LabelTreePredictor(RowEstimator):
     def predict_proba(self, X: Any, k: int | None = None) -> Any:
         """Return the probability of each label.
 
-        With one label per row, the probabilities of the labels reached sum to one; with label sets
-        they do not. The values estimate probabilities only if loss='logistic' or tree='moments';
-        choose `cost` by the log loss on held-out rows.
+        If each row has one label, the probabilities of the labels that the search reaches sum to
+        one; with label sets they do not. The values estimate probabilities only if loss='logistic'
+        or tree='moments'; choose `cost` by the log loss on held-out rows.
 
         Parameters
         ----------
@@ -245,12 +245,12 @@ class LabelTreePredictor(RowEstimator):
         return self._to_sparse(codes, np.exp(scores), codes >= 0)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the log probability of each label (n, L); -inf for labels that are not reached."""
+        """Return log probabilities (n, L), -inf for labels that the search does not reach."""
         rows = self._check_dense_size(self._validate_rows(X))
         return self._to_dense(*self._log_probabilities(rows), -np.inf)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return scores (n, L), -inf for labels that are not reached.
+        """Return scores (n, L), which are -inf for labels that the search does not reach.
 
         With two classes, return the difference of the scores (n,).
         """
@@ -267,12 +267,12 @@ class LabelTreePredictor(RowEstimator):
         return self.kind_
 
     def _dtype(self) -> Any:
-        """Floating-point type of the rows in a search, which is the type of the weights."""
+        """Floating-point type to which rows are converted for a search: the type of the weights."""
         double = self.forest_.trees[0].layers[0].weight.dtype == np.float64
         return np.float64 if double else np.float32
 
     def _validate_rows(self, X: Any) -> Any:
-        """Validate rows against the features of the fit, and convert them to CSR arrays."""
+        """Check that rows have the features of the training rows; convert them to CSR arrays."""
         self._check_is_fitted()
         names = getattr(self, "feature_names_in_", None)
         if type(X) in (sparse.csr_matrix, sparse.csr_array) and names is None:
@@ -299,7 +299,7 @@ class LabelTreePredictor(RowEstimator):
         return search_top_k(self.forest_, rows, k=k, beam=beam, threads=threads)
 
     def _search_all(self, rows: Any) -> tuple[Codes, Floats]:
-        """Search for all labels that each row reaches, at most 1000."""
+        """Return all labels that the search reaches for each row, at most 1000."""
         return self._search(rows, min(len(self.classes_), _MAX_LABELS), self.beam)
 
     def _log_probabilities(self, rows: Any) -> tuple[Codes, Floats]:
@@ -313,7 +313,7 @@ class LabelTreePredictor(RowEstimator):
         return codes, scores
 
     def _check_dense_size(self, rows: Any) -> Any:
-        """Return the rows; a dense matrix (n, L) that would be too large is an error."""
+        """Return the rows; raise an error if a dense matrix (n, L) would be too large."""
         if rows.shape[0] * len(self.classes_) > _MAX_CELLS:
             raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _MAX_CELLS)
         return rows
@@ -368,7 +368,7 @@ def estimate_trees(
 
 
 def n_trees(model: Any) -> int:
-    """Return the number of trees; it is 1 if the tree does not depend on the seed."""
+    """Return the number of trees, which is 1 if the tree does not depend on the seed."""
     seedless = ("one-vs-rest", "huffman", "moments")
     return int(model.trees) if isinstance(model.tree, str) and model.tree not in seedless else 1
 
@@ -462,25 +462,25 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     Parameters
     ----------
     trees : int, default=3
-        Number of trees whose scores are averaged. Three trees are usually about one percentage
-        point more accurate than one tree.
+        Number of trees whose scores are averaged. The accuracy of three trees is usually about one
+        percentage point higher than that of one tree.
     tree : str or hierarchy, default='balanced'
         How labels are arranged:
 
-        - 'balanced': repeated bisection by spherical 2-means, of which every log2(arity)-th level
-          is kept;
+        - 'balanced': repeated bisection by spherical 2-means; of the resulting levels every
+          log2(arity)-th is kept;
         - 'wide': k-means with `arity` clusters, applied twice;
         - 'huffman': frequent labels near the root;
         - 'one-vs-rest': no tree;
-        - 'moments': one binary tree of two-class LDA rules computed from class moments in float64
-          (`fit_moments`), for dense rows with one label each; of the other options only `beam` and
-          `threads` apply;
+        - 'moments': one binary tree of two-class LDA rules, computed in float64 from class moments
+          (`fit_moments`), for dense rows with one label each; all other options except `beam` and
+          `threads` are ignored;
         - a hierarchy whose leaves are the labels: nested mappings and lists, or (child, parent)
           pairs.
     arity : int, optional
         Number of children of each node above the last level (default: 16; for 'wide' 100).
     leaf : int, default=100
-        Largest number of labels below a node of the last level.
+        Maximum number of labels below a node of the last level.
     loss : {'squared_hinge', 'logistic'}, default='squared_hinge'
         Loss of the classifiers. With 'logistic', scores are log probabilities.
     cost : float, default=1.0
@@ -488,8 +488,8 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     tolerance : float, default=0.1
         Stopping tolerance of the solver.
     max_sweeps : int, default=20
-        Largest number of passes over the rows of a classifier, not counting rows that are
-        temporarily left out (shrinking).
+        Maximum number of passes over the rows of a classifier. Rows that are temporarily left out
+        (shrinking) do not count.
     threshold : float, default=0.1
         Weights of at most this absolute value are set to zero and not stored.
     standardize : bool, default=False
@@ -498,11 +498,11 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     unit_rows : bool, default=False
         Scale each row to unit length. Set this option for word counts.
     path : {'hinge', 'logistic'}, optional
-        Term that a margin m adds to the score of a path: -max(0, 1 - m)^3 or log sigma(m)
-        (default: according to `loss`).
+        Term that a node with margin m adds to the score of a path: -max(0, 1 - m)^3 for 'hinge',
+        log sigma(m) for 'logistic' (default: according to `loss`).
     weighting : {'propensity'}, optional
-        With 'propensity', rare labels get more weight, because they are often missing where they
-        apply.
+        With 'propensity', rare labels get more weight, because in many data sets they are often not
+        recorded for rows to which they apply.
     precision : {'float32', 'float16', 'float64'}, default='float32'
         Precision of the stored weights; files with 'float16' are about a third smaller.
     beam : int, default=10
@@ -516,13 +516,13 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         With a checkpoint folder, large models also need less memory. Keep the folder until the
         model is saved.
     progress : callable, optional
-        Called during the fit with the work done and the total work.
+        Called during the fit with the amount of work done and the total amount.
 
     Attributes
     ----------
     classes_ : ndarray of shape (L,)
-        Labels; a label code is an index into this array. If y is a matrix, the labels are its
-        column numbers.
+        Labels; a label code is an index into this array. If y is a matrix, the labels are the
+        numbers of its columns.
     forest_ : Forest
         Fitted trees (`extreme.model.tree.Forest`).
     kind_ : {'one', 'indicator', 'sets'}
@@ -534,7 +534,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     n_weights_ : int
         Number of weights stored in all trees.
     scale_ : ndarray of shape (2, d) or None
-        Offset that is subtracted from each column, and scale by which the column is then divided.
+        Number that is subtracted from each column, and scale by which the column is then divided.
     unit_rows_ : bool
         Whether rows are scaled to unit length.
     label_rows_ : ndarray of shape (L,)
@@ -698,7 +698,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     ) -> tuple[int, dict[str, int], tuple[str, ...]]:
         """Predict the k best labels of every row of a sparse file and write them to a file.
 
-        `discriminant.predict_file` calls this for trees fitted to rows without column names.
+        `discriminant.predict_file` calls this method for trees fitted to rows without column names.
 
         Parameters
         ----------
@@ -728,7 +728,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these attributes do not form a label tree, or None if they do."""
+        """Return the reason why the attributes of a label tree are invalid, or None."""
         return invalid_model(parts)
 
     @property
@@ -814,7 +814,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         self.forest_ = Forest(trees, d, self._path())
 
     def _set_label_counts(self, label_rows: npt.NDArray[Any], rows: int) -> None:
-        """Store the label frequencies, from which propensities are computed."""
+        """Store the number of training rows of each label, from which propensities are computed."""
         self.label_rows_ = np.minimum(label_rows, np.iinfo(np.int32).max).astype(np.int32)
         self.n_rows_ = rows
 
@@ -850,5 +850,5 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @property
     def probabilistic(self) -> bool:
-        """Whether `predict_proba` estimates probabilities: logistic loss, or from moments."""
+        """Whether `predict_proba` estimates probabilities: with logistic loss or tree='moments'."""
         return bool(self.loss == "logistic" or uses_moments(self))

@@ -11,11 +11,11 @@ Row i has the true labels Y_i and a predicted list with one label at each rank r
                                                                over the same for the best list
 
 p_r is the propensity of the label at rank r (`extreme.model.propensity`). The best possible list of
-a row consists of its true labels, sorted by increasing propensity. PSP@k and PSnDCG@k are ratios of
-sums over all rows, not means of ratios, as `psprecision_at_k` and `psndcg_at_k` of napkinXC 0.7.2.
-(`psdcg_at_k` of napkinXC is PSnDCG@k without the sum over d_r at the end, so that rows with few
-labels have less weight in it.) A row without true labels is included in P@k; all its predictions
-are wrong. Its recall and nDCG are 0/0, so their means leave the row out.
+a row consists of its true labels, sorted by increasing propensity. As `psprecision_at_k` and
+`psndcg_at_k` of napkinXC 0.7.2, PSP@k and PSnDCG@k are ratios of sums over all rows, not means of
+ratios. (`psdcg_at_k` of napkinXC is PSnDCG@k without division by the sum over d_r, so that rows
+with few labels have less weight.) A row without true labels is included in P@k; all its predictions
+are wrong. Such a row is excluded from recall@k and nDCG@k, which would be 0/0 for it.
 
 Rare labels hardly affect means over rows. Therefore hits, predictions and rows are also counted for
 every label, and `by_frequency` averages recall, precision and F1 over labels of similar frequency.
@@ -43,7 +43,7 @@ from scipy import sparse
 
 from discriminant.errors import LabelError, OptionError, RankedLabelsError
 from discriminant.table.blocks import Floats, Labels, canonical_rows
-from discriminant.table.labels import check_same_kind, encode_labels
+from discriminant.table.labels import check_same_label_type, encode_labels
 
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 
@@ -78,13 +78,13 @@ def label_indicator(truth: Any, *, labels: int | None = None, classes: Any = Non
 
 
 def _looks_like_indicator(rows: Any, labels: int) -> bool:
-    """Return whether lists may be meant as an indicator: each has L numbers, all 0 or 1."""
+    """Return whether lists may be meant as an indicator matrix: each has L numbers, all 0 or 1."""
     plain = all(isinstance(own, list | tuple) and len(own) == labels for own in rows)
     return labels > 1 and plain and set(chain.from_iterable(rows)) <= {0, 1}
 
 
 def _from_table(table: Any, known: Labels) -> Any:
-    """Convert a table that is an indicator, or that has the label names of each row."""
+    """Convert a table, which is an indicator matrix or contains the label names of each row."""
     if table.dtype.kind in "OUST":
         return _from_names(table.ravel(), np.arange(0, table.size + 1, table.shape[1]), known)
     if not np.isin(table, (0, 1)).all():
@@ -101,7 +101,7 @@ def _from_names(names: Any, ends: Any, known: Labels) -> Any:
     if len(code_of) < len(known):
         raise LabelError.duplicate_classes(known.tolist())
     labels, codes = encode_labels(names) if len(names) else (known[:0], np.zeros(0, np.intp))
-    check_same_kind(labels, known)
+    check_same_label_type(labels, known)
     unknown = [label for label in labels.tolist() if label not in code_of]
     if unknown:
         raise RankedLabelsError.unknown(unknown, len(known))
@@ -182,12 +182,12 @@ class TopK:
         Total weight of all rows, of the rows that have labels, and of the rows that were added with
         propensities.
     hits, recalled, gained : ndarray of shape (K,)
-        Weighted sums of hits at each rank, of recall@k and of nDCG@k.
+        Weighted sums over rows of the hits at each rank, of recall@k, and of nDCG@k.
     ps_hits, ps_best, ps_gained, ps_ideal : ndarray of shape (K,)
         Numerators and denominators of PSP@k and PSnDCG@k.
     label_hits, label_lists, label_rows : ndarray of shape (L,)
-        For each label, the total weight of the rows for which it is predicted and true, predicted,
-        and true.
+        For each label, the total weight of the rows for which the label is predicted and true
+        (`label_hits`), predicted (`label_lists`), and true (`label_rows`).
 
     See Also
     --------
@@ -217,7 +217,7 @@ class TopK:
 
     @classmethod
     def empty(cls, *, labels: int, k: int = 5) -> Self:
-        """Return the sums over no rows, which change nothing when added."""
+        """Return sums over zero rows; adding them changes nothing."""
         hits, recalled, gained, *by_propensity = (np.zeros(k) for _ in range(7))
         by_label = (np.zeros(labels) for _ in range(3))
         return cls(0, 0.0, 0.0, hits, recalled, gained, 0.0, *by_propensity, *by_label)
@@ -426,7 +426,7 @@ class _RankedRows:
         return cls(codes[positive], own[positive], w[positive])
 
     def hit(self) -> Floats:
-        """Array (n, K): 1 where the label at that rank is one of the true labels of the row."""
+        """Array (n, K): 1 if the label at a rank is one of the true labels of the row, else 0."""
         L = max(self.truth.shape[1], 1)
         row = np.repeat(np.arange(len(self.lists)), np.diff(self.truth.indptr))
         own = row * L + self.truth.indices
@@ -438,7 +438,7 @@ class _RankedRows:
         return hit.astype(np.float64)
 
     def ideal(self, discount: Floats) -> Floats:
-        """Return sums (n, K) of the discounts of the best list.
+        """Return the sums (n, K) of the discounts d_r of the best list of each row.
 
         A row without labels is treated as if it had one label.
         """
@@ -446,7 +446,7 @@ class _RankedRows:
         return np.asarray(np.cumsum(discount)[np.minimum(own, np.arange(len(discount)) + 1) - 1])
 
     def best(self, value: Floats) -> Floats:
-        """Return (n, K): the r-th largest value among the true labels of a row, or 0."""
+        """Return an (n, K) array: the r-th largest value among the true labels of a row, or 0."""
         ends, own_value = self.truth.indptr, value[self.truth.indices]
         row = np.repeat(np.arange(len(self.lists)), np.diff(ends))
         order = np.lexsort((-own_value, row))
@@ -493,7 +493,7 @@ def _check_inverse_propensity(values: Any, L: int) -> Floats:
 
 
 def _ratio(sums: Any, by: Any) -> Floats:
-    """Return the quotient; NaN for 0/0, without a warning."""
+    """Return the quotient, which is NaN for 0/0, without a warning."""
     by = np.broadcast_to(np.asarray(by, dtype=np.float64), np.shape(sums))
     return np.asarray(np.divide(sums, by, out=np.full(np.shape(sums), np.nan), where=by > 0))
 

@@ -55,7 +55,7 @@ _MAX_NAMES = 10  # number of labels in the table of the most frequent ones
 
 
 class LabelDataFacts(TypedDict):
-    """Facts of the section "Data": the training rows, as far as the model stores them."""
+    """Facts of the section "Data": what the model stores about its training rows."""
 
     source: str
     features: int
@@ -71,7 +71,7 @@ class LabelDataFacts(TypedDict):
 
 
 class ShapeFacts(TypedDict):
-    """Facts about trees of equal shape."""
+    """Facts about a group of trees of equal shape."""
 
     trees: list[int]  # numbers of the trees, from 1
     levels: list[dict[str, Any]]
@@ -304,13 +304,13 @@ def _bar(x: float, y: float, width: float, code: int) -> Svg:
 
 
 def _log_scale(low: float, high: float, start: float, stop: float) -> Scale:
-    """Return a scale for base-10 logs; a range of a single number is widened."""
+    """Return a scale for base-10 logs; if the range is a single number, it is widened."""
     first, last = math.log10(low), math.log10(high)
     return Scale(first, last if last > first else first + 0.3, start, stop)
 
 
 def _round_numbers(scale: Scale) -> list[float]:
-    """Return the ticks of a log scale: powers of ten, and on a short scale 2 and 5 times them.
+    """Return the ticks of a log scale: powers of ten; on a short scale also 2 and 5 times these.
 
     >>> _round_numbers(Scale(0.0, 4.0, 0.0, 1.0))
     [1, 10, 100, 1000, 10000]
@@ -362,7 +362,7 @@ def render_labels(facts: LabelPageFacts) -> str:
 
 
 def _figures(facts: LabelPageFacts) -> dict[str, Any]:
-    """Return the charts for which there are facts."""
+    """Draw the charts for which the facts contain data."""
     charts: dict[str, Svg | list[Svg]] = {
         "shapes": [draw_shape(s) for s in facts["tree"]["shapes"]]
     }
@@ -628,7 +628,7 @@ def label_page_facts(
     test : str
         Name of the test file.
     seconds : mapping, optional
-        Duration of each step in seconds.
+        Duration of each step of the command in seconds.
     file : str
         Name of the model file, for the section "Using the model".
     command : str, optional

@@ -66,7 +66,9 @@ class ForestSummary(PrintedResult):
             lines.append(f"{self.unseen:,} labels had no row, and are hardly ever predicted")
         total = sum(tree.classifiers for tree in self.trees)
         share = "all" if self.met >= total else f"about {self.met:,.0f} of"
-        lines.append(f"With a beam of {self.beam}, a row meets {share} {total:,} classifiers")
+        lines.append(
+            f"With a beam of {self.beam}, a search evaluates {share} {total:,} classifiers"
+        )
         for group in self.tree_groups:
             lines += ["", *_table([self.trees[index] for index in group], group, self.features)]
         return "\n".join(lines)
@@ -90,7 +92,7 @@ def format_range(counts: CountRange) -> str:
 
 
 def level_rows(trees: Sequence[TreeStatistics], features: int) -> list[dict[str, Any]]:
-    """Return one table row per level of trees of equal shape; weights and bytes are summed."""
+    """Return a table row for each level of trees of equal shape; weights and bytes are totals."""
     rows = []
     for number, levels in enumerate(zip(*(tree.levels for tree in trees), strict=True), 1):
         first: LevelStatistics = levels[0]
@@ -146,9 +148,9 @@ def tree_title(indices: Sequence[int]) -> str:
     """Return the heading of a table, with the numbers of the trees that it describes.
 
     >>> tree_title([0]), tree_title([0, 1, 2])
-    ('Tree 1', 'Trees 1, 2, 3: of one shape; weights and size of all of them')
+    ('Tree 1', 'Trees 1, 2, 3, of equal shape; weights and sizes are totals')
     """
     if len(indices) == 1:
         return f"Tree {indices[0] + 1}"
     numbers = ", ".join(str(index + 1) for index in indices)
-    return f"Trees {numbers}: of one shape; weights and size of all of them"
+    return f"Trees {numbers}, of equal shape; weights and sizes are totals"

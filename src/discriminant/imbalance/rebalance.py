@@ -1,7 +1,7 @@
 """Rebalancing of classes: random under- and over-sampling, expected moments, class weights.
 
 Random under-sampling and over-sampling follow imbalanced-learn: with the same seed both libraries
-choose the same rows. Only row numbers are sampled; the features are not needed.
+choose the same rows. Only row numbers are sampled; this does not require the features.
 
 The moments of a random sample have a closed-form expectation, so a model can be fitted to the
 expected moments without sampling. If a class of n rows with mean c and scatter S is resampled to m
@@ -11,27 +11,27 @@ rows:
     over    all rows and m - n more with replacement     E scatter = S (m - (m - n) / m) / n
     gaussian    m - n more from the class's Gaussian     see `imbalance.synthetic_rows`
 
-The expected mean is c in both cases. Under-sampling: the expectation of the sample variance
-(scatter over m - 1) is the variance of all rows (scatter over n - 1). Over-sampling: if row i is
-repeated t_i times and z_i = x_i - c, the scatter is
+The expected mean is c in both cases. For under-sampling, the expectation of the sample variance
+(scatter over m - 1) is the variance of all rows (scatter over n - 1). For over-sampling, if row i
+is repeated t_i times and z_i = x_i - c, the scatter is
 
     sum (1 + t_i) z_i z_i' - (sum t_i z_i)(sum t_i z_i)' / m
 
 and its two terms have the expectations S m / n and S (m - n) / (n m). Weighting each row by m / n
 would give the scatter S m / n, which is larger than the expected scatter of a sample. Quantities
-that are not linear in the moments, such as slopes, are computed from the expected moments, so they
-differ from the expected values of these quantities over samples.
+that are not linear in the moments, such as slopes, are computed from the expected moments; this is
+not the same as the expected value of such a quantity over samples.
 
 The moments of T subsets of the rows, such as under-samples, are summed in one pass over the table:
 a `SubsetsReading` sums, for each subset, the rows of a block that belong to it. The rows that all
 subsets share (the rows of the rare classes) are summed once, and this sum is added to the sum of
 each subset.
 
-Class weights follow from the class sizes. Let class k of K have n_k rows (or this sum of weights),
-and let n be the sum of all n_k:
+Class weights are computed from the class sizes. Let n_k be the number of rows (or the sum of the
+weights) of class k of K, and n the sum of all n_k:
 
     balanced    n / (K n_k)                    every class has the total weight n / K
-    inverse     ~ 1 / n_k                      the same ratios, scaled so that the mean over k is 1
+    inverse     ~ 1 / n_k                      as balanced, but scaled so that the mean over k is 1
     effective   ~ (1 - beta) / (1 - beta^n_k)  scaled likewise; inverse effective number of rows
                                                (Cui, Jia, Lin, Song and Belongie 2019)
 
@@ -91,11 +91,11 @@ def target_of(count: RowNumbers, labels: Labels, strategy: Any, method: Method) 
     labels
         (K,) classes.
     strategy
-        'auto': all classes get the same number of rows, that of the rarest class ('under') or of
-        the most frequent class (all other methods). 'minority', 'majority', 'not minority',
-        'not majority', 'all': only these classes are resampled, to the same number. A ratio in
-        (0, 1], for two classes: rows of the rare class over rows of the frequent class. A mapping
-        {label: rows}: the number of rows of each class.
+        With 'auto', all classes get as many rows as the rarest class ('under') or the most frequent
+        class (all other methods). With 'minority', 'majority', 'not minority', 'not majority' or
+        'all', only these classes are resampled, to the same size. A number in (0, 1], for two
+        classes, is the ratio of the rows of the rare class to those of the frequent class. A
+        mapping {label: rows} states the number of rows of each class.
     method
         'under', 'over', or a method that adds synthetic rows.
 
@@ -130,7 +130,7 @@ def under_sample(codes: Codes, target: Target, random: np.random.RandomState) ->
 def under_samples(
     codes: Codes, target: Target, random: np.random.RandomState, times: int
 ) -> list[RowNumbers]:
-    """Return `times` independent under-samples, each as in `under_sample`."""
+    """Return `times` independent under-samples; see `under_sample`."""
     class_rows = rows_by_class(codes, len(target.wanted))
     samples = []
     for _ in range(times):
@@ -148,9 +148,10 @@ def split_under_samples(
 ) -> list[RowNumbers]:
     """Return under-samples that together contain every row.
 
-    The n rows of each class to resample to m rows are shuffled and split into n / m (rounded)
-    disjoint chunks, whose sizes differ by one at most. The number of under-samples is the largest
-    number of chunks of any class; a class with fewer chunks uses its chunks repeatedly, in turn.
+    If a class of n rows is resampled to m rows, its rows are shuffled and split into n / m
+    (rounded) disjoint chunks, whose sizes differ by at most one. The number of under-samples is the
+    largest number of chunks of any class; a class with fewer chunks uses its chunks repeatedly, in
+    turn.
 
     >>> target = Target(np.array([2, 2]), np.array([True, False]))
     >>> samples = split_under_samples(
@@ -174,9 +175,7 @@ def split_under_samples(
 
 
 def over_sample(codes: Codes, target: Target, random: np.random.RandomState) -> RowNumbers:
-    """Return the numbers of all rows, followed by the numbers of the rows to repeat, chosen with
-    replacement.
-    """
+    """Return the numbers of all rows, then those of rows to repeat (sampled with replacement)."""
     rows = [np.arange(len(codes))]
     for k, own in enumerate(rows_by_class(codes, len(target.wanted))):
         if target.resampled[k]:
@@ -185,7 +184,7 @@ def over_sample(codes: Codes, target: Target, random: np.random.RandomState) -> 
 
 
 def rows_by_class(codes: Codes, classes: int) -> list[RowNumbers]:
-    """Return for each class the sorted numbers of its rows."""
+    """Return the sorted row numbers of each class."""
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.cumsum(np.bincount(codes, minlength=classes))[:-1])
 
@@ -232,7 +231,7 @@ def _by_ratio(count: RowNumbers, labels: Labels, ratio: float, method: Method) -
 
 
 def scatter_factors(count: Places, target: Target, method: Method) -> Floats:
-    """Return the (K,) ratios of the expected scatter after resampling to the scatter before.
+    """Return (K,) ratios: expected scatter after resampling divided by scatter before.
 
     >>> scatter_factors(np.array([9, 3]), Target(np.array([3, 3]), None), "under").tolist()
     [0.25, 1.0]
@@ -271,7 +270,7 @@ def expected_sample_moments(moments: ClassMoments, target: Target, method: Metho
 
 
 def with_rows(moments: ClassMoments, target: Target) -> ClassMoments:
-    """Return the moments with the numbers of rows of `target`; means and scatters are unchanged."""
+    """Return the moments with the class sizes of `target`, and unchanged means and scatters."""
     rows = target.wanted
     weight = rows.astype(np.float64)
     return replace(moments, rows=rows.astype(np.int64), weight=weight, weight2=weight)
@@ -295,7 +294,7 @@ class SubsetMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubsetsReading:
-    """Sum the moments of T subsets of a table in one pass; subsets are given by row numbers."""
+    """Sum the moments of T subsets of a table, given by row numbers, in one pass."""
 
     moments: MomentsReading  # what is summed over each subset
     subsets: tuple[Places, ...]  # T, each sorted and without repeats
@@ -306,7 +305,7 @@ class SubsetsReading:
         return len(self.subsets) * self.moments.summary_size
 
     def read(self, block: Block) -> SubsetMoments:
-        """Return for each subset the moments of those rows of the block that belong to it."""
+        """Return, for each subset, the moments of the rows of the block that belong to it."""
         self._check_finite(block)
         return SubsetMoments(
             tuple(self.moments.read(_select_rows(block, subset)) for subset in self.subsets)
@@ -341,10 +340,10 @@ def class_weights(count: Floats, labels: Labels, kind: Any, *, beta: float = 0.9
     labels
         (K,) classes.
     kind
-        'balanced', 'inverse', 'effective', a mapping {label: weight} (other classes have weight
-        1), or an array of (K,) weights.
+        'balanced', 'inverse' or 'effective'; a mapping {label: weight}, where classes that are not
+        listed have weight 1; or an array of (K,) weights.
     beta
-        Parameter of 'effective', from 0 to below 1.
+        Parameter of 'effective', at least 0 and below 1.
 
     Examples
     --------

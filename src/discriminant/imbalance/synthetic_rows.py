@@ -1,14 +1,14 @@
 """Synthetic rows of a class: SMOTE, ADASYN, borderline-SMOTE, and rows from a Gaussian.
 
-SMOTE: rows on the segments between a row and its nearest neighbours in the class.
-Chawla, Bowyer, Hall and Kegelmeyer (2002): choose at random a row i of the n rows of a class, one
-of its k nearest neighbours j in the class, and a number u in (0, 1). The synthetic row is
+SMOTE: new rows on the segments between a row and its nearest neighbours in the class. Chawla,
+Bowyer, Hall and Kegelmeyer (2002): choose at random a row i of the n rows of a class, one of its k
+nearest neighbours j in the class, and a number u in (0, 1). The synthetic row is
 
     s = x_i + u (x_j - x_i)
 
 Since E u = 1/2, E u^2 = 1/3 and E u (1 - u) = 1/6, the mean and covariance of s are known without
 sampling. Let z = x - mean of the class, c_j = (number of rows that have j as a neighbour) / k, and
-a_i the mean of z over the neighbours of row i. With s also measured from the mean of the class:
+a_i the mean of z over the neighbours of row i. If s is also measured from the mean of the class,
 
     E s   = (1 / 2n) sum (1 + c_i) z_i
     E ss' = (1 / 6n) sum (2 + 2 c_i) z_i z_i' + z_i a_i' + a_i z_i'
@@ -28,7 +28,7 @@ the same as sorting them by v_ij:
     v_ij = |z_j|^2 / 2 - z_i . z_j        |z_i - z_j|^2 = 2 v_ij + |z_i|^2
 
 The rows j are divided into groups, and the minimum of v_ij over each group is computed. The k-th
-smallest of these minima is an upper bound of the k-th smallest v_ij. For the few pairs below this
+smallest of these minima is an upper bound on the k-th smallest v_ij. For the few pairs below this
 bound (plus a margin for rounding) the distance is computed again, as a sum of squared differences,
 and only these pairs are sorted. So the result is as accurate as if all distances were computed from
 differences.
@@ -40,9 +40,9 @@ column compares the class distributions of the rows with v and with w,
 
     delta(v, w) = sum_c |P(c|v) - P(c|w)|,    distance^2 = sum over columns of delta^2
 
-(the value difference metric of Cost and Salzberg). A synthetic row gets the category of the
-majority of the k neighbours of its row; in SMOTE-N the row itself votes too. Ties are broken at
-random.
+(the value difference metric of Cost and Salzberg). A synthetic row gets the most frequent category
+among the k neighbours of the row from which it starts; in SMOTE-N this row also votes. Ties are
+broken at random.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def nearest_neighbours(features: Features, k: int, label: object, *, threads: in
     """Return the (n, k) row numbers of the k nearest neighbours of each row, the nearest first.
 
     All rows belong to the class `label`; a row is not its own neighbour. Dense rows are centred, so
-    that means far from zero cost no accuracy. All rows are scaled, so that no square overflows or
-    underflows.
+    that no accuracy is lost if means are far from zero. All rows are scaled, so that no square
+    overflows or underflows.
     """
     n, d = features.shape
     if n <= k:
@@ -137,7 +137,7 @@ class _PairSearch:
         return np.asarray(other[order[first[:, None] + np.arange(self.k)]])
 
     def _bound(self, v: Floats, lo: int, hi: int) -> Floats:
-        """Return for each row of the tile an upper bound of its k-th smallest v, (t,).
+        """Return a (t,) array: for each row of the tile, an upper bound on its k-th smallest v.
 
         The bound includes a margin for rounding.
         """
@@ -161,7 +161,7 @@ def mixed_neighbours(
 ) -> Places:
     """Return the (n, k) nearest neighbours in one class, by numeric and nominal columns (SMOTE-NC).
 
-    Arguments are as in `nearest_neighbours`, with the nominal columns in addition.
+    The arguments are those of `nearest_neighbours`, and the nominal columns.
     """
     numbers = scale_to_unit(numbers)
     sd = float(np.median(numbers.std(axis=0)))
@@ -171,7 +171,7 @@ def mixed_neighbours(
 
 
 def value_differences(nominal: Nominal, codes: Codes, classes: int) -> list[Floats]:
-    """Return for each nominal column the (C, C) matrix of delta^2 between its C categories."""
+    """Return, for each nominal column, a (C, C) matrix of delta^2 between its C categories."""
     differences = []
     for column in nominal.T:
         share = np.zeros((int(column.max()) + 1, classes))
@@ -187,7 +187,7 @@ def nominal_neighbours(
 ) -> Places:
     """Return the (n, k) nearest neighbours in one class, by nominal columns only (SMOTE-N).
 
-    `differences` are those of `value_differences`.
+    `differences` is the result of `value_differences`.
     """
     n = len(nominal)
     if n <= k:
@@ -214,8 +214,8 @@ def vote_categories(
     nominal
         (n, q) categories of the rows of the class.
     voters
-        (n, v) for each row of the class, the rows among which its synthetic rows choose the most
-        frequent category.
+        (n, v) row numbers: for each row of the class, the rows that vote on the category of the
+        synthetic rows that start at it.
     start
         (m,) row of the class from which each synthetic row starts.
     """
@@ -243,7 +243,7 @@ class Segments:
 
 
 def draw_segments(neighbours: Places, count: int, random: np.random.RandomState) -> Segments:
-    """Sample `count` segments; every pair of a row and one of its neighbours is equally likely."""
+    """Sample `count` segments; every pair (row, neighbour) is equally likely."""
     k = neighbours.shape[1]
     pair = random.randint(0, neighbours.size, size=count)
     step = random.uniform(size=count)
@@ -280,7 +280,7 @@ def expected_moments(
     Parameters
     ----------
     like
-        Moments with the labels, features, anchor and detail that the result shall have.
+        Moments that determine labels, features, anchor and detail of the result.
     code
         Code of the class of the rows.
     offsets
@@ -318,13 +318,14 @@ def expected_moments(
 class ClassAmongAll:
     """Rows of one class within the rows of all classes, for ADASYN and borderline-SMOTE.
 
-    Both methods look at the neighbours of a row of the rare class among the rows of all classes,
-    and add synthetic rows on segments, as SMOTE does. With D_i the share of other classes among the
-    k nearest neighbours of row i:
+    Both methods use the neighbours of a row of the rare class among the rows of all classes, and
+    add synthetic rows on segments, as SMOTE does. With D_i the share of other classes among the k
+    nearest neighbours of row i:
 
         ADASYN (He, Bai, Garcia and Li 2008)
-            round(r D_i / sum D) of the r synthetic rows start at row i, and end at a random one of
-            its k nearest neighbours in the class. The number of rows may differ from r by rounding.
+            round(r D_i / sum D) of the r synthetic rows start at row i, and end at one of its k
+            nearest neighbours in the class, chosen at random. The number of rows may differ from r
+            by rounding.
 
         borderline-SMOTE (Han, Wang and Mao 2005)
             A row is in danger if at least half, but not all, of its m nearest neighbours belong to
@@ -413,7 +414,7 @@ class ClassAmongAll:
 def gaussian_rows(
     features: Floats, count: int, label: object, random: np.random.RandomState
 ) -> Floats:
-    """Return `count` rows from the Gaussian with the mean and covariance of the rows (n, d).
+    """Sample `count` rows from the Gaussian with the mean and covariance of the rows (n, d).
 
     With the mean c of the n rows of a class, and their centred rows Z = U S V',
 
@@ -425,8 +426,8 @@ def gaussian_rows(
 
         S (1 + (r - 1 + n / m) / (n - 1))
 
-    The r rows have the expected scatter (r - 1) S / (n - 1) about their mean, whose distance from c
-    adds n r / m times the covariance S / (n - 1) / r.
+    The expected scatter of the r rows about their mean is (r - 1) S / (n - 1). The distance of
+    their mean from c adds n r / m times the covariance of this mean, S / (n - 1) / r.
     """
     n = len(features)
     if n < 2:

@@ -47,17 +47,17 @@ class Calibrator(Protocol):
 
     @property
     def n_margins(self) -> int | None:
-        """Number of margins: 1 for two classes, else K; None: any."""
+        """Number of margins: 1 for two classes, else K; None if any number is accepted."""
         ...
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
-        """Return (n, K) logs of calibrated probabilities, up to a term that all classes share."""
+        """Return the (n, K) log calibrated probabilities, up to a term common to all classes."""
         ...
 
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return (K,) logs or shares of the probabilities; the other is None."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         ...
 
 
@@ -126,17 +126,17 @@ class SigmoidCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why the fields of a calibrator are invalid, or None."""
         return _invalid_vectors(parts, "slope", "intercept")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
-        """Return (n, K) logs of calibrated probabilities, up to a term that all classes share."""
+        """Return the (n, K) log calibrated probabilities, up to a term common to all classes."""
         return _log_sigmoids(self.slope * margins(scores, posterior=posterior) + self.intercept)
 
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return (K,) logs or shares of the probabilities; the other is None."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         margin = margin_expression(scores, posterior=posterior)
         return _log_sigmoid_expression(margin * self.slope + self.intercept), None
 
@@ -156,11 +156,11 @@ class BetaCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why the fields of a calibrator are invalid, or None."""
         return _invalid_vectors(parts, "a", "b", "c")
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
-        """Return (n, K) logs of calibrated probabilities, up to a term that all classes share."""
+        """Return the (n, K) log calibrated probabilities, up to a term common to all classes."""
         margin = margins(scores, posterior=posterior)
         log_p, log_q = _log_sides(margin)
         return _log_sigmoids(self.a * log_p - self.b * log_q + self.c)
@@ -168,7 +168,7 @@ class BetaCalibrator:
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return (K,) logs or shares of the probabilities; the other is None."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         margin = margin_expression(scores, posterior=posterior)
         log_p = _log_sigmoid_of(margin).larger(_LOG_EPS)
         log_q = _log_sigmoid_of(margin * -1.0).larger(_LOG_EPS)
@@ -183,23 +183,23 @@ class TemperatureCalibrator:
 
     @property
     def n_margins(self) -> int | None:
-        """Number of margins; None: any."""
+        """None, since any number of margins is accepted."""
         return None
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why this field does not form a calibrator, or None if it does."""
+        """Return the reason why the field of a calibrator is invalid, or None if it is valid."""
         positive = 0.0 < parts["temperature"] < np.inf
         return None if positive else "temperature must be positive and finite"
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
-        """Return (n, K) logs of calibrated probabilities, up to a term that all classes share."""
+        """Return the (n, K) log calibrated probabilities, up to a term common to all classes."""
         return _bounded(scores) / self.temperature
 
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return (K,) logs or shares of the probabilities; the other is None."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         if scores.width == 1:
             scores = stack([constant(0.0), scores])
         less = scores - scores.max().with_name("largest")
@@ -220,7 +220,7 @@ class IsotonicCalibrator:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a calibrator, or None if they do."""
+        """Return the reason why the fields of a calibrator are invalid, or None."""
         pairs = [*zip(parts["margin"], parts["value"], strict=True)]
         for margin, value in pairs:
             if margin.ndim != 1 or margin.shape != value.shape or not len(margin):
@@ -232,7 +232,7 @@ class IsotonicCalibrator:
         return None if pairs else "there must be at least one function"
 
     def log_weights(self, scores: Floats, *, posterior: bool) -> Floats:
-        """Return (n, K) logs of calibrated probabilities, up to a term that all classes share.
+        """Return the (n, K) log calibrated probabilities, up to a term common to all classes.
 
         If every class has probability 0, all have the same weight.
         """
@@ -248,7 +248,7 @@ class IsotonicCalibrator:
     def expression(
         self, scores: Expression, *, posterior: bool
     ) -> tuple[Expression | None, Expression | None]:
-        """Return (K,) logs or shares of the probabilities; the other is None."""
+        """Return the (K,) log probabilities and relative probabilities; one of them is None."""
         margin = margin_expression(scores, posterior=posterior)
         q = stack(
             [
@@ -271,7 +271,7 @@ def _invalid_vectors(parts: Mapping[str, Any], *names: str) -> str | None:
 
 
 def _log_sigmoids(z: Floats) -> Floats:
-    """Return (n, K) logs of probabilities from logits: (n, 1) of the second class, or (n, K)."""
+    """Return (n, K) log probabilities, given (n, 1) logits of the second class or (n, K) logits."""
     if z.shape[1] == 1:
         return np.hstack([np.zeros_like(z), z])
     with np.errstate(under="ignore"):
@@ -298,12 +298,12 @@ def _log_sides(margin: Floats) -> tuple[Floats, Floats]:
 
 
 def _bounded(scores: Floats) -> Floats:
-    """Return scores relative to the largest of the row, not below -LARGEST."""
+    """Return each score minus the largest score of its row; differences are cut off at -LARGEST."""
     return np.asarray(np.maximum(scores - scores.max(axis=1, keepdims=True), -LARGEST))
 
 
 def _interpolation(s: Expression, knots: Floats, values: Floats) -> Expression:
-    """Return the (1,) value of a piecewise linear function: its first value plus its rises."""
+    """Return a piecewise linear function as a (1,) expression: its first value plus its rises."""
     rises = np.diff(values)
     used = np.flatnonzero(rises)
     if not len(used):
@@ -367,7 +367,7 @@ def fit_temperature(
 ) -> TemperatureCalibrator:
     """Fit the temperature; the arguments are those of `fit_sigmoid`.
 
-    The derivative of the log loss by 1/T increases, so its zero is unique.
+    The derivative of the log loss with respect to 1/T is increasing, so it has only one zero.
     """
     logs, rows = _bounded(scores), np.arange(len(scores))
     weights = np.ones(len(rows)) if weight is None else weight
@@ -412,7 +412,7 @@ FITS: dict[str, Callable[..., Calibrator]] = {
 def _problems(
     scores: Floats, codes: Places, weight: Floats | None, *, posterior: bool
 ) -> list[tuple[Floats, Any, Floats]]:
-    """Return for each margin its values, whether each row is of the class, and the weights."""
+    """Return for each margin its values, a mask of the rows of its class, and the weights."""
     columns = margins(scores, posterior=posterior).T
     weights = np.ones(len(codes)) if weight is None else weight
     classes = [1] if len(columns) == 1 else range(len(columns))
@@ -434,9 +434,10 @@ def _fit_beta_columns(columns: Floats, positive: Any, weight: Floats) -> Floats:
 
 
 def _maximise_likelihood(columns: Floats, target: Floats, weight: Floats) -> Floats:
-    """Return slopes and intercept of logistic regression on targets in [0, 1], by Newton steps.
+    """Return the slopes and the intercept of a logistic regression on targets from 0 to 1.
 
-    Columns are centred and scaled first. Steps are halved until the loss decreases.
+    The loss is minimised by Newton steps, after the columns have been centred and scaled. A step
+    that does not decrease the loss is halved.
     """
     middle = weight @ columns / weight.sum()
     scale = np.abs(columns - middle).max(axis=0)

@@ -1,7 +1,7 @@
 """Expressions: fitted models as formulas in the features of one row, for export.
 
-The value of an expression is, for each row, a vector of `width` numbers computed from the values of
-other expressions. Formulas are written as in NumPy, for a single row:
+For each row, an expression has a vector of `width` numbers as its value, computed from the values
+of other expressions. Formulas are written as in NumPy, for a single row:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
 
@@ -13,14 +13,14 @@ Links of two classes, which map a score s to log probabilities:
 
     logit    log p0, log p1 = 0, s                     (up to a common constant)
     probit   log Phi(-t) = -t^2/2 + log(erfcx(t / sqrt 2) / 2),  t = |s|
-    cloglog  log p0 = -r, log p1 = log(1 - e^-r),  r = e^s; for small r log p1 by its series
+    cloglog  log p0 = -r, log p1 = log(1 - e^-r),  r = e^s; a series in r for log p1 if r is small
     cauchit  the smaller probability is arctan(1 / t) / pi,  t = |s|
 
 For probit and cauchit the formula gives the smaller probability, and the log of the larger one is
 log(1 - smaller). Not every export target has erf and arctan in double precision, so both are
 written out: erfcx by the rational approximations of Cody (1969, Math. Comp. 23, 631-637), arctan by
-that of Cephes. Both functions are accurate to a few units in the last place; the tests of links
-compare them with mpmath.
+the approximation of the Cephes library. Both functions are accurate to a few units in the last
+place; the tests of links compare them with mpmath.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Expression:
     components: tuple[str, ...] = ()  # `width` names, one for each number; or empty
 
     def with_name(self, name: str, parts: Sequence[str] = ()) -> Expression:
-        """Return the same expression with the name `name`, and `parts` as names of its numbers.
+        """Return the expression with the name `name`; `parts` are the names of its components.
 
-        If the expression is the features, it is returned unchanged: it has the column names.
+        The expression of the features is returned unchanged, since the columns already have names.
         """
         if self.op == "features":
             return self
@@ -138,29 +138,27 @@ class Expression:
     # --- operations on all numbers of a row -------------------------------------------------------
 
     def affine(self, coef: Floats, intercept: Floats) -> Expression:
-        """Return the m numbers coef . x + intercept, where x is the value of this expression."""
+        """Return the affine map of this expression x: coef times x, plus intercept (width m)."""
         return Expression("affine", (self,), len(coef), (np.asarray(coef), np.asarray(intercept)))
 
     def squares(self) -> Expression:
-        """Return the sum of the squares of the numbers of a row."""
+        """Return the sum of squares of the components."""
         return Expression("squares", (self,), 1)
 
     def sum(self) -> Expression:
-        """Return the sum of the numbers of a row."""
+        """Return the sum of the components."""
         return Expression("sum", (self,), 1)
 
     def max(self) -> Expression:
-        """Return the largest of the numbers of a row."""
+        """Return the largest component."""
         return Expression("max", (self,), 1)
 
     def first_max(self) -> Expression:
-        """Return the index of the largest number of a row; if several are the largest, the first
-        index.
-        """
+        """Return the index of the largest component; if several are equal, the first index."""
         return Expression("first_max", (self,), 1)
 
     def pick(self, indices: Any) -> Expression:
-        """Return the numbers at these indices."""
+        """Return the components at these indices."""
         indices = np.asarray(indices, dtype=np.intp)
         if np.array_equal(indices, np.arange(self.width)):
             return self
@@ -417,8 +415,8 @@ def mean_expression(score: Expression, link: str) -> Expression:
 def _both_sides(score: Expression, small: Expression) -> Expression:
     """Return the (2,) log probabilities, given the log of the smaller probability.
 
-    The first class has the smaller probability if the score is positive, otherwise the second
-    class.
+    If the score is positive, the smaller probability is that of the first class, otherwise that of
+    the second class.
     """
     large = (constant(1.0) - small.exp()).log().with_name("log_larger")
     return stack([greater(score, 0.0, small, large), greater(score, 0.0, large, small)])

@@ -8,8 +8,8 @@
 
 The score is piecewise linear, with kinks where a feature crosses a median (lecture 4). If the
 weights below and above are equal, the median is half way between the two middle values; so a row of
-weight 2 is equivalent to the same row twice. The median of all rows does not follow from medians of
-parts of the rows, so this model needs the rows (`ClassRows`).
+weight 2 is equivalent to two equal rows. The median of all rows cannot be computed from the medians
+of subsets, so this model needs the rows (`ClassRows`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LaplaceRule:
         return scores.with_name("score", names)
 
     def log_densities(self, features: Features) -> Floats:
-        """Return the (n, K) log densities of the offsets `(x - origin) / unit`.
+        """Return the (n, K) log densities log p(x | class) of the offsets `(x - origin) / unit`.
 
         A log density below the range of float64 is -inf.
         """
@@ -73,12 +73,12 @@ class LaplaceRule:
         return densities
 
     def _log_norm(self) -> Floats:
-        """Return for each class the sum of log 2 b_kj over the columns j that are not left out."""
+        """Return a (K,) array: sums of log 2 b_kj over the columns j that are not left out."""
         used = np.isfinite(self.scale)
         return np.asarray(np.log(2.0 * np.where(used, self.scale, 0.5)).sum(axis=1))
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
-        """Return the sums of `_deviations` divided by 2^power, and the (n,) powers."""
+        """Return `_deviations` divided by 2^power for each row, and the (n,) powers."""
         offsets, power = self.anchor.scaled_offsets(features)
         deviations = [
             -(np.abs(offsets - np.ldexp(median, -power[:, None])) / scale).sum(axis=1)

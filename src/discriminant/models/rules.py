@@ -8,8 +8,8 @@ with u = (x - origin) / unit, the offsets of a row x from an anchor. A score is 
 a class up to a term common to all classes; `posterior` normalises scores to log posteriors.
 
 If the scores of a row overflow float64, they are computed from offsets divided by a power of two,
-and returned minus the largest score of the row, which leaves the posteriors unchanged. A score that
-is lower than the largest by more than 1.8e308 is -inf. No score of a finite row is NaN.
+and returned minus the largest score of the row, which leaves the posteriors unchanged. If a score
+is more than 1.8e308 below the largest score, it is -inf. No score of a finite row is NaN.
 
 A `MeanRule` of T rules and K classes stores T K rows of slopes, all relative to one origin near the
 data. For two classes it stores only T rows, each the second score minus the first:
@@ -17,7 +17,7 @@ data. For two classes it stores only T rows, each the second score minus the fir
     f_t(u) = u . w_t + b_t        P(2|x) = mean_t 1 / (1 + exp(-f_t))
                                   P(1|x) = mean_t 1 / (1 + exp(f_t))
 
-Both posteriors are computed separately, so that neither loses digits where it is small.
+The posteriors of both classes are computed separately, so that neither loses digits if it is small.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LinearRule:
     intercept: Floats  # (m,)
 
     def scores(self, features: Features) -> Floats:
-        """Return the (n, m) scores; rows that overflow have scores relative to their largest."""
+        """Return the (n, m) scores; if a row overflows, they are relative to its largest score."""
         scores = self._predictors(features)
         for rows in overflow_rows(scores):
             scaled, power = self._scaled(features[rows])
@@ -86,7 +86,7 @@ class LinearRule:
         return scores
 
     def values(self, features: Features) -> Floats:
-        """Return the (n, m) linear predictors; those beyond the range of float64 are infinite."""
+        """Return the (n, m) linear predictors, which are infinite where they exceed float64."""
         values = self._predictors(features)
         for rows in overflow_rows(values):
             values[rows] = scale_by_power(*self._scaled(features[rows]))
@@ -100,11 +100,11 @@ class LinearRule:
         return LinearRule(self.labels, self.anchor, coef, intercept)
 
     def for_values(self) -> LinearRule:
-        """Return the rule for values instead of offsets, or itself if that would be less accurate.
+        """Return a rule for values instead of offsets, or this rule if the other is less accurate.
 
-        The predictor x . w + (b - origin . w) takes no subtraction. Its rounding error exceeds that
-        of (x - origin) . w + b by at most 2 (d + 1) eps sum_j |origin_j w_j|, which is negligible
-        if the origin is near zero.
+        The predictor w'x + (b - w'origin) takes no subtraction. Compared with w'(x - origin) + b,
+        its rounding error is larger by at most 2 (d + 1) eps sum_j |origin_j w_j|, which is
+        negligible if the origin is near zero.
         """
         origin = self.anchor.origin
         excess = 2 * (len(origin) + 1) * _EPS * (np.abs(self.coef) @ np.abs(origin))
@@ -116,7 +116,8 @@ class LinearRule:
     def finite_values(self, features: Features) -> Floats:
         """Return the (n, m) linear predictors, all finite.
 
-        The predictors of a row that overflows are all divided by the same power of two.
+        If a predictor of a row overflows, all predictors of this row are divided by the same power
+        of two.
         """
         values = self._predictors(features)
         for rows in overflow_rows(values):
@@ -132,7 +133,7 @@ class LinearRule:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _predictors(self, features: Features) -> Floats:
-        """Return the (n, m) linear predictors coef . u + intercept, which may overflow."""
+        """Return the (n, m) linear predictors u'coef + intercept, which may overflow."""
         if is_sparse(features) and not self.anchor.origin.any():
             return self._sparse_predictors(features)
         rows, intercept = features.shape[0], self.intercept[:, None]
@@ -147,7 +148,7 @@ class LinearRule:
         return values.T
 
     def _offsets(self, rows: Features) -> Floats:
-        """Return the offsets of rows from the anchor; the rows themselves if these are equal."""
+        """Return the offsets of the rows; if they equal the rows, the rows are returned."""
         if self.anchor.idle and isinstance(rows, np.ndarray) and rows.dtype == np.float64:
             return rows
         return self.anchor.offsets(rows)
@@ -169,7 +170,7 @@ class LinearRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         coef, d = parts["coef"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
@@ -186,7 +187,7 @@ class LinearRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CertainCodes:
-    """Predicted codes of two classes that rounding errors cannot change.
+    """Predictions of two classes by a fast formula, limited to those that rounding cannot change.
 
     For a linear rule, the second score minus the first is
 
@@ -208,7 +209,7 @@ class CertainCodes:
 
     @classmethod
     def of(cls, rule: LinearRule) -> CertainCodes | None:
-        """Create from a rule of two classes; None if a feature has a unit other than one."""
+        """Create from a rule of two classes; return None if a feature has a unit other than one."""
         if not rule.anchor.plain:
             return None
         origin, contrast = rule.anchor.origin, rule.contrast()
@@ -224,8 +225,8 @@ class CertainCodes:
     ) -> npt.NDArray[np.int8] | None:
         """Return the (n,) codes of a C-contiguous block of rows (n, d).
 
-        Codes that are not certain are computed by `exact`. Return None if they are many, or if the
-        numbers of the block are very small, very large or not finite.
+        Codes that are not certain are computed by `exact`. Return None if many codes are not
+        certain, or if numbers of the block are very small, very large or not finite.
         """
         flat = rows.reshape(-1)
         squares = float(np.dot(flat, flat))
@@ -285,7 +286,7 @@ class QuadraticRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         mean, metrics, d = parts["mean"], parts["metrics"], len(parts["anchor"].origin)
         (K,) = parts["labels"].shape
         if mean.shape != (K, d) or parts["log_prior"].shape != (K,) or len(metrics) != K:
@@ -332,7 +333,7 @@ class QuadraticRule:
 
 
 def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the indices of all rows that have a score that is not finite.
+    """Yield the indices of all rows with a score that is not finite.
 
     The indices are yielded as one array; nothing is yielded if all scores (n, K) are finite.
     """
@@ -343,7 +344,7 @@ def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
 
 @np.errstate(over="ignore", invalid="ignore")
 def scale_by_power(scaled: Floats, power: Powers) -> Floats:
-    """Return the (n, K) values times 2^power, with `power` (n,); infinite beyond float64."""
+    """Return the (n, K) values times 2^power, with `power` (n,); overflow gives infinity."""
     return np.asarray(np.ldexp(scaled, power[:, None]))
 
 
@@ -357,7 +358,7 @@ def relative_to_largest(scaled: Floats, power: Powers) -> Floats:
 
 
 def _stack_bases(metrics: tuple[Metric, ...]) -> Floats | None:
-    """Return the (K, d, r) bases of the metrics, times the square roots of their gains.
+    """Return the (K, d, r) bases of the metrics, multiplied by the square roots of the gains.
 
     Return None if the shapes differ, or if the array would be large.
     """
@@ -382,7 +383,7 @@ class MeanRule:
 
     @classmethod
     def average(cls, rules: Sequence[LinearRule]) -> MeanRule:
-        """Create from rules, all converted to the origin and the units of the first rule."""
+        """Create from rules, converting all to the origin and the units of the first rule."""
         anchor, labels = rules[0].anchor, rules[0].labels
         coefs, intercepts = zip(*(_move_origin(rule, anchor) for rule in rules), strict=True)
         coef, intercept = np.concatenate(coefs), np.concatenate(intercepts)
@@ -400,7 +401,8 @@ class MeanRule:
 def _move_origin(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
     """Return the slopes and intercepts of a rule for offsets from another anchor.
 
-    For two classes with a score each, return only the second score minus the first.
+    If two classes have a score each, return the slopes and the intercept of the second minus the
+    first.
     """
     coef = rule.coef * (anchor.unit / rule.anchor.unit)
     intercept = rule.intercept - coef @ ((rule.anchor.origin - anchor.origin) / anchor.unit)

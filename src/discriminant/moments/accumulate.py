@@ -8,23 +8,24 @@ the end of the block:
     z = x - c_k      s_k = sum w z      t_k = s_k / weight_k
     mean_k = c_k + t_k                  scatter = sum w z z'  -  weight_k t_k t_k'
 
-The correction loses digits only if most of the sum of squares cancels, which means that `c_k` was a
-bad guess. The block is then read again, with the computed means as references. So no value is
-squared far from its mean, and neither a large mean nor a trend along the rows reduces the accuracy.
+The correction loses digits only if most of the sum of squares cancels, that is, if `c_k` was a bad
+guess. In this case the block is read again, with the computed means as references. So every value
+is centred near its mean before it is squared, and neither a large mean nor a trend along the rows
+reduces the accuracy.
 
-There are three ways to sum a block, with the same algebra:
+A block is summed in one of three ways, all with these formulas:
 
     pooled, diagonal   all classes at once: `_PooledAccumulator`
     class, fourth      class by class: codes are sorted once per block, and the rows of a class are
                        gathered in pieces that fit into the cache; a class whose guess was bad is
                        read again, and third and fourth moments are summed about the mean
-    very many rows     in columns that are separate arrays, as after reading a file: a compiled loop
+    very many rows     if the columns are separate arrays, as after reading a file, a compiled loop
                        reads the rows of a tile directly from the columns
-                       (`moments.compiled_products`); the loop takes a moment to load
+                       (`moments.compiled_products`); loading this loop takes a moment
 
 `np.dot` releases the interpreter lock for a result of any size; `@` holds the lock if the result
-has fewer than 500 numbers. The product of a matrix with its own transpose takes half the work,
-because NumPy detects that both operands are the same.
+has fewer than 500 numbers. NumPy detects the product of a matrix with its own transpose, and does
+only half of the work.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class _ClassGatherer:
 
     @classmethod
     def of(cls, block: Block, anchor: Anchor, most_rows: int) -> _ClassGatherer:
-        """Create with buffers for as many rows as are gathered at a time, at most `most_rows`."""
+        """Create with buffers for the rows that are gathered at one time, at most `most_rows`."""
         rows, origin = block.features, anchor.origin
         plain = (
             anchor.plain
@@ -153,11 +154,11 @@ class _ClassGatherer:
     def accumulate_small(
         self, moments: ClassMoments, order: Places, count: npt.NDArray[np.intp]
     ) -> Places:
-        """Store means and scatters of small classes; return the classes whose guess was bad.
+        """Store means and scatters of small classes; return classes with a bad guess at the mean.
 
-        A small class has at most `_SMALL_CLASS` rows. The rows of several classes are gathered at a
-        time. `order` holds the rows sorted by class, `count` (K,) the number of rows of each class.
-        The classes that are returned must be read again, one by one.
+        A small class has at most `_SMALL_CLASS` rows. The rows of several classes are gathered
+        together. `order` holds the rows sorted by class, `count` (K,) the number of rows of each
+        class. The classes that are returned must be read again, one by one.
         """
         ends, bad = np.cumsum(count), []
         for first, last in _groups(ends, len(self.buffer)):
@@ -196,7 +197,7 @@ class _ClassGatherer:
         return np.ones(len(rows)) if weight is None else weight[rows]
 
     def powers_of(self, rows: Places, mean: Floats) -> tuple[Floats, Floats]:
-        """Return third and fourth moments about the mean."""
+        """Return the third and fourth moments of the rows of a class about its mean."""
         third, fourth = np.zeros((2, len(mean), len(mean)))
         reference = mean + self.origin
         rounding = (reference - self.origin) - mean
@@ -247,7 +248,8 @@ class _ClassGatherer:
     def _values(self, rows: Places) -> Floats:
         """Copy rows of the block to the buffer and return it.
 
-        The buffer holds the values themselves, or offsets if the unit of a column is not one.
+        The buffer holds offsets `(x - origin) / unit` if the unit of some column is not one,
+        otherwise the values themselves.
         """
         features, buffer = self.block.features, self.buffer[: len(rows)]
         if self.row_major:
@@ -267,8 +269,8 @@ class _ClassGatherer:
 def _groups(ends: npt.NDArray[np.intp], size: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of consecutive classes that have at most `size` rows together.
 
-    `ends` (K,) holds the number of rows up to the end of each class. A single class may have more
-    rows.
+    `ends` (K,) holds the number of rows up to the end of each class. A class with more than `size`
+    rows forms a range of its own.
     """
     first, before = 0, 0
     while first < len(ends):
@@ -292,7 +294,7 @@ _COLUMNAR_GUESS = 64  # average number of rows from which a class mean is guesse
 
 
 def is_worth_compiling(rows: int, width: int) -> bool:
-    """Whether a table is so large that the compiled loop saves more time than its loading takes."""
+    """Whether a table is so large that the compiled loop saves more time than loading it takes."""
     return width <= _MAX_WIDTH and rows * width >= _LARGE
 
 
@@ -318,7 +320,7 @@ def gather_columns(moments: ClassMoments, block: Block) -> None:
 
 
 def _guess(block: Block, classes: int, origin: Floats) -> Floats:
-    """Return approximate class means as offsets, (K, d).
+    """Return approximate class means (K, d), as offsets `(x - origin) / unit`.
 
     The means are computed from rows spread over the block.
     """
@@ -458,7 +460,7 @@ class _PooledAccumulator:
         np.maximum(variances, 0.0, out=variances)  # rounding may go below zero
 
     def _guess(self) -> Floats:
-        """Return approximate class means as offsets, (K, d).
+        """Return approximate class means (K, d), as offsets `(x - origin) / unit`.
 
         The means are computed from rows spread over the block.
         """
@@ -473,9 +475,9 @@ class _PooledAccumulator:
         return np.where(np.isfinite(guess), guess, 0.0)
 
     def _about(self, centre: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the centres, and the sums (K, d) and squares or products about them.
+        """Return the centres, and the sums, squares or products of the rows about the centres.
 
-        The centres are the requested ones, rounded like the rows.
+        The centres are those requested, rounded to the precision of the rows.
         """
         moments = self.moments
         sums, squares, centres_used = np.zeros_like(moments.mean), moments.scatter, centre
@@ -494,8 +496,8 @@ class _PooledAccumulator:
     def _rows(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
         """Return the centres, and the rows of the tile, each minus the centre of its class.
 
-        Each centre is first rounded like the rows, so that subtracting it is exact. The rounded
-        centres are returned.
+        Each centre is first rounded to the precision of the rows, so that subtracting it is exact.
+        The rounded centres are returned.
         """
         anchor, buffer = self.moments.anchor, self.buffer[: len(tile)]
         columns = _columns(tile)
@@ -508,7 +510,7 @@ class _PooledAccumulator:
         return reference - anchor.origin, np.subtract(columns, buffer, out=buffer, dtype=np.float64)
 
     def _excess(self, shift: Floats) -> Floats:
-        """Return by how much squares and products grow if rows are not centred at their means."""
+        """Return the excess of squares and products about centres that are not the means."""
         weight = self.moments.weight[:, None]
         if self.moments.detail == "diagonal":
             return weight * shift**2
@@ -537,7 +539,7 @@ def tile_rows(width: int, classes: int, rows: int) -> int:
 
 
 def _spread_rows(block: Block, classes: int) -> Block:
-    """Return evenly spread rows of a block, and the first row of each class that they lack."""
+    """Return evenly spaced rows of a block, and one row of each class that they do not contain."""
     enough = max(min(_GUESS, _GUESS_EACH * classes), _GUESS_LEAST * classes)
     step = len(block) // enough
     if step < 2:
@@ -563,12 +565,12 @@ def _columns(tile: Block) -> npt.NDArray[Any]:
 
 
 def _sums(tile: Block, rows: Floats, classes: int) -> Floats:
-    """Return the weighted sum of the rows of each class, (K, d). `rows` are the rows of a tile.
+    """Return the (K, d) weighted sums of the rows of a tile by class.
 
     Long narrow tiles are summed pairwise to limit rounding errors.
 
-    Narrow tables often have few distinct values; sequential summation would round each addition of
-    such a value in the same direction.
+    Narrow tables often have few distinct values. In sequential summation, adding the same value
+    many times would always round in the same direction.
     """
     if len(rows) <= SLICE or rows.shape[1] > NARROW or classes > _FEW:
         return np.asarray(_indicator(tile, classes, rows.size) @ rows)
@@ -580,7 +582,7 @@ def _sums(tile: Block, rows: Floats, classes: int) -> Floats:
 
 
 def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
-    """Return three sums by class, (K,): rows of positive weight, weights, and squared weights."""
+    """Return (K,) arrays: rows of positive weight, sums of weights, and of squared weights."""
     if block.weight is None:
         count = np.bincount(block.codes, minlength=classes)
         return count, count.astype(np.float64), count.astype(np.float64)
@@ -594,8 +596,9 @@ def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Fl
 def _indicator(tile: Block, classes: int, numbers: int) -> Floats | sparse.csc_array:
     """Return a matrix (K, n) whose product with a matrix (n, m) sums the rows of each class.
 
-    Column i holds the weight of row i, in the line of its class. The matrix is sparse unless the
-    other matrix has so few columns (`numbers`) that a dense product is faster.
+    Column i holds the weight of row i at the position of its class, and zeros elsewhere. The matrix
+    is sparse, unless the second factor has so few columns (`numbers`) that a dense product is
+    faster.
     """
     if classes * numbers <= _DENSE:
         member = tile.codes == np.arange(classes, dtype=tile.codes.dtype)[:, None]

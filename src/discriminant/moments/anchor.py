@@ -45,7 +45,7 @@ class Anchor:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid anchor, or None if they do."""
+        """Return the reason why the fields of an anchor are invalid, or None if they are valid."""
         origin, unit = parts["origin"], parts["unit"]
         if origin.ndim != 1 or origin.shape != unit.shape:
             return f"origin {origin.shape} and unit {unit.shape} must be vectors of one length"
@@ -72,7 +72,7 @@ class Anchor:
         return cls(origin, _unit(extent))
 
     def rescale_to(self, extent: Floats) -> Anchor:
-        """Return an anchor with the same origin and with units that suit offsets of size `extent`.
+        """Return an anchor with the same origin, and units suitable for offsets of size `extent`.
 
         A column whose `extent` is 0 keeps its unit.
         """
@@ -91,7 +91,7 @@ class Anchor:
         return offsets
 
     def scaled_offsets(self, features: Features) -> tuple[Floats, Powers]:
-        """Return offsets of rows that overflow, as fractions (n, d) and exponents `power` (n,).
+        """Return the offsets of rows that overflow, as fractions (n, d) and exponents `power` (n,).
 
         The offsets of row i are `fraction[i] * 2**power[i]`, with fractions of at most one.
 
@@ -113,9 +113,9 @@ class Anchor:
         return offsets * self.unit + self.origin
 
     def shift_to(self, other: Anchor) -> Floats:
-        """Return the vector that converts offsets from our origin to offsets from `other.origin`.
+        """Return the vector to add to offsets in order to obtain offsets from `other.origin`.
 
-        The vector is in the units of `other` and is added to the offsets.
+        The vector and the offsets are in the units of `other`.
         """
         return (self.origin - other.origin) / other.unit
 
@@ -125,7 +125,7 @@ class Anchor:
         return Anchor(origin, self.unit), (origin - self.origin) / self.unit
 
     def select(self, columns: Places) -> Anchor:
-        """Return the anchor of some columns."""
+        """Return the anchor restricted to some columns."""
         return Anchor(self.origin[columns], self.unit[columns])
 
     def same_as(self, other: Anchor) -> bool:
@@ -136,13 +136,13 @@ class Anchor:
 
 
 class Anchored(Protocol):
-    """A summary of offsets from an anchor."""
+    """A sum over rows that was computed from offsets `(x - origin) / unit`."""
 
     @property
     def anchor(self) -> Anchor: ...
 
     def at(self, anchor: Anchor) -> Self:
-        """Return the same summary about another origin and in other units."""
+        """Convert the sum to another origin and other units."""
         ...
 
     def zero_columns(self) -> npt.NDArray[np.bool_]:
@@ -159,12 +159,13 @@ A = TypeVar("A", bound=Anchored)
 def align_anchors(
     ours: A, theirs: A, *, empty: bool = False, other_empty: bool = False
 ) -> tuple[A, A]:
-    """Return both summaries with the same anchor.
+    """Convert two summaries to the same anchor.
 
     If one summary is empty, the common anchor is the anchor of the other summary.
 
-    Otherwise the common anchor has our origin and, for each column, the larger of the two units. If
-    a column is zero in every row of one summary, the unit of the other summary is used.
+    Otherwise the common anchor has the origin of the first summary and, for each column, the larger
+    of the two units. For a column that is zero in every row of one summary, the unit of the other
+    summary is used.
     """
     anchor, other = ours.anchor, theirs.anchor
     if empty:
@@ -179,7 +180,8 @@ def align_anchors(
 def subtract_row(rows: npt.NDArray[Any], row: Floats, *, out: Floats | None = None) -> Floats:
     """Return `rows - row` as float64, for rows (n, d) and a row (d,).
 
-    Several short rows are subtracted at a time: NumPy has a fixed cost for each of its inner loops.
+    If rows are short, several are processed together, since NumPy has a fixed cost for each of its
+    inner loops.
     """
     n, d = rows.shape
     group = _INNER // max(d, 1)
@@ -235,7 +237,7 @@ class ColumnMagnitudes(Summable):
 class ColumnMagnitudesReading:
     """Compute the largest distance from the origin in some columns.
 
-    `columns` are indices; responses are numbered after the features.
+    `columns` holds indices of columns, where the responses follow the features.
     """
 
     origin: Floats  # (m,) origin of these columns

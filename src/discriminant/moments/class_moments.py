@@ -7,9 +7,9 @@ For class k with rows x of weight w, as offsets u = (x - origin) / unit:
     scatter_k = sum w (u - mean_k)(u - mean_k)'
 
 All Gaussian and least-squares models are fitted from these moments. The scatter is stored as a sum,
-and a covariance is computed later by dividing it, so that merging does not depend on the
-denominator. `+` is associative and commutative up to rounding, and empty moments are its identity;
-`tests/laws/test_summaries.py` checks this for every summary.
+and only divided by a denominator when a covariance is computed, so that merging does not depend on
+the denominator. `+` is associative and commutative up to rounding, and adding empty moments changes
+nothing; `tests/laws/test_summaries.py` checks this for every summary.
 
 The `detail` says how much of the scatter is stored:
 
@@ -20,9 +20,9 @@ The `detail` says how much of the scatter is stored:
                mean_k, from which the optimal shrinkage follows exactly
     rows       the rows themselves, if they are fewer than the features: `moments.stored_rows`
 
-Third and fourth moments about another point follow from those about the mean. With `S = sum w z
-z'`, `C_jl = sum w z_j^2 z_l` and `Q_jl = sum w z_j^2 z_l^2`, replacing `z` by `z + t` gives (terms
-with `sum w z` vanish, since that sum is zero):
+Third and fourth moments about another point can be computed from those about the mean. Let `S = sum
+w z z'`, `C_jl = sum w z_j^2 z_l` and `Q_jl = sum w z_j^2 z_l^2`. Replacing `z` by `z + t` gives
+(terms with `sum w z` vanish, since this sum is zero):
 
     C'_jl = C_jl + t_l S_jj + 2 t_j S_jl + n t_j^2 t_l
     Q'_jl = Q_jl + 2 t_l C_jl + 2 t_j C_lj + t_l^2 S_jj + t_j^2 S_ll + 4 t_j t_l S_jl
@@ -34,10 +34,10 @@ and `m = n - w` the remaining weight:
     mean'    = mean + w/m (mean - their mean)
     scatter' = scatter - their scatter - w n/m (mean - their mean)(mean - their mean)'
 
-Both formulas subtract, so digits can be lost. `lost` is a bound of the error that all removals have
-caused in each variance. A removal that leaves too few correct digits raises an error. An error is
-also raised if the remaining scatter is not positive semidefinite, because then the removed rows
-were not among the rows summed.
+The formulas for removing rows contain differences, so digits can be lost. `lost` is an upper bound,
+for each variance, on the error caused by all removals. A removal that leaves too few correct digits
+raises an error. An error is also raised if the remaining scatter is not positive semidefinite,
+because this shows that the removed rows were not part of the moments.
 
 `moments.accumulate` computes moments from rows.
 """
@@ -60,7 +60,7 @@ from discriminant.table.labels import encode_labels, same_labels, union_labels
 
 
 def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Return both moments with the same classes, in the same order, and the same anchor."""
+    """Convert two moments to the same classes, in the same order, and to the same anchor."""
     if ours.features != theirs.features:
         if sorted(ours.features) != sorted(theirs.features):
             raise MomentsMismatchError.of_features(ours.features, theirs.features)
@@ -142,7 +142,7 @@ def find_columns(features: Sequence[str], wanted: Sequence[str] | Sequence[int])
 def class_factors(
     labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike, *, option: str = "factors"
 ) -> Floats:
-    """Return the factor of each class, (K,).
+    """Return the (K,) factors of the classes.
 
     A class that a mapping omits has the factor 1. `option` is the name of the option in error
     messages.
@@ -161,9 +161,9 @@ def class_factors(
 
 
 def merge_labels(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
-    """Return the sorted labels after merging classes, and the new code of each old class.
+    """Return the sorted labels after merging classes, and for each old class its new code.
 
-    Classes that are in no group keep their label.
+    A class that is in no group keeps its label.
     """
     merged = [label for members in groups.values() for label in members]
     find_labels(labels, merged)
@@ -239,8 +239,8 @@ def _check_digits(moments: ClassMoments, digits: float) -> None:
 def _check_semidefinite(moments: ClassMoments) -> None:
     """Raise an error if a scatter matrix is not positive semidefinite.
 
-    The scatter of actual rows is always positive semidefinite; otherwise the removed rows were not
-    among the rows summed.
+    The scatter of actual rows is always positive semidefinite. If the remaining scatter is not
+    positive semidefinite, the removed rows were not part of the moments.
     """
     if moments.detail == "diagonal":
         return
@@ -273,7 +273,7 @@ def _clear_rounding(moments: ClassMoments) -> ClassMoments:
 def _clear_constant(
     moments: ClassMoments, ours: ClassMoments, theirs: ClassMoments
 ) -> ClassMoments:
-    """Set variances to zero where the remaining values are certainly constant.
+    """Set the variance of a column to zero if the remaining values are certainly constant.
 
     Only variances that are zero within the error caused by the removal are considered.
 
@@ -297,9 +297,9 @@ def _clear_constant(
 
 
 def _clear_variances(moments: ClassMoments, constant: npt.NDArray[np.bool_]) -> ClassMoments:
-    """Return the same moments with zero variance where `constant` is True.
+    """Return the moments with variances set to zero where `constant` is True.
 
-    `constant` marks columns, or columns of single classes.
+    `constant` has the shape (d,) or, to distinguish classes, (K, d).
     """
     keep = np.where(constant, 0.0, 1.0)
     square = keep if moments.detail == "diagonal" else keep[..., :, None] * keep[..., None, :]
@@ -312,7 +312,7 @@ def _clear_variances(moments: ClassMoments, constant: npt.NDArray[np.bool_]) -> 
 
 
 def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
-    """Raise an error if more rows, or more weight, would be removed from a class than it has."""
+    """Raise an error if more rows or more weight are to be removed from a class than it has."""
     for k in np.flatnonzero(theirs.rows > ours.rows):
         raise MomentsMismatchError.of_removal(
             ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
@@ -365,7 +365,7 @@ class ClassMoments(Summable):
         Its shape depends on `detail`: (K, d) for 'diagonal', (d, d) for 'pooled', otherwise (K, d,
         d).
     lost : array of shape (K, d), for 'pooled' (d,)
-        Upper bound of the error in each variance that removals have caused.
+        Upper bound, for each variance, on the error caused by removals.
     third, fourth : array of shape (K, d, d), optional
         Third and fourth moments, with detail 'fourth'.
 
@@ -425,7 +425,7 @@ class ClassMoments(Summable):
         detail: Detail = "class",
         anchor: Anchor | None = None,
     ) -> ClassMoments:
-        """Return moments of zero rows, the exact identity of addition."""
+        """Return moments without rows; adding them to other moments changes nothing."""
         K, d = len(labels), len(features)
         shape = {"diagonal": (K, d), "pooled": (d, d)}.get(detail, (K, d, d))
         third, fourth = (
@@ -447,9 +447,9 @@ class ClassMoments(Summable):
         )
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments of the rows of both operands.
+        """Return the moments of all rows of both operands.
 
-        The result has the union of the classes. Columns are matched by name.
+        The classes of the result are the union of the classes of both. Columns are matched by name.
         """
         if not isinstance(other, ClassMoments):
             return NotImplemented
@@ -490,8 +490,8 @@ class ClassMoments(Summable):
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
         """Multiply the weight of each class by a factor.
 
-        Use this for class weights. The result is also the expected value of the moments after
-        resampling the classes.
+        Use this method to apply class weights. The result also equals the expected moments after
+        over- or undersampling the classes by these factors.
         """
         factor = class_factors(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
@@ -510,11 +510,14 @@ class ClassMoments(Summable):
         )
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
-        """Merge classes: `{"new": ["a", "b"]}`. Classes that are in no group are unchanged."""
+        """Merge classes:
+
+        `{"new": ["a", "b"]}` merges a and b. Classes in no group are unchanged.
+        """
         return self._merged(*merge_labels(self.labels, groups))
 
     def classes(self, labels: Sequence[Any]) -> ClassMoments:
-        """Return the moments of some classes.
+        """Return the moments of the given classes.
 
         With detail 'pooled', only classes without rows can be left out.
         """
@@ -525,7 +528,7 @@ class ClassMoments(Summable):
         return replace(self, labels=self.labels[codes], **arrays)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
-        """Return moments of some features, by name, index or mask, in that order."""
+        """Return moments of the given features (names, indices or a mask), in that order."""
         columns = find_columns(self.features, features)
         square = (..., columns[:, None], columns[None, :])
         return replace(
@@ -582,7 +585,7 @@ class ClassMoments(Summable):
     def within(self) -> Floats:
         """Return the within-class scatter `S_w`, (d, d), in data units.
 
-        This matrix is the sum of the class scatters.
+        The within-class scatter is the sum of the class scatters.
         """
         self._need_products("The within-class scatter")
         return self._in_data_units(self.pooled)
@@ -590,14 +593,15 @@ class ClassMoments(Summable):
     def between(self) -> Floats:
         """Return the between-class scatter `S_b`, (d, d), in data units.
 
-        This matrix is the sum over classes of `weight_k (mean_k - mean)(mean_k - mean)'`.
+        The between-class scatter is the sum over classes of `weight_k (mean_k - mean)(mean_k -
+        mean)'`.
         """
         return self._in_data_units(self.spread_of_means())
 
     def total(self) -> Floats:
         """Return the total scatter `S_t = S_w + S_b`, (d, d), in data units.
 
-        This matrix is the scatter of all rows about their common mean.
+        The total scatter is the scatter of all rows about their common mean.
         """
         self._need_products("The total scatter")
         return self._in_data_units(self.pooled + self.spread_of_means())
@@ -635,7 +639,7 @@ class ClassMoments(Summable):
         )
 
     def at(self, anchor: Anchor) -> ClassMoments:
-        """Return the same moments about another origin and in other units."""
+        """Convert the moments to another origin and other units."""
         if anchor.same_as(self.anchor):
             return self
         any_unit = self.zero_columns() | (not self.rows.any())
@@ -668,13 +672,13 @@ class ClassMoments(Summable):
         return replace(self, labels=labels, **self._each_class(widen))
 
     def _map_powers(self, change: Callable[[Floats], Floats]) -> dict[str, Any]:
-        """Return the third and fourth moments, if stored, with `change` applied to each."""
+        """Apply `change` to the third and fourth moments, if they are stored."""
         if self.third is None or self.fourth is None:
             return {}
         return {"third": change(self.third), "fourth": change(self.fourth)}
 
     def _each_class(self, change: Callable[[Any], Any]) -> dict[str, Any]:
-        """Return every array that has a class axis, with `change` applied to it."""
+        """Apply `change` to every array that has an axis of classes."""
         names = ["rows", "weight", "weight2", "mean"]
         if self.detail != "pooled":
             names += ["scatter", "lost"]

@@ -3,11 +3,12 @@
 Modules of compiled loops are imported only when a loop is about to run, since Numba is slow to
 load. A loop is compiled on first use and cached on disk, so loops are few, small and flat.
 
-`class_products` receives the memory address of each column. `class_products` sorts a tile of rows
-by class and stores them, centred at the reference of their class, in an array that stays in the
-cache (the panel). Each line of the panel is a column of the table. The products of these lines are
-then summed class by class, in blocks of 4 x 3 products that are held in registers. The last line
-contains ones, or the square roots of the weights, so that products with this line are sums.
+`class_products` receives the memory address of each column. This loop sorts a tile of rows by
+class, subtracts the reference of the class from each row, and stores the rows in an array that
+stays in the cache (the panel). Each line of the panel is a column of the table. The products of
+these lines are then summed class by class, in blocks of 4 x 3 products that are held in registers.
+The last line contains ones, or the square roots of the weights, so that products with this line are
+sums.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _numba: Any = numba  # Numba has incomplete type annotations
 
 
 def _float_pointer(context: Any, address: Any) -> Any:
-    """Return the signature and the code generator of the function defined by the decorator.
+    """Return the signature and the code generator of an intrinsic function for Numba.
 
     The function converts an address, an integer, to a pointer to float64 numbers.
     """
@@ -54,10 +55,11 @@ def class_products(
 
     Only the lower triangle is filled.
 
-    `addresses` (d,) are the addresses of the columns, each with n numbers. `codes` is (n,) and
-    `centres` (K, d). `root` (n,) has the square roots of the weights, or is empty if all weights
-    are 1. `panel` is (4 m + 2, T); its line d contains ones and the lines after it zeros. `order`
-    (T,) and `ends` (K + 1,) are buffers. `products` is (K, 4 m, 4 m + 2), where 4 m > d.
+    `addresses` (d,) holds the memory addresses of the columns, each with n numbers. `codes` has the
+    shape (n,) and `centres` (K, d). `root` (n,) holds the square roots of the weights, or is empty
+    if all weights are 1. `panel` has the shape (4 m + 2, T); its line d contains ones, and the
+    lines after it zeros. `order` (T,) and `ends` (K + 1,) are buffers. `products` has the shape (K,
+    4 m, 4 m + 2), where 4 m > d.
     """
     (K, d), n, tile = centres.shape, len(codes), panel.shape[1]
     for lo in range(0, n, tile):

@@ -3,16 +3,17 @@
     weight[a, k] = sum of w over the rows of class k for which action a was chosen
 
 Actions are the K classes, in the order of their labels, followed by all other decisions: actions
-that are not classes, and rejection. Besides the weights, a `Tally` holds the sums of `w^2`, which
-give the effective number of rows, and the probability scores (`moments.probability_scores`) of the
-rows that have posteriors. The sum of two tallies has the union of their classes.
+that are not classes, and rejection. A `Tally` also holds the sums of `w^2`, from which the
+effective number of rows is computed, and the probability scores (`moments.probability_scores`) of
+the rows that have posteriors. The classes of a sum of two tallies are the union of their classes.
 `assessment.measures` computes error, recall and cost from a tally.
 
 `PredictedCounts` needs no true classes:
 
     counts_k = number of rows of positive weight whose largest score is that of class k
 
-If several classes have the largest score, the first of them is counted, as in a prediction.
+If several classes share the largest score, the row counts for the first of these classes, as in a
+prediction.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Actions = tuple[Hashable, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally(Summable):
-    """Confusion matrix: number and weight of rows by chosen action (A) and true class (K)."""
+    """Confusion matrix (A, K): number and weight of rows by chosen action and true class."""
 
     labels: Labels  # (K,) sorted and distinct
     actions: Actions  # A names: the K labels, then any others
@@ -48,7 +49,7 @@ class Tally(Summable):
 
     @classmethod
     def empty(cls, labels: Labels, *, others: Iterable[Hashable] = (), bins: int = BINS) -> Self:
-        """Return the tally of zero rows."""
+        """Return a tally without rows."""
         actions = (*labels.tolist(), *sort_actions(others))
         shape = (len(actions), len(labels))
         scored = ProbabilityScores.empty(len(labels), bins=bins)
@@ -82,13 +83,13 @@ class Tally(Summable):
         decided : array of shape (n,)
             Index of the chosen action, in `labels` followed by `others`.
         labels : array of shape (K,)
-            Sorted and distinct.
+            Sorted, distinct labels of the classes.
         others : sequence
             Actions that are not classes, in the order of `sort_actions`.
         log_posterior : array of shape (n, K), optional
             Log posteriors, from which log loss, Brier score and calibration are computed.
         weight : array of shape (n,), optional
-            Weight of each row; None means weight one. A row of weight 0 is ignored.
+            Weight of each row (default: one). Rows of weight 0 are ignored.
         bins : int, default=60
             Number of calibration bins.
 
@@ -120,7 +121,7 @@ class Tally(Summable):
         return replace(tally, rows=rows, weight=sums[0], weight2=sums[1], scored=scored)
 
     def among(self, labels: Labels, others: Iterable[Hashable] = ()) -> Self:
-        """Return the same tally over a larger set of classes and actions.
+        """Extend the tally to a larger set of classes and actions.
 
         The larger set must include all classes and actions of this tally.
         """
@@ -155,7 +156,7 @@ class Tally(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TallyReading:
-    """Predict posteriors of rows, decide by them, and tally the decisions."""
+    """Predict the posteriors of rows, choose actions by the posteriors, and tally the actions."""
 
     labels: Labels  # (K,)
     log_posterior: Callable[[Features], Floats]  # (n, d) features to (n, K)
@@ -181,7 +182,7 @@ class TallyReading:
 
 
 def sort_actions(others: Iterable[Hashable]) -> list[Hashable]:
-    """Return actions that are not classes in the order that tallies use; rejection comes last.
+    """Sort the actions that are not classes as in a tally: rejection comes last.
 
     >>> sort_actions(["operate", "call"])
     ['call', 'operate']
@@ -205,7 +206,7 @@ class PredictedCounts(Summable):
 
     @classmethod
     def empty(cls, features: Sequence[str], classes: int) -> PredictedCounts:
-        """Return the counts of zero rows."""
+        """Return counts without rows."""
         return cls(tuple(features), np.zeros(classes, dtype=np.int64))
 
     def __add__(self, other: PredictedCounts) -> PredictedCounts:

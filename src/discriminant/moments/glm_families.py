@@ -12,30 +12,29 @@ derivative and the expected curvature are (McCullagh & Nelder 1989, section 2.3)
     l' = -(y - mu) mu' / V          E l'' = mu'^2 / V
 
 For a binomial row, `y` is the share of successes and the weight is the number of trials. Binomial
-links are computed accurately in both tails, as in `moments.softmax_loss`. If a score has no valid
-mean (for example a negative score where `1 / s` must be positive), the loss is infinite, and the
-optimiser undoes the step. Column 0 of `Block.responses` is the response; column 1, if there is one,
-is the offset.
+links are computed accurately in both tails, as in `moments.softmax_loss`. If no valid mean
+corresponds to a score (for example, a negative score if `1 / s` must be positive), the loss is
+infinite, and the optimiser rejects the step. Column 0 of `Block.responses` is the response; column
+1, if there is one, is the offset.
 
-With some links, the means have a boundary at which a row is fitted without loss:
+With some links, a row can reach the boundary of the valid means, where it is fitted without loss:
 
     binomial  log              share 1 at the score 0; other scores are below 0
     poisson   identity, sqrt   count 0 at the score 0; other scores are above 0
 
 The optimum may lie on the boundary. `BarrierLoss` therefore adds `-strength log a` for each of
-these rows, where `a > 0` is its distance from the boundary. The optimum is then in the interior. As
-`strength` decreases, it converges to the constrained optimum, and `strength / a` to the Lagrange
-multipliers (Boyd & Vandenberghe 2004, 11.2). The optimiser uses the observed curvature, which is
-positive for these families. The expected curvature is infinite at the boundary, so steps that use
-it would stop too early.
+these rows, where `a > 0` is the distance of the row from the boundary. The optimum is then in the
+interior. As `strength` decreases, the optimum converges to the constrained optimum, and `strength /
+a` converges to the Lagrange multipliers (Boyd & Vandenberghe 2004, 11.2). The optimiser uses the
+observed curvature, which is positive for these families. The expected curvature is infinite at the
+boundary and would make steps too short.
 
-`SaturatedLikelihood` is the log likelihood if every mean equals its response. Then
+`SaturatedLikelihood` is the log likelihood of a model in which every mean equals its response. With
 
     log likelihood = saturated log likelihood - deviance / (2 dispersion)
 
-so the log likelihood of a fit follows from its deviance. As in R's `logLik`, the dispersion is
-`deviance / n` if the family has a free dispersion, which then counts as one more parameter in AIC
-and BIC.
+the log likelihood of a fit is computed from its deviance. If the family has a free dispersion, it
+is estimated as `deviance / n`, and counts as one more parameter in AIC and BIC, as in R's `logLik`.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class RowDerivatives(NamedTuple):
 
 
 class ResponseLoss:
-    """Base class of losses of a single score, given the response and an optional offset."""
+    """Base class of losses that depend on a single score, a response and an optional offset."""
 
     __slots__ = ()
 
@@ -112,14 +111,14 @@ class Deviance(ResponseLoss):
         return weighted_sums(self.rows(score, response), weight, want)
 
     def rows(self, scores: Floats, response: Floats) -> RowDerivatives:
-        """Return loss and derivatives of each row."""
+        """Return the loss and its derivatives for each row."""
         with np.errstate(all="ignore"):
             if self.family == "binomial":
                 return _binomial(scores, response, self.link)
             return _row_derivatives(scores, response, self.family, self.link)
 
     def mean(self, scores: Floats) -> Floats:
-        """Return the mean of the response at scores that include the offset."""
+        """Return the mean of the response, given scores that include the offset."""
         with np.errstate(all="ignore"):
             if self.family == "binomial":
                 return np.asarray(np.exp(_link_tails(scores, self.link).log_one))
@@ -133,7 +132,7 @@ OBSERVABLE = (("gamma", "log"),)  # family and link of `ObservedDeviance`
 
 @dataclass(frozen=True, slots=True)
 class ObservedDeviance(ResponseLoss):
-    """Half the deviance of the gamma family with log link, with its observed curvature.
+    """Half the deviance of the gamma family with log link, and the observed curvature.
 
         l = y / mu + log(mu / y) - 1        l' = 1 - y / mu        l'' = y / mu
 
@@ -155,7 +154,7 @@ class ObservedDeviance(ResponseLoss):
 
 @dataclass(frozen=True, slots=True)
 class StartingFit(ResponseLoss):
-    """Least-squares fit to g(mu_0), with means mu_0 near the responses: the start of R's `glm`.
+    """Least-squares fit to g(mu_0), with means mu_0 near the responses; R's `glm` starts with it.
 
         l = v (s - g(mu_0))^2 / 2        v = mu'^2 / V at mu_0
 
@@ -190,7 +189,7 @@ class StartingFit(ResponseLoss):
 
 
 @dataclass(frozen=True, slots=True)
-class Pearson(ResponseLoss):
+class PearsonStatistic(ResponseLoss):
     """Half the Pearson statistic, (y - mu)^2 / V.
 
     The Pearson statistic divided by the residual degrees of freedom estimates the dispersion.
@@ -201,7 +200,7 @@ class Pearson(ResponseLoss):
     def _sums(
         self, score: Floats, response: Floats, weight: Floats | None, want: Want
     ) -> ScoreDerivatives:
-        """Return the loss. The derivatives are set to zero, since they are not needed."""
+        """Return the loss. The derivatives are not needed, and are set to zero."""
         with np.errstate(all="ignore"):
             if self.deviance.family == "binomial":  # accurate in both tails
                 _, slope, curvature = self.deviance.rows(score, response)
@@ -294,7 +293,8 @@ _CANCELLED = 1e-3  # loss, relative to the size of its terms, below which rows a
 def _poisson_sums(scores: Floats, response: Floats, want: Want) -> ScoreDerivatives | None:
     """Return the sums for a Poisson response with log link, in few passes over the rows.
 
-    The loss is `y (log y - s) + mu - y`. Return None if most of it cancels or a mean is invalid.
+    The loss is `y (log y - s) + mu - y`. Return None if most of the loss cancels, or if a mean is
+    invalid.
     """
     with np.errstate(all="ignore"):
         mean = np.exp(scores)
@@ -317,7 +317,7 @@ def _gamma_sums(
     """Return the sums for a gamma response with log link, in few passes over the rows.
 
     The loss is `t - 1 - (log y - s)` with `t = y / mu`; the observed curvature is `t`, the expected
-    one is 1. Return None if most of the loss cancels, or if a mean is invalid.
+    curvature 1. Return None if most of the loss cancels, or if a mean is invalid.
     """
     with np.errstate(all="ignore"):
         furthest = max(abs(float(scores.max(initial=0.0))), abs(float(scores.min(initial=0.0))))
@@ -342,7 +342,7 @@ def _variance(mean: Floats, family: str) -> Floats:
 
 
 def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
-    """Return half the deviance of each response from its mean, (n,)."""
+    """Return half the deviance (n,) of each response from its mean."""
     if family == "binomial":
         rest = 1.0 - response
         residual = xlogy(response, response) + xlogy(rest, rest)
@@ -362,7 +362,8 @@ def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
 def _minus_log(part: Floats, ratio: Floats) -> Floats:
     """Return `part - log(ratio)` without cancellation, where `ratio = 1 + part`.
 
-    Near one, `log(1 + part)` is `log(ratio)` plus a term for the rounding of the ratio.
+    If `ratio` is near one, `log(1 + part)` equals `log(ratio)` plus a correction for the rounding
+    of the ratio.
     """
     rounding = np.where(np.abs(part) < 0.5, (part - (ratio - 1.0)) / ratio, 0.0)
     return np.asarray(part - (np.log(ratio) + rounding))
@@ -422,7 +423,7 @@ def response_and_offset(tile: Block) -> tuple[Floats, Floats | None]:
 def weighted_sums(
     derivatives: RowDerivatives, weight: Floats | None, want: Want
 ) -> ScoreDerivatives:
-    """Return loss and derivatives times the row weights.
+    """Return the loss and its derivatives, multiplied by the row weights.
 
     `least` is the smallest weighted curvature of a row of positive weight.
     """
@@ -450,7 +451,7 @@ BOUNDARIES: dict[tuple[str, str], tuple[float, float]] = {
 class BarrierLoss(ResponseLoss):
     """Half the deviance plus a log barrier.
 
-    In its results, `least` is the smallest distance of a row from the boundary.
+    The field `least` of its results is the smallest distance of a row from the boundary.
     """
 
     deviance: Deviance
@@ -466,7 +467,7 @@ class BarrierLoss(ResponseLoss):
         return replace(weighted_sums(derivatives, weight, want), least=least)
 
     def rows(self, scores: Floats, response: Floats) -> tuple[RowDerivatives, Floats]:
-        """Return loss and derivatives of each row, and how far each row is from the boundary."""
+        """Return the loss and its derivatives for each row, and the distance from the boundary."""
         boundary, side = BOUNDARIES[self.deviance.family, self.deviance.link]
         loss, slope, _ = self.deviance.rows(scores, response)
         at_boundary = response == boundary
@@ -478,7 +479,7 @@ class BarrierLoss(ResponseLoss):
         return RowDerivatives(loss, slope - side * barrier_slope, curvature), distance
 
     def _observed(self, scores: Floats, response: Floats) -> Floats:
-        """Return the second derivative of the loss, (n,); zero where the mean is not valid."""
+        """Return the second derivatives (n,) of the loss, with zero where the mean is not valid."""
         with np.errstate(all="ignore"):
             if self.deviance.family == "binomial":
                 rest = -np.expm1(scores)
@@ -544,9 +545,9 @@ _MAX_TABLE = 1 << 12  # largest count whose terms are looked up
 
 
 def _log_saturated_counts(response: Floats) -> Floats:
-    """Return `y log y - y - log y!` of each response, (n,).
+    """Return `y log y - y - log y!` for each response, (n,).
 
-    If all responses are small counts, the terms are computed once for each count.
+    If all responses are small counts, the value is computed only once for each distinct count.
     """
     largest = float(response.max(initial=0.0))
     if largest < min(_MAX_TABLE, len(response)):
@@ -561,7 +562,7 @@ def _log_poisson_at_mode(y: Floats) -> Floats:
 
 
 def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:
-    """Return the log likelihood of a fit with this deviance.
+    """Return the log likelihood of a fit, given its deviance.
 
     A free dispersion is estimated as `deviance / n`, as in R's `logLik`.
     """

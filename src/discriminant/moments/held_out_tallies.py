@@ -1,6 +1,6 @@
 """Held-out performance of several models on the same rows, as sums over these rows.
 
-For M models; each row is scored by the models that were fitted without the fold of the row:
+Each row is scored by M models that were fitted without the fold of this row. The sums are
 
     tally_mf     true class by decision of model m on the rows of fold f, with probability scores
     ranking_mk   ranking of the rows of class k above the others by the score of class k
@@ -8,8 +8,8 @@ For M models; each row is scored by the models that were fitted without the fold
 
                  right_mm - right_mn = weight of the rows that only m classifies correctly
 
-McNemar's test compares this weight with that of the rows that only n classifies correctly. No row
-is stored.
+McNemar's test compares this weight with the weight of the rows that only n classifies correctly. No
+row is stored.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ class HeldOutReading:
         return M * len(self.scorers[0]) * 10 * K * K + M * len(self._ranked_classes()) * 3 * BINS
 
     def read(self, block: Block) -> HeldOutSums:
-        """Return the sums over the rows of one block. Without folds, all rows count as fold 0."""
+        """Return the sums over the rows of one block.
+
+        If there are no folds, all rows belong to fold 0.
+        """
         if block.fold is None:
             block = block.with_folds(np.zeros(len(block), dtype=np.intp))
         if not len(block):
@@ -110,7 +113,7 @@ class HeldOutReading:
         return HeldOutSums(tuple(models), np.dot(weighted, right.T), total)
 
     def empty(self) -> HeldOutSums:
-        """Return the sums over zero rows."""
+        """Return sums without rows, which are zero."""
         M, F = len(self.scorers), len(self.scorers[0])
         ranked = tuple(Ranking.empty(label) for _, label in self._ranked_classes())
         model = ModelSums((Tally.empty(self.labels),) * F, ranked)
@@ -132,7 +135,7 @@ class HeldOutReading:
     def _ranking_scores(
         self, scorers: Sequence[Scorer | None], folds: list[tuple[int, Block]]
     ) -> Floats | None:
-        """Return scores to rank by, (n, K), or None if the rows are ranked by posteriors.
+        """Return the (n, K) scores by which rows are ranked, or None if these are the posteriors.
 
         Scores are used only if the models of all folds have a method `scores`.
         """
@@ -160,7 +163,7 @@ class HeldOutReading:
         return tuple(tallies)
 
     def _ranked_classes(self) -> list[tuple[int, Any]]:
-        """Return code and label of each class for which a ranking is computed."""
+        """Return the code and the label of each class for which a ranking is computed."""
         names = [*enumerate(self.labels.tolist())]
         if not self.ranked or len(names) > _MAX_RANKED:
             return []

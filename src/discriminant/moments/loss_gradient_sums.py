@@ -1,4 +1,4 @@
-"""Loss of linear scores with gradient and curvature, summed over rows, and residual sums.
+"""Sums over rows that optimisers of linear scores need: loss, gradient, curvature, residuals.
 
 With u = (x - origin) / unit and m scores,
 
@@ -8,8 +8,8 @@ With u = (x - origin) / unit and m scores,
     curvature  sum w l''(s) (x) [u, 1][u, 1]'                (m (d+1), m (d+1)), score by score
     floor      sum w f(s) [u, 1][u, 1]'                      (d+1, d+1), with f(s) I <= l''(s)
 
-A `Loss` defines `l`, `l'`, `l''` and `f`; it does not depend on the features. A tile of rows is
-scored and summed while it is in the cache, so that one iteration is one pass over the rows.
+A `Loss` defines `l`, `l'`, `l''` and `f` as functions of the scores, not of the features. A tile of
+rows is scored and summed while it is in the cache, so that one iteration is one pass over the rows.
 Products use `np.dot`, because `np.matmul` holds the interpreter lock if its result is small. The
 optimisers that change the coefficients between passes are in `models.linear.optimise`.
 
@@ -18,18 +18,18 @@ responses `v`, coefficients `w` and intercept `b`:
 
     r = v - b - u w          sums = sum over rows of  weight * [1, u]' r
 
-Residual sums of an exact least-squares fit are zero. If they are not, the normal equations with
-these sums on the right-hand side give the correction (iterative refinement). With `exact`, every
-product and sum is a pair `high + low` of float64 numbers with some 32 digits (Dekker 1971, Knuth
-4.2.2). The corrected fit is then accurate to the last digits of float64, even if the columns are
-nearly collinear (Björck 1996, section 2.9).
+The residual sums of an exact least-squares fit are zero. For an inexact fit, solving the normal
+equations with the residual sums on the right-hand side gives a correction (iterative refinement).
+With `exact`, every product and sum is represented by a pair of float64 numbers, `high + low`, which
+has some 32 digits (Dekker 1971, Knuth 4.2.2). The corrected fit is then accurate to the last digits
+of float64, even if the columns are nearly collinear (Björck 1996, section 2.9).
 
 `TransformedReading` applies another reading to rows in other coordinates:
 
-    z = [u, 1] A        u offsets of the features, A a frame (d+1, q)
+    z = [u, 1] A        u offsets of the features, A a matrix (d+1, q), the frame
 
-If columns are nearly collinear, sums of products of the columns lose twice as many digits as the
-columns themselves. Sums of products of `z` lose only as many digits as the columns, because they
+If columns are nearly collinear, sums of products of the columns lose twice as many digits as a
+factorisation of the rows would. Sums of products of `z` do not have this disadvantage, because they
 are the exact sums for rows that differ from the given rows only by rounding.
 
 `WeightedProductsReading` sums weighted products of rows `u`, which are offsets followed by the
@@ -72,12 +72,12 @@ class ResidualSums(Summable):
 
     @classmethod
     def empty(cls, features: Sequence[str], *, anchor: Anchor) -> ResidualSums:
-        """Return the sums over zero rows, the exact identity of addition."""
+        """Return sums without rows; adding them to other sums changes nothing."""
         shape = 1 + len(features), len(anchor.origin) - len(features)
         return cls(tuple(features), anchor, 0, np.zeros(shape), np.zeros(shape))
 
     def __add__(self, other: ResidualSums) -> ResidualSums:
-        """Add residual sums of the same fit; the anchors may differ."""
+        """Add residual sums of the same fit; their origins and units may differ."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
         if not other.rows or not self.rows:
@@ -87,7 +87,7 @@ class ResidualSums(Summable):
         return replace(ours, rows=self.rows + other.rows, high=high, low=low)
 
     def at(self, anchor: Anchor) -> ResidualSums:
-        """Return the same residual sums for another anchor."""
+        """Convert the residual sums to another anchor."""
         if anchor.same_as(self.anchor):
             return self
         d = len(self.features)
@@ -100,7 +100,7 @@ class ResidualSums(Summable):
         return replace(self, anchor=anchor, high=high, low=low)
 
     def zero_columns(self) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (d + m,): True where a column may be zero in every row.
+        """Return a boolean array (d + m,): True for columns that may be zero in every row.
 
         The unit of such a column may be changed freely.
         """
@@ -197,7 +197,7 @@ def exact_difference(a: Floats, b: Floats) -> Pair:
 
 
 def add_double_double(a: Pair, b: Pair) -> Pair:
-    """Return the sum of two pairs, accurate to some 32 digits."""
+    """Return the sum of two numbers, each a pair `high + low`, accurate to some 32 digits."""
     high = a[0] + b[0]
     back = high - a[0]
     low = (a[0] - (high - back)) + (b[0] - back) + a[1] + b[1]
@@ -206,7 +206,7 @@ def add_double_double(a: Pair, b: Pair) -> Pair:
 
 
 def sum_pairs(a: Pair) -> Pair:
-    """Return the sum of pairs over the first axis, by pairwise summation."""
+    """Return the sum of double-double numbers over the first axis, by pairwise summation."""
     high, low = a
     while len(high) > 1:
         half, odd = len(high) // 2, len(high) % 2
@@ -239,7 +239,8 @@ class ScoreDerivatives:
     loss: float  # summed over rows, with their weights
     slope: Floats  # (m, n) l'(s), times the weight of the row
     curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s), times the weight
-    cross: Floats | None  # (m, n) vectors r with l'' = diag(curvature) - r r'; None if m is 1
+    # (m, n) vectors r with l'' = diag(curvature) - r r'; None if m is 1. Rows of l'' sum to zero.
+    cross: Floats | None
     least: float  # smallest `weight * f(s)` of the rows of positive weight
 
 
@@ -252,7 +253,7 @@ class Loss(Protocol):
         ...
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Return the loss of a tile and its derivatives at scores (m, n).
+        """Return the loss of a tile of rows and its derivatives at the scores (m, n).
 
         The array `scores` may be overwritten.
         """
@@ -324,6 +325,7 @@ class _LossAccumulator:
         self.weighted_buffer = (
             np.empty((self.size, d)) if reading.want != "gradient" else self.offset_buffer
         )
+        self.wide_buffer = np.empty(wide * self.size)
         self.coef_rows = np.ascontiguousarray(reading.coef.T)
         p = d + 1
         side = {"gradient": 0, "floor": p}.get(reading.want, m * p)
@@ -356,7 +358,7 @@ class _LossAccumulator:
         return anchor.offsets(features, out=self.offset_buffer[: features.shape[0]])
 
     def _curvature(self, rows: Features, derivatives: ScoreDerivatives) -> Floats:
-        """Return the curvature: a block (d+1, d+1) for each pair of scores.
+        """Return the curvature, which consists of a block (d+1, d+1) for each pair of scores.
 
         A lower bound of the curvature (`floor`) is a single block.
         """
@@ -364,15 +366,18 @@ class _LossAccumulator:
         rows = dense(rows)
         if derivatives.cross is None:
             return self._weighted_products(rows, np.atleast_2d(derivatives.curvature)[0])
-        m, p = len(derivatives.curvature), rows.shape[1] + 1
-        ones = np.hstack([rows, np.ones((len(rows), 1))])
-        wide = (derivatives.cross.T[:, :, None] * ones[:, None, :]).reshape(len(rows), m * p)
-        curvature = np.asarray(-np.dot(wide.T, wide))
+        (n, d), m = rows.shape, len(derivatives.curvature)
+        columns = np.empty((d + 1, n))
+        columns[:d], columns[d] = rows.T, 1.0
+        wide = self.wide_buffer[: m * (d + 1) * n].reshape(m, d + 1, n)
+        np.multiply(derivatives.cross[:, None], columns, out=wide)
+        flat = wide.reshape(m * (d + 1), n)
+        products = np.dot(flat, flat.T).reshape(m, d + 1, m, d + 1)
+        diagonal = products.sum(axis=2)  # curvature[k] is cross[k] times the sum of `cross`
+        curvature = -products
         for k in range(m):
-            curvature[k * p : (k + 1) * p, k * p : (k + 1) * p] += self._weighted_products(
-                rows, derivatives.curvature[k]
-            )
-        return curvature
+            curvature[k, :, k] += diagonal[k]
+        return np.asarray(curvature.reshape(len(flat), len(flat)))
 
     def _weighted_products(self, rows: Floats, weight: Floats) -> Floats:
         """Return the sum of `weight [u, 1][u, 1]'`, (d+1, d+1). Weights must not be negative."""
@@ -387,7 +392,7 @@ class _LossAccumulator:
 
 
 def _scores(coef_rows: Floats, rows: Features) -> Floats:
-    """Return the scores as an array (m, n): one line per score."""
+    """Return the scores as an (m, n) array, with one line for each score."""
     if is_sparse(rows):
         return np.ascontiguousarray((rows @ coef_rows.T).T)
     if len(coef_rows) == 1:

@@ -4,12 +4,12 @@ A row u of class y has, for each other class c, the margin
 
     m_c(u) = score_y(u) - score_c(u)        score_k(u) = u . w_k + b_k
 
-`Margins` counts negative, zero and positive margins, by class of the row and by other class. A
-margin counts as zero if it differs from zero by at most the rounding error,
+`Margins` counts negative, zero and positive margins for each pair of a row's class y and another
+class c. A margin counts as zero if it differs from zero by at most the rounding error,
 
     |m_c| <= slack * ( sum_j (|u_j| + offset_range_j) (|w_yj| + |w_cj|) + |b_y| + |b_c| )
 
-where `slack` is `(8 + d) eps`, a bound of the rounding error of two inner products. If the
+where `slack` is `(8 + d) eps`, a bound on the relative rounding error of two inner products. If the
 coefficients themselves are less accurate, the caller passes a larger `slack`.
 
 For each class `Margins` also stores the `keep` distinct rows with the smallest margins. Ties are
@@ -17,10 +17,10 @@ broken by a hash of the row. If many rows have equal margins (as all rows have a
 coefficients), the stored rows are therefore a random sample that does not depend on the order of
 the rows.
 
-`Mistakes` sums what a perceptron needs. Let `z = (x - origin) scale` be a row of class `t`,
-followed by the constant 1 for the intercept. Its margin is
+`Mistakes` holds the sums that training a perceptron needs. Let `z = (x - origin) scale` be a row of
+class `t`, followed by the constant 1 for the intercept. Its margin is
 
-    two classes   sign z.w                  K classes   z.w_t - z.w_r     r the best other class
+    two classes   sign z.w              K classes   z.w_t - z.w_r, r the best-scoring other class
 
 and the row is misclassified unless its margin is positive. A misclassified row adds `sign z` to the
 update of w for two classes; for K classes it adds `z` to the update of w_t and `-z` to that of w_r.
@@ -119,7 +119,7 @@ class Mistakes(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MistakesReading:
-    """Find the misclassified rows at given weights and sum their updates."""
+    """Sum the updates of the rows that the given weights misclassify."""
 
     weights: LinearWeights
     scaling: RowScaling
@@ -170,7 +170,7 @@ class MistakesReading:
 
 
 def margins_and_directions(scores: Floats, codes: Codes) -> tuple[Floats, Floats]:
-    """Return the margin of each row, (n,), and the direction of its update, (n, m).
+    """Return the margins of the rows (n,) and the directions of their updates (n, m).
 
     The margin is the score of the true class minus the largest other score.
     """
@@ -212,7 +212,7 @@ class Margins(Summable):
 
     @classmethod
     def empty(cls, features: Sequence[str], classes: int, *, anchor: Anchor, keep: int) -> Margins:
-        """Return the margins of zero rows, the exact identity of addition."""
+        """Return counts without rows; adding them to other counts changes nothing."""
         none = np.zeros((classes, classes), dtype=np.int64)
         return cls(
             tuple(features),
@@ -228,7 +228,7 @@ class Margins(Summable):
         )
 
     def __add__(self, other: Margins) -> Margins:
-        """Combine margins at the same coefficients; the anchors may differ."""
+        """Add margins computed with the same coefficients; their origins and units may differ."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
         empty, other_empty = not len(self.codes), not len(other.codes)
@@ -246,14 +246,14 @@ class Margins(Summable):
         return total if empty or other_empty else total._smallest_rows()
 
     def at(self, anchor: Anchor) -> Margins:
-        """Return the same margins, with the stored rows as offsets from another anchor."""
+        """Convert the stored rows to offsets from another anchor."""
         if anchor.same_as(self.anchor):
             return self
         offsets = self.offsets * (self.anchor.unit / anchor.unit) + self.anchor.shift_to(anchor)
         return replace(self, anchor=anchor, offsets=offsets)
 
     def _smallest_rows(self) -> Margins:
-        """Return the margins; only the rows to be stored remain, sorted and without duplicates."""
+        """Remove all rows except those to be stored, which are sorted and distinct."""
         distinct = np.lexsort((self.margin, self.tiebreak, self.codes))
         codes, hashes = self.codes[distinct], self.tiebreak[distinct]
         new = np.append(True, (codes[1:] != codes[:-1]) | (hashes[1:] != hashes[:-1]))
@@ -350,7 +350,7 @@ class MarginReading:
         return np.asarray(margins)
 
     def _floor(self) -> Floats:
-        """Return the part of the rounding bound that is the same for all rows, by score, (K,)."""
+        """Return the (K,) parts of the rounding bounds that are common to all rows."""
         size = np.abs(self.intercept)
         return size if self.offset_range is None else size + np.abs(self.coef) @ self.offset_range
 
@@ -372,10 +372,10 @@ class MarginReading:
         return np.concatenate(indices)
 
     def _first(self, margin: Floats, hashes: Hashes) -> Places:
-        """Return the indices of the first `keep` distinct rows, in order of margin, then of hash.
+        """Return the indices of the first `keep` distinct rows, sorted by margin and then by hash.
 
-        Many rows usually share the largest margin. Only those with the smallest hashes are sorted,
-        unless too many of them are repeated.
+        Many rows usually share the largest of these margins. To save time, only the ones with the
+        smallest hashes are sorted, unless too many of those are equal rows.
         """
         ties = np.flatnonzero(margin == margin.max())
         few = 4 * self.keep
@@ -395,7 +395,7 @@ class MarginReading:
     def _margin_limit(self, margin: Floats) -> float:
         """Return the largest margin to be stored.
 
-        If rows are repeated, only distinct margins count.
+        If rows occur repeatedly, each distinct margin counts once.
         """
         last = np.partition(margin, self.keep - 1)[self.keep - 1]
         if 2 * len(np.unique(margin[margin <= last])) < self.keep:
@@ -405,7 +405,7 @@ class MarginReading:
 
 
 def _by_class(which: npt.NDArray[np.bool_], codes: Places) -> Counts:
-    """Return (K, K) counts of True in the columns of `flags` (n, K), by class of the row."""
+    """Return (K, K) counts: how often each column of `flags` is True, by class of the row."""
     K = which.shape[1]
     columns = [np.bincount(codes[which[:, c]], minlength=K) for c in range(K)]
     return np.stack(columns, axis=1).astype(np.int64)

@@ -5,12 +5,11 @@ For a row of weight w and class y with posterior p:
     log loss    l = -log p_y                     infinite where the posterior of the true class is 0
     Brier       b = sum_k (p_k - [y = k])^2      from 0 to 2
     calibration sums of w, w p_k and w [y = k] over the rows whose p_k lies in each of B bins,
-                (j/B, (j+1)/B], and p_k = 0 in the first bin; the same sums for the largest p_k,
-                with [y is that class]
+                (j/B, (j+1)/B], and p_k = 0 in the first bin; also for the largest p_k, with
+                [y is that class]
 
-The squares of the losses are summed as well, from which the standard errors of the mean losses
-follow. The default number of bins, B, has many divisors, because bins can be merged later but not
-split.
+The squared losses are also summed, so that the standard errors of the mean losses can be computed.
+The default number of bins, B, has many divisors, because bins can be merged later but not split.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class ProbabilityScores(Summable):
 
     @classmethod
     def empty(cls, classes: int, *, bins: int = BINS) -> ProbabilityScores:
-        """Return the scores of zero rows."""
+        """Return scores without rows."""
         losses = np.zeros((4, classes)), np.zeros((4, classes))
         binned = np.zeros((3, classes, bins)), np.zeros((3, bins))
         return cls(np.zeros((2, classes)), *losses, *binned)
@@ -58,7 +57,7 @@ class ProbabilityScores(Summable):
     ) -> ProbabilityScores:
         """Return the scores of n rows.
 
-        Weights must be positive; None means weight one for every row.
+        Weights must be positive; the default weight is one.
 
         >>> posterior = np.array([[0.5, 0.5], [0.1, 0.9]])
         >>> scores = ProbabilityScores.from_posteriors(np.log(posterior), np.array([0, 1]))
@@ -76,7 +75,7 @@ class ProbabilityScores(Summable):
         return scores
 
     def reindex(self, places: npt.NDArray[np.intp], classes: int) -> ProbabilityScores:
-        """Return the same scores over a larger set of classes.
+        """Extend the scores to a larger set of classes.
 
         Class k of these scores has the index `places[k]` in the larger set.
         """
@@ -99,11 +98,11 @@ class ProbabilityScores(Summable):
 
 
 def bin_edges(bins: int) -> Floats:
-    """Return the B - 1 inner edges j/B of the bins, raised by a relative `TIE`.
+    """Return the B - 1 inner edges j/B of the bins, increased slightly by the factor 1 + `TIE`.
 
-    Round probabilities, such as a vote share of 0.05, often lie on an edge and belong to the bin
-    below it. Computing such a probability from its logarithm may change the last digit; because the
-    edge is raised, the probability still belongs to the lower bin.
+    Round probabilities, such as a vote share of 0.05, often lie on an edge, and should count in the
+    bin below the edge. Computing such a probability from its logarithm may change its last digit;
+    because the edge is increased, it still counts in the lower bin.
     """
     return np.asarray(np.arange(1, bins) / bins * (1.0 + TIE))
 
@@ -144,7 +143,8 @@ def _add_calibration(
 def max_and_argmax(p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
     """Return the largest value of each column of `p`, (K, n), and its index.
 
-    For few classes this function is about ten times as fast as `argmax` along the first axis.
+    If there are few classes, this function is about ten times as fast as `argmax` along the first
+    axis.
 
     >>> max_and_argmax(np.array([[0.3, 0.5], [0.7, 0.5]]))
     (array([0.7, 0.5]), array([1, 0]))
@@ -179,7 +179,7 @@ def _bin_of(p: Floats, bins: int) -> Places:
 
 
 def _bin_sums(bin_index: Places, p: Floats, weight: Floats | None, bins: int) -> Floats:
-    """Return the sum of the weights and the weighted sum of `p` in each bin, (2, bins)."""
+    """Return a (2, bins) array: the sum of weights and the weighted sum of `p` in each bin."""
     weighted = p if weight is None else weight * p
     return np.array([np.bincount(bin_index, each, minlength=bins) for each in (weight, weighted)])
 

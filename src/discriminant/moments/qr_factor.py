@@ -12,7 +12,7 @@ them and factor the result (TSQR). Because the column of ones comes first,
     R = | sqrt(n)  sqrt(n) mean' |      C'C = scatter about the mean
         |    0           C       |
 
-so the lower right block `C` is the factor of the centred rows, and a new origin changes only the
+so the lower right block `C` is the QR factor of the centred rows, and a new origin changes only the
 first row of `R`. Rows can be removed from moments, but not from a QR factor.
 
 `ColumnSums` gives weight, mean and standard deviation of each column of sparse rows, without
@@ -20,9 +20,9 @@ visiting the zeros:
 
     weight = sum w      total = sum w x      squares = sum w (x - centre)^2
 
-The zeros of a column are not stored; together they contribute their weight times `centre^2`. The
-first pass computes sums about zero, which give the means; the second pass computes sums about these
-means, so that no value is squared far from its mean.
+The zeros of a column are not stored; they contribute their total weight times `centre^2` to
+`squares`. The first pass computes sums about zero, which give the means; the second pass computes
+sums about these means, so that no value is squared far from its mean.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from discriminant.table.blocks import Block, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnSums(Summable):
-    """Sums over the rows of each column."""
+    """Sums of each column over the rows."""
 
     centre: Floats  # (d,)
     weight: float
@@ -130,7 +130,7 @@ class ScatterFactor(Summable):
         return replace(ours, rows=self.rows + other.rows, root=root)
 
     def at(self, anchor: Anchor) -> ScatterFactor:
-        """Return the factor of the same rows for another anchor."""
+        """Return the factor of the same rows, as offsets from another anchor."""
         if anchor.same_as(self.anchor):
             return self
         root = self.root.copy()
@@ -163,12 +163,12 @@ class ScatterFactor(Summable):
 
     @property
     def centred(self) -> Floats:
-        """(r, p) factor of the rows centred at their mean."""
+        """QR factor (r, p) of the rows centred at their mean."""
         return self.root[1:, 1:]
 
     @property
     def uncentred(self) -> Floats:
-        """(r, p) factor of the offsets `(x - origin) / unit` about zero instead of the mean."""
+        """QR factor (r, p) of the rows x / unit, which are not centred."""
         about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
         return triangular_factor(about_zero.root[:, 1:])
 
@@ -178,9 +178,9 @@ class ScatterFactor(Summable):
 
 
 def triangular_factor(rows: Floats) -> Floats:
-    """Return the triangular factor of rows.
+    """Return the triangular QR factor of an array of rows.
 
-    The diagonal is not negative, which makes the factor unique.
+    No entry of the diagonal is negative, which makes the factor unique.
 
     >>> triangular_factor(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
     array([[5. , 2.2],
@@ -195,8 +195,8 @@ def triangular_factor(rows: Floats) -> Floats:
 class ScatterFactorReading:
     """Compute the QR factor of features and responses.
 
-    With `coding` the responses of a row are the code of its class; otherwise they are those of the
-    block.
+    If `coding` is given, the responses of a row are the code of its class; otherwise the block
+    contains the responses.
     """
 
     columns: tuple[str, ...]  # p = d + m names

@@ -1,22 +1,22 @@
 """Ranking of rows by a score, in bounded memory, for ROC curves, precision-recall and AUC.
 
-One class is positive and all others negative. ROC curve, precision and recall, and AUC follow from
-the weight of the negative and of the positive rows at each score:
+One class is positive and all others negative. ROC curve, precision, recall and AUC are computed
+from the weights of the negative and of the positive rows at each score:
 
     negative_b, positive_b = weight of the rows of each kind with score s_b     s_1 < s_2 < ...
 
-A `Ranking` stores these weights for at most `bins` scores. The 64 bits of a float64, read as an
-integer, are in the order of the numbers (after flipping the sign bit, and all bits of negative
-numbers). With at most `bins` distinct scores, all bits are stored and nothing is lost. With more
-distinct scores, as few trailing bits as possible are dropped from every score, and scores that
-agree in the remaining bits share a bin. The number of dropped bits depends only on the set of
-scores, and a subset never drops more bits than the whole. So merging the rankings of parts, in any
-order and grouping, gives exactly the result of one pass over all rows.
+A `Ranking` stores these weights for at most `bins` scores. If the 64 bits of a float64 are read as
+an integer (after flipping the sign bit, and all bits of negative numbers), the integers have the
+same order as the numbers. If there are at most `bins` distinct scores, all bits are stored and the
+scores are exact. If there are more than `bins` distinct scores, trailing bits are dropped from
+every score, as few as possible, and scores that agree in the remaining bits share a bin. The number
+of dropped bits depends only on the set of scores, and a subset of the scores never drops more bits
+than all scores. So merging the rankings of several parts of a table, in any order and grouping,
+gives exactly the result of one pass over all rows.
 
-The error of this approximation is bounded. At the lower edge of each bin the counts of rows with
-scores at and above the edge are exact, so every corner of the computed curve lies on the true
-curve. Within a bin the order of the rows is unknown. Rows in one bin count as ties, and the error
-of the AUC is at most
+The error of this approximation is bounded. The weight of the rows with scores at or above the lower
+edge of a bin is exact, so every corner of the computed curve lies on the true curve. Within a bin
+the order of the rows is unknown. Rows in one bin count as ties, and the error of the AUC is at most
 
     1/2 sum_b (share of positives in b) (share of negatives in b)
 
@@ -61,13 +61,13 @@ class Ranking(Summable):
     Parameters
     ----------
     positive : label
-        The class that high scores indicate.
+        Label of the class that high scores indicate.
     bins : int
-        Largest number of distinct scores stored.
+        Maximum number of distinct scores that are stored.
     dropped : int
         Number of trailing bits of the scores that are dropped.
     keys : array of shape (m,)
-        Scores as integers in the same order, increasing.
+        Integers that have the same order as the scores; sorted.
     weight : array of shape (2, m)
         Weight of the negative rows and of the positive rows at each score.
 
@@ -85,7 +85,7 @@ class Ranking(Summable):
 
     @classmethod
     def empty(cls, positive: Any, *, bins: int = BINS) -> Ranking:
-        """Return the ranking of zero rows."""
+        """Return a ranking without rows."""
         if not isinstance(bins, int | np.integer) or bins < 1:
             raise OptionError.of("bins", bins, "a whole number of 1 or more")
         return cls(positive, int(bins), 0, np.zeros(0, dtype=np.uint64), np.zeros((2, 0)))
@@ -105,15 +105,15 @@ class Ranking(Summable):
         Parameters
         ----------
         scores : array of shape (n,)
-            Numbers, none of them NaN.
+            Numbers; NaN is not allowed.
         own : boolean array of shape (n,)
-            Which rows belong to the positive class.
+            True for the rows of the positive class.
         positive : label
             Label of the positive class.
         weight : array of shape (n,), optional
             Weight of each row; a row of weight 0 is ignored.
         bins : int, default=65536
-            Largest number of distinct scores stored. A bin takes 24 bytes.
+            Maximum number of distinct scores that are stored. A bin takes 24 bytes.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class Ranking(Summable):
 
         See Also
         --------
-        discriminant.ranking : The same from labels.
+        discriminant.ranking : Compute the ranking from labels instead of a boolean array.
 
         Examples
         --------
@@ -154,16 +154,18 @@ class Ranking(Summable):
 
     def steps(self) -> ScoreCounts:
         """Return the weight of positive and negative rows in each bin, with its lower edge."""
-        return ScoreCounts(scores_of(self.keys), self.weight[0], self.weight[1], self.dropped == 0)
+        return ScoreCounts(
+            scores_from_keys(self.keys), self.weight[0], self.weight[1], self.dropped == 0
+        )
 
     def _read(
         self, scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
     ) -> Ranking:
-        """Rank more rows, with the positive class and the number of bins of this ranking."""
+        """Rank other rows, with the same positive class and number of bins."""
         if weight is not None:
             counted = weight > 0
             scores, own, weight = scores[counted], own[counted], weight[counted]
-        keys = keys_of(scores)
+        keys = score_keys(scores)
         distinct_keys, weights = [], []
         for kind in (False, True):
             of_kind = own == kind
@@ -234,18 +236,18 @@ def check_missing(scores: npt.NDArray[Any], column: object = None, *, start: int
         raise ScoreError.missing(start + int(missing[0]), len(missing), column)
 
 
-def keys_of(scores: npt.NDArray[Any]) -> Keys:
-    """Return integers that are in the order of the scores; -0 and 0 have the same integer.
+def score_keys(scores: npt.NDArray[Any]) -> Keys:
+    """Return integers with the same order as the scores; -0 and 0 give the same integer.
 
-    >>> scores_of(keys_of(np.array([-np.inf, -1.5, -0.0, 2.0]))).tolist()
+    >>> scores_from_keys(score_keys(np.array([-np.inf, -1.5, -0.0, 2.0]))).tolist()
     [-inf, -1.5, 0.0, 2.0]
     """
     bits = np.ascontiguousarray(scores.astype(np.float64) + 0.0).view(np.uint64)
     return np.asarray(np.where(bits & _SIGN, ~bits, bits | _SIGN))
 
 
-def scores_of(keys: Keys) -> Floats:
-    """Return the scores of integer keys. Keys below the key of -inf are treated as -inf."""
+def scores_from_keys(keys: Keys) -> Floats:
+    """Convert integer keys back to scores. Keys below the key of -inf become -inf."""
     keys = np.maximum(keys, _MIN_KEY)
     return np.asarray(np.where(keys & _SIGN, keys ^ _SIGN, ~keys)).view(np.float64)
 

@@ -1,11 +1,11 @@
-"""Softmax loss of K classes, losses of two classes by four links, and Jeffreys' prior.
+"""Losses of classifiers: softmax for K classes, four links for two classes; Jeffreys' prior.
 
     softmax   l(s) = log sum_k exp s_k - s_y          l' = p - e_y     l'' = diag p - p p'
     binary    l(s) = -log P(y | s),  P(1 | s) = mu(s)
 
 A link for two classes is described by the log probabilities of both classes and by both hazards,
 `mu'/mu` and `mu'/(1 - mu)`. None of these four quantities is computed from `1 - mu`, so each is
-accurate even where it is tiny.
+accurate even if it is tiny.
   The expected curvature is used, `mu'^2 / (mu (1 - mu))`, which is the product of both hazards. For
   the logit link, the expected curvature equals the observed curvature.
 
@@ -16,9 +16,9 @@ covariance (K, K) of the scores of the row. Then
 
     d/ds_c  log det H / 2  =  p_c (V_cc - v) / 2 - p_c ((V p)_c - p'V p)        v = sum_a V_aa p_a
 
-for each row, times its weight. The gradient with respect to the coefficients is the sum of this
-times `[u, 1]` over the rows. For two classes with one score, `p = (1 - mu, mu)`, and the derivative
-is `h (1/2 - mu)`, where `h` is the leverage of the row.
+for each row, times its weight. The gradient with respect to the coefficients is the sum, over the
+rows, of this derivative times `[u, 1]`. For two classes with one score, `p = (1 - mu, mu)`, and the
+derivative is `h (1/2 - mu)`, where `h` is the leverage of the row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxLoss:
-    """Softmax loss of K classes with one score each; `codes` has the true class of each row."""
+    """Softmax loss of K classes with one score each; `codes` holds the true class of each row."""
 
     columns: int  # K
 
@@ -79,7 +79,7 @@ class SoftmaxLoss:
 
 @dataclass(frozen=True, slots=True)
 class BinaryLoss:
-    """Loss of two classes with a single score, whose large values indicate the second class."""
+    """Loss of two classes with a single score; a large score indicates the second class."""
 
     link: LinkName = "logit"
 
@@ -104,7 +104,7 @@ class BinaryLoss:
 
 
 class LinkTails(NamedTuple):
-    """Log probabilities and hazards of a link at some scores, accurate even where they are tiny."""
+    """Log probabilities and hazards of a link at given scores, accurate even if they are tiny."""
 
     log_one: Floats  # log mu
     log_zero: Floats  # log(1 - mu)
@@ -179,13 +179,13 @@ def _logit_rows(scores: Floats, tile: Block, want: Want) -> ScoreDerivatives:
     """Return the logistic loss and its derivatives, in few passes over the rows for speed.
 
     `side` is -1 for the second class and 1 for the first, so `t = side s` is positive if the row is
-    on the wrong side of the boundary. With `odds = exp(-t)` and `wrong = 1 / (1 + odds)`, the
-    probability of the other class,
+    misclassified. With `odds = exp(-t)` and `wrong = 1 / (1 + odds)`, the probability of the other
+    class,
 
         l = log(1 + odds) + t      l' = side wrong      l'' = odds wrong^2
 
-    If nearly all of the loss cancels in this sum, or `odds` overflows, the loss is computed row by
-    row as `log(1 + exp(-|t|)) + (t + |t|) / 2`.
+    If nearly all of the loss cancels in this sum, or `odds` overflows, the loss of each row is
+    computed as `log(1 + exp(-|t|)) + (t + |t|) / 2`.
     """
     side = np.where(tile.codes, -1.0, 1.0)
     t = np.multiply(scores, side, out=scores)
@@ -206,7 +206,7 @@ def _logit_rows(scores: Floats, tile: Block, want: Want) -> ScoreDerivatives:
 
 
 def _distant_logit_rows(t: Floats, side: Floats, tile: Block, want: Want) -> ScoreDerivatives:
-    """Return the logistic loss and its derivatives, exact for rows far from the boundary too.
+    """Return the logistic loss and its derivatives, accurate even for rows far from the boundary.
 
     `small = exp(-|t|)` is the odds of the less probable class.
     """
@@ -241,9 +241,9 @@ def _binary(
 
 
 def _diagonal_and_vector(probability: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Return the diagonal `p` and the vector `p` of the curvature `diag p - p p'`, weighted.
+    """Return the weighted terms of the curvature `diag p - p p'`: the diagonal, and the vector p.
 
-    The diagonal is multiplied by the weight and the vector by its square root.
+    The diagonal is multiplied by the row weight, and the vector by the square root of the weight.
     """
     if weight is None:
         return probability.copy(), probability.copy()
@@ -284,7 +284,7 @@ class JeffreysGradientReading:
 
     @property
     def summary_size(self) -> int:
-        """Number of values in the summary and in the matrices needed for each row."""
+        """Number of values in the summary and in the temporary matrices of each row."""
         return self.coef.size + self.root.size
 
     def read(self, block: Block) -> JeffreysGradient:

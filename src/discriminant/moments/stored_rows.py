@@ -1,4 +1,4 @@
-"""Stored rows of each class, a summary for wide tables: smaller than moments if d > N.
+"""Stored rows of each class, which take less memory than moments if d > N (wide tables).
 
 With N rows in d > N features, a scatter matrix (d x d) is larger than the rows. So the rows are
 stored as offsets `u = (x - origin) / unit`, with their class codes and weights. All class moments
@@ -7,8 +7,9 @@ can be computed from them,
     weight_k = sum w,   mean_k = sum w u / weight_k,   scatter_k = sum w (u - mean_k)(u - mean_k)'
 
 and so can statistics that are not moments, such as medians. `+` concatenates rows. `-` removes
-rows, which must be present; rows are compared bit by bit if both summaries have the same anchor.
-Rows of zero weight are not stored. A file with this summary contains the user's data.
+rows, which must be among the stored rows; if both summaries have the same anchor, rows are compared
+bit by bit. Rows of zero weight are not stored. Note that a file with this summary contains the
+user's data.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class ClassRows(Summable):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form valid class rows, or None if they do."""
+        """Return the reason why the fields of class rows are invalid, or None if they are valid."""
         codes, K = parts["codes"], len(parts["labels"])
         if codes.ndim != 1 or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < K):
             return f"codes must be from 0 to {K - 1}"
@@ -83,14 +84,14 @@ class ClassRows(Summable):
     def empty(
         cls, labels: Labels, features: Sequence[str], *, anchor: Anchor | None = None
     ) -> ClassRows:
-        """Return the summary of zero rows, the exact identity of addition."""
+        """Return a summary without rows; adding it to another summary changes nothing."""
         d = len(features)
         anchor = Anchor.zero(d) if anchor is None else anchor
         none = np.zeros(0, dtype=np.intp)
         return cls(np.asarray(labels), tuple(features), anchor, none, np.zeros(0), np.zeros((0, d)))
 
     def __add__(self, other: ClassRows) -> ClassRows:
-        """Return the rows of both operands, over the union of the classes."""
+        """Return the rows of both operands, with the union of their classes."""
         ours, theirs = _align(self, other)
         return replace(
             ours,
@@ -100,7 +101,7 @@ class ClassRows(Summable):
         )
 
     def __sub__(self, other: ClassRows) -> ClassRows:
-        """Return these rows without the rows of `other`.
+        """Remove the rows of `other`.
 
         Each row of `other` must be among these rows, with the same weight.
         """
@@ -128,12 +129,15 @@ class ClassRows(Summable):
         return replace(self, weights=weights)._take(weights > 0)
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassRows:
-        """Merge classes: `{"new": ["a", "b"]}`. Classes that are in no group are unchanged."""
+        """Merge classes:
+
+        `{"new": ["a", "b"]}` merges a and b. Classes in no group are unchanged.
+        """
         labels, code = merge_labels(self.labels, groups)
         return replace(self, labels=labels, codes=code[self.codes])
 
     def classes(self, labels: Sequence[Any]) -> ClassRows:
-        """Return the rows of some classes."""
+        """Return the rows of the given classes."""
         codes = np.sort(find_labels(self.labels, labels))
         if len(codes) == len(self.labels):
             return self
@@ -143,7 +147,7 @@ class ClassRows(Summable):
         )
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassRows:
-        """Return the rows with some features only, by name, index or mask, in the given order."""
+        """Return the rows with the given features (names, indices or a mask), in that order."""
         columns = find_columns(self.features, features)
         return replace(
             self,
@@ -153,7 +157,7 @@ class ClassRows(Summable):
         )
 
     def at(self, anchor: Anchor) -> ClassRows:
-        """Return the same rows about another origin and in other units."""
+        """Convert the rows to another origin and other units."""
         if anchor.same_as(self.anchor):
             return self
         offsets = self.offsets * (self.anchor.unit / anchor.unit) + self.anchor.shift_to(anchor)
@@ -261,7 +265,7 @@ class RowsReading:
 
 
 def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
-    """Return both summaries with the same classes, in the same order, and the same anchor."""
+    """Convert two summaries to the same classes, in the same order, and to the same anchor."""
     if ours.features != theirs.features:
         raise MomentsMismatchError.of_features(ours.features, theirs.features)
     if ours.detail != theirs.detail:
@@ -275,7 +279,7 @@ def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
 
 
 def _tolerance(ours: ClassRows, theirs: ClassRows) -> Floats:
-    """Return the tolerance, (d,), within which offsets of equal rows may differ.
+    """Return the tolerances (d,) by which the offsets of equal rows may differ.
 
     The tolerance is 0 if both anchors are equal.
     """
@@ -295,7 +299,7 @@ def _find_row(
     free: npt.NDArray[np.bool_],
     tolerance: Floats,
 ) -> int | None:
-    """Return the index of an equal row among those not matched yet.
+    """Return the index of an equal row among the rows that are not matched yet.
 
     A few columns are compared first.
     """

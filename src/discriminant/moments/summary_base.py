@@ -5,11 +5,11 @@ disjoint sets of rows can be added:
 
     read(rows) == read(some of the rows) + read(the other rows)
 
-up to rounding, in any grouping. Engines rely only on this property, so every engine can compute
-every summary. `tests/laws/test_summaries.py` checks these laws for every summary.
+up to rounding, however the rows are grouped. Engines rely only on this property, so every engine
+can compute every summary. `tests/laws/test_summaries.py` checks these laws for every summary.
 
 `FoldSumsReading` wraps any reading and sums every cross-validation fold separately, in one pass.
-`Block.fold` has the fold of each row:
+`Block.fold` holds the fold of each row:
 
     sums_f = sum of a reading over the rows of fold f          total = sums_0 + ... + sums_{F-1}
 """
@@ -100,7 +100,7 @@ def split_rows(block: Block, size: int) -> Iterator[Block]:
 
 
 def split_by_fold(block: Block) -> Iterator[tuple[int, Block]]:
-    """Yield each fold that occurs in a block, with a block of its rows."""
+    """Split a block by fold: yield each fold that occurs, with a block of its rows."""
     assert block.fold is not None
     order = np.argsort(block.fold, kind="stable")
     count = np.bincount(block.fold)

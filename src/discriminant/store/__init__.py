@@ -1,6 +1,6 @@
-"""Storage of models and moments: save and load them as one file of numbers and text.
+"""Storage of models and moments: save and load a model as one file of numbers and text.
 
-    save(model, path)    written to a temporary file and renamed: a crash loses nothing
+    save(model, path)    a temporary file is written and renamed, so a crash loses nothing
     load(path)           the same model, bit by bit; damaged or modified files are rejected
     look(path)           contents of a file, without constructing the model
 
@@ -42,8 +42,8 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     thing : estimator or moments
-        An estimator of this package, fitted or not, or the result of `discriminant.moments`. An
-        attribute that cannot be stored raises an error, which gives its path within the model.
+        An estimator of this package, fitted or not, or the result of `discriminant.moments`. If an
+        attribute cannot be stored, an error is raised that states where in the model it is.
     path : path-like
         File to write. An existing file is replaced atomically when the new one is complete.
 
@@ -79,10 +79,10 @@ def load(
         File written by `save`. Damaged or modified files, and files of other formats, are rejected.
         No file can run code.
     mmap : bool, optional
-        Whether to memory-map the arrays: parts of them are read when they are used, and processes
-        that load the same file share the memory. While the model is in use, the file must not be
-        modified in place; `save` never does that. Default: True for label trees, which may be
-        larger than memory, otherwise False.
+        Whether to memory-map the arrays: parts of an array are read when they are used, and
+        processes that load the same file share the memory. While the model is in use, the file must
+        not be modified in place (`save` never modifies a file in place). The default is True for
+        label trees, which may be larger than memory, otherwise False.
     max_bytes : int, optional
         Largest size of a file in bytes; larger files are rejected. Set a limit for files from
         untrusted sources.

@@ -7,19 +7,20 @@ tagged JSON object:
     {"float": "nan"}                    a float that JSON cannot represent
     {"numpy": "<f8", "value": 1.5}      a NumPy scalar
     {"tuple": [..]}  {"dict": [[k, v], ..]}  {"slice": [a, b, c]}
-    {"texts": 3}                        a tuple of texts: the fourth of the manifest's "texts"
-    {"array": "rule_.coef"}             a numeric array of the file; "axes" where its axes have
-                                        another order in memory, "dtype" where it is not numeric
-    {"objects": [3], "of": value}       an array of Python objects, of that shape
-    {"object": 7}                       the eighth of the manifest's "objects"
+    {"texts": 3}                        a tuple of texts: entry 3 of the manifest's "texts"
+    {"array": "rule_.coef"}             a numeric array of the file; also "axes" if its axes have
+                                        another order in memory, "dtype" if it is not numeric
+    {"objects": [3], "of": value}       an array of Python objects, here of shape (3,)
+    {"object": 7}                       entry 7 of the manifest's "objects"
 
 Shared objects are written once and are shared again after loading. The memory order of arrays is
 preserved, because the last bit of a product can depend on it. A value of any other type raises an
-error that gives its path within the model.
+error that states where in the model it is.
 
 Objects are decoded in the order of the list, and may refer only to objects before them. Therefore
-cycles and unbounded nesting are impossible. Parts that are not valid for their class
-(`store.kinds`) are rejected, so that constructors get only values of the declared types.
+cycles and unbounded nesting are impossible. The fields of an object are checked by its class
+(`store.kinds`) before it is constructed, so that constructors receive only values of the declared
+types.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _LETTERS = 0x10FFFF
 
 
 class InvalidPartError(Exception):
-    """Error about an invalid part of a file, with the reason."""
+    """Raised if a part of a file is invalid, with the reason."""
 
     def __init__(self, part: str, why: str) -> None:
         super().__init__(f"{part}: {why}")
@@ -63,7 +64,7 @@ class InvalidPartError(Exception):
 
 
 class UnknownKindError(Exception):
-    """Error about a kind that is not in the table of kinds."""
+    """Raised for a kind of object that is not in the table of kinds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -162,7 +163,7 @@ class Decoder:
         return decode(value)
 
     def _decoders(self) -> dict[str, Callable[[dict[str, Any]], Any]]:
-        """Return the decoding function of each tag."""
+        """Return a dictionary from tags to decoding functions."""
         return {
             "float": lambda value: _FLOATS[self._only(value, "float")],
             "numpy": self._scalar,
@@ -199,7 +200,7 @@ class Decoder:
         return self._dtype(value["numpy"]).type(self.value(value["value"]))
 
     def _dtype(self, text: Any) -> np.dtype[Any]:
-        """Return the dtype that a text names; only plain types are allowed, unlike in NumPy."""
+        """Return the dtype with a given name; unlike in NumPy, only plain types are allowed."""
         if not isinstance(text, str) or len(text) > 20 or text[1:2] not in tuple(_DTYPES):
             self._refuse("it has an array of an unknown type")
         dtype = np.dtype(text)
@@ -449,7 +450,7 @@ def _float(value: float) -> Any:
 
 
 def _to_numbers(values: npt.NDArray[Any], path: str) -> npt.NDArray[Any]:
-    """Return the same bytes as an array of numbers.
+    """Reinterpret the bytes of an array as numbers.
 
     An array of texts gets one more axis, with one code per character.
     """

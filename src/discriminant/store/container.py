@@ -8,9 +8,9 @@
     the rest  the arrays, little-endian, in the order of the header, without gaps
 
 The digest is the SHA-256 of the whole file, computed with zeros in place of its own 64 digits, so
-that every change is detected. Everything is checked when a file is read:
+that every change is detected. When a file is read, all of it is checked:
 
-    file type  a regular file whose first bytes are ours; other formats are named in the error
+    file type  a regular file with our first bytes; the error for another file names its format
     header     lengths, offsets, types and names are checked against the size of the file
     digest     of every byte, while the arrays are read or mapped
 
@@ -18,11 +18,11 @@ Objects are constructed only after these checks. No array is larger than the fil
 read twice.
 
 Files are written atomically, by one writer at a time (`table.files.atomic`). Disk space is
-allocated before the first byte is written, so that the error for a full disk gives the space
-needed. A writer of the file `name` locks a small file beside it, `.name.lock`. A second writer of
-that name raises an error that identifies the first writer. The operating system releases the lock
-when the writer's process ends. Files left by a killed writer, `.name.tmp` and `.name.lock`, are
-reused and removed by the next writer.
+allocated before the first byte is written, so that the error for a full disk states how much space
+is needed. A writer of the file `name` locks a small file beside it, `.name.lock`. A second writer
+of that name raises an error that identifies the first writer. The operating system releases the
+lock when the writer's process ends. Files left by a killed writer, `.name.tmp` and `.name.lock`,
+are reused and removed by the next writer.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Header:
 def build_header(
     kind: str, package: str, manifest: Any, arrays: Sequence[tuple[str, npt.NDArray[Any]]]
 ) -> tuple[bytes, int]:
-    """Return the bytes of a file before its arrays, and the offset of the digest."""
+    """Return the bytes that precede the arrays in a file, and the offset of the digest."""
     metadata = {
         "format": "discriminant",
         "version": str(VERSION),
@@ -148,7 +148,7 @@ def _max_header(arrays: int) -> int:
 
 
 def header_length(first: bytes, size: int, path: object) -> int:
-    """Return the length of the header, from the first bytes and the size of a file."""
+    """Return the length of the header, given the first bytes and the size of a file."""
     length = int.from_bytes(first[:8], "little")
     if len(first) < 8:
         raise StoredFileError.damaged(path, size, f"it ends there, after {size} bytes")
@@ -235,7 +235,7 @@ def _parse_object(text: bytes, path: object, *, inner: bool = False) -> dict[str
 def _array_entries(
     entries: dict[str, Any], start: int, size: int, path: object
 ) -> tuple[ArrayEntry, ...]:
-    """Return the locations of the arrays; they must fill the file to its end without gaps."""
+    """Return the locations of the arrays, which must fill the file to its end without gaps."""
     arrays, end = [], start
     for name, entry in entries.items():
         array = _array_entry(name, entry, start, path)
@@ -440,7 +440,7 @@ def lock_for_writing(path: Path) -> Iterator[Path]:
 
 
 def kind_of_file(path: Path) -> str | None:
-    """Return what is at a path: 'file' for a regular file, 'folder' and so on; None if nothing."""
+    """Return what a path leads to: 'file' (a regular file), 'folder' and so on, or None."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -2,7 +2,7 @@
 
 A file contains the names of kinds, and the table in this module maps each kind to a class. Names
 from a file are never imported, and a kind keeps its name for ever, even if its class moves to
-another module. There are four sorts of kinds:
+another module. A kind belongs to one of four groups:
 
     estimator    constructed from its options; then its fitted attributes are set
     value        a frozen dataclass or a named tuple, constructed from its fields
@@ -14,15 +14,15 @@ Estimators and values are listed in `discriminant.catalog` with their modules. A
 only when a file contains one of its classes.
 
 The parts of an object are the fields of a value, or the fitted attributes of an estimator. The
-parts are validated twice: before an object is constructed from a file, so that no number in a file
-can make a constructor use unbounded memory or time; and before an object is saved, so that every
-saved file can be loaded. The checks are:
+parts are validated twice. Before an object is constructed from a file, validation ensures that no
+number in a file can make a constructor use unbounded memory or time. Before an object is saved, it
+ensures that the file can be loaded. The checks are:
 
-    types              as the class declares them
-    between the parts  `invalid_reason(parts)` of the class, a static method, if it has one
-    NaN                nowhere, except in the fields named by `nan_fields` of the class
+    types              must be those that the class declares
+    consistency        by the static method `invalid_reason(parts)` of the class, if it has one
+    NaN                is allowed only in fields that the class lists in `nan_fields`
 
-For example, a rule with a NaN coefficient is rejected: it could predict, but wrongly.
+For example, a rule with a NaN coefficient is rejected, because its predictions would be wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from discriminant import catalog
-from discriminant.table.blocks import holds_throughout
+from discriminant.table.blocks import holds_for_all_values
 
 _DICTIONARIES = {"Encoding": "table.encoding"}
 _SKLEARN = {
@@ -75,14 +75,14 @@ KINDS = tuple(_LOCATIONS)
 
 
 def kind_of(thing: object) -> str | None:
-    """Return the kind of an object by its exact class; None if it cannot be stored."""
+    """Return the kind of an object, given by its exact class, or None if it cannot be stored."""
     kind = _KINDS.get(type(thing).__qualname__)
     known = type(thing).__module__.startswith(("discriminant.", "sklearn."))
     return kind if kind is not None and known and class_of(kind) is type(thing) else None
 
 
 def class_of(kind: str) -> type[Any]:
-    """Return the class of a kind; the kind must be in the table."""
+    """Return the class of a kind, which must be in the table of kinds."""
     module, name = _LOCATIONS[kind]
     cls: type[Any] = getattr(import_module(module), name)
     return cls
@@ -119,7 +119,7 @@ def fields_of(cls: type[Any]) -> tuple[str, ...]:
 
 
 def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
-    """Return the reason why these parts do not form an object of this class; None if they do."""
+    """Return the reason why the parts of an object are invalid, or None if they are valid."""
     hints = _type_hints(cls)  # type: ignore[arg-type]  # a class can be hashed
     for name, value in parts.items():
         if name in hints and not matches_type(value, hints[name]):
@@ -133,7 +133,7 @@ def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
 
 
 def invalid_reason_within(value: Any) -> str | None:
-    """Return the reason why a dataclass, or one in its tuples, is invalid; None if none is."""
+    """Return the reason why a dataclass, or a dataclass in its tuples, is invalid, or None."""
     parts = {field.name: getattr(value, field.name) for field in fields(value)}
     tuples = (value for value in parts.values() if isinstance(value, tuple))
     for part in chain.from_iterable(tuples):
@@ -144,9 +144,9 @@ def invalid_reason_within(value: Any) -> str | None:
 
 
 def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
-    """Return which part of an object, or option of a fitted model, contains NaN; None if none does.
+    """Return which part of an object or option of a fitted model contains NaN, or None.
 
-    A class with `checks_nan` looks for NaN itself, in `invalid_reason`.
+    If a class sets `checks_nan`, its method `invalid_reason` checks for NaN.
     """
     if getattr(cls, "checks_nan", False):
         return None
@@ -193,7 +193,7 @@ def _type_hints(cls: type[Any]) -> dict[str, Any]:
 def matches_type(value: Any, hint: Any) -> bool:
     """Return whether a value has a declared type.
 
-    A type that cannot be checked accepts every value.
+    If a type cannot be checked, every value is accepted.
     """
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
@@ -235,7 +235,7 @@ def _dtype_matches(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
 def _has_nan(value: Any, depth: int = 4) -> bool:
     """Return whether an array, or an array within tuples, lists or dictionaries, has NaN."""
     if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and not holds_throughout(
+        return value.dtype.kind == "f" and not holds_for_all_values(
             np.atleast_1d(value), lambda values: ~np.isnan(values)
         )
     inner = value.values() if isinstance(value, dict) else value

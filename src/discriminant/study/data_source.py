@@ -44,8 +44,8 @@ from discriminant.table.cells import ColumnCells
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
+from discriminant.table.missing_and_unseen import MISSING_IN_TABLES
 from discriminant.table.partitioned_source import PartitionedSource
-from discriminant.table.policies import MISSING_IN_TABLES
 
 # `thousands` is not listed: it applies to any text
 _CSV_OPTIONS = ("encoding", "delimiter", "decimal")

@@ -13,8 +13,8 @@ A kernel is near 1 for rows near its centre `c` and near 0 for rows far from it 
 
 Random features (`RandomBasis`) are functions of random projections of the standardised features.
 
-Differences are computed before they are squared, so a large common offset of all rows costs no
-digits. `estimators.basis` chooses origin, centres and width from the data.
+Differences are computed before they are squared, so no digits are lost if all values of a feature
+are large. `estimators.basis` chooses origin, centres and width from the data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_DEGREE, _MAX_COLUMNS = 64, 10_000_000  # largest basis that is read from a 
 
 
 class _Run(NamedTuple):
-    """Columns `lo` to `hi`: products of one feature with columns of the next lower degree.
+    """Columns `lo` to `hi`, which are products of one feature and columns of the next lower degree.
 
     The columns of the lower degree are consecutive.
     """
@@ -51,7 +51,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolynomialBasis:
-    """Powers and products of d features up to a degree."""
+    """Powers and products of d features up to a given degree."""
 
     features: tuple[str, ...]  # d names
     origin: Floats  # (d,)
@@ -64,7 +64,7 @@ class PolynomialBasis:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid basis, or None if they do."""
+        """Return the reason why the fields of a basis are invalid, or None if they are valid."""
         d, degree = len(parts["features"]), parts["degree"]
         if not 0 < degree <= _MAX_DEGREE:
             return f"degree {degree} must be from 1 to {_MAX_DEGREE}"
@@ -98,8 +98,8 @@ class PolynomialBasis:
     ) -> PolynomialBasis:
         """Return the basis with a given origin and unit one.
 
-        Another unit is used for a feature only if powers of offsets as large as `reach` would
-        overflow or underflow.
+        A feature gets another unit only if powers of offsets as large as `reach` would overflow or
+        underflow.
         """
         power = np.frexp(np.where(reach > 0, reach, 1.0))[1]
         power = np.where(np.abs(power) * degree > _MAX_POWER, power, 0)
@@ -132,7 +132,7 @@ class PolynomialBasis:
         return tuple(name(term) for term in self.terms)
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """Return the (n, columns) expansion of rows (n, d), written to `out` if given.
+        """Return the (n, columns) expansion of rows (n, d); if `out` is given, write to it.
 
         >>> basis = PolynomialBasis(("a", "b"), np.zeros(2), np.ones(2), 2)
         >>> basis.expand(np.array([[2.0, 3.0]]))
@@ -171,7 +171,7 @@ class PolynomialBasis:
         return sparse.hstack([x, *powers], format="csr")
 
     def _factor(self, j: int) -> str:
-        """Return the text of feature `j` in the name of a product."""
+        """Return how feature `j` is written in the name of a product."""
         name, origin, unit = self.features[j], self.origin[j], self.unit[j]
         if origin:
             name = f"({name} {'-' if origin > 0 else '+'} {_text(abs(origin))})"
@@ -213,7 +213,7 @@ class KernelBasis:
         return f"near ({shown}{', …' if len(centre) > _SHOWN else ''})"
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """Return the values (n, m) of the kernels for rows (n, d), written to `out` if given.
+        """Return the (n, m) kernel values of rows (n, d); if `out` is given, write to it.
 
         >>> KernelBasis(np.array([[0.0], [3.0]]), 1.0).expand(np.array([[1.0]])).round(4)
         array([[0.6065, 0.1353]])
@@ -243,8 +243,9 @@ class RandomBasis:
 
     The weights are standard normal. For Fourier features the bias is uniform on a circle, so that
     the inner product of the features of two rows u and v is, on average, the Gaussian kernel
-    exp(-|u - v|^2 / 2). For ReLU features the bias is -v . w / 2 with a random row v. The kink then
-    lies halfway between the mean of the rows and the row v, so no feature is constant or linear.
+    exp(-|u - v|^2 / 2). For ReLU features the bias is -v'w / 2 with a random row v. The kink then
+    lies halfway between the mean of the rows and the row v, so every feature has its kink within
+    the data, and none is constant or linear.
     """
 
     origin: Floats  # (d,)
@@ -255,7 +256,7 @@ class RandomBasis:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid basis, or None if they do."""
+        """Return the reason why the fields of a basis are invalid, or None if they are valid."""
         (d,), weights = parts["origin"].shape, parts["weights"]
         if parts["inverse_unit"].shape != (d,) or weights.ndim != 2 or len(weights) != d:
             return f"weights {weights.shape} must have one row for each of {d} features"
@@ -296,7 +297,7 @@ class RandomBasis:
         return tuple(f"{name} {number}" for number in range(1, self.width + 1))
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """Return the (n, m) random features of rows (n, d), written to `out` if given.
+        """Return the (n, m) random features of rows (n, d); if `out` is given, write to it.
 
         >>> weights = np.array([[1.0, -1.0]])
         >>> basis = RandomBasis(np.zeros(1), np.ones(1), weights, np.zeros(2), "relu")
@@ -332,7 +333,7 @@ class JoinedBasis:
         return tuple(name for part in self.parts for name in part.names)
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
-        """Return the (n, columns) expansion of rows (n, d), written to `out` if given."""
+        """Return the (n, columns) expansion of rows (n, d); if `out` is given, write to it."""
         rows = dense(features)
         columns = np.empty((len(rows), self.width)) if out is None else out
         lo = 0
@@ -371,10 +372,10 @@ def count_terms(width: int, degree: int, interactions: Interactions) -> int:
 
 
 def readable_origin(mean: Floats, spread: Floats) -> Floats:
-    """Return the mean, rounded to the leading decimal place of the spread so that it is readable.
+    """Return the mean, rounded to the leading decimal place of the standard deviation.
 
-    The result differs from the mean by at most half the spread. For a constant column the result is
-    the constant itself.
+    The rounded mean is easy to read, and differs from the mean by at most half a standard
+    deviation. For a constant column the result is the constant itself.
 
     >>> readable_origin(np.array([5.843, 35_210.0, 0.02]), np.array([0.83, 21_000.0, 1.0])).tolist()
     [5.8, 40000.0, 0.0]
@@ -387,7 +388,7 @@ def readable_origin(mean: Floats, spread: Floats) -> Floats:
 
 
 def _terms(width: int, degree: int, interactions: Interactions) -> Iterator[tuple[int, ...]]:
-    """Yield, for each column, the features whose product it is."""
+    """Yield, for each column, the features of which it is the product."""
     features = range(width)
     for power in range(1, degree + 1):
         if interactions is False:
@@ -399,7 +400,7 @@ def _terms(width: int, degree: int, interactions: Interactions) -> Iterator[tupl
 
 
 def _runs(terms: Sequence[tuple[int, ...]]) -> Iterator[_Run]:
-    """Yield runs of columns of degree two or more, as few as possible.
+    """Group the columns of degree two or more into runs, as few as possible.
 
     One array product computes all columns of a run.
     """

@@ -64,7 +64,7 @@ class Block:
         return self._subset(self.features[rows], rows, self.start)
 
     def with_folds(self, fold: Places) -> Block:
-        """Return the same rows, each with its fold from `fold`."""
+        """Return the block with the fold numbers `fold` (n,) of its rows."""
         return replace(self, fold=fold)
 
     def raise_bad_cell(
@@ -72,9 +72,8 @@ class Block:
     ) -> None:
         """Raise the error for the first cell that is not a finite number.
 
-        If all cells are finite, nothing happens.
-
-        `extent` holds the number of rows and of columns of the whole table that have missing cells.
+        If all cells are finite, no error is raised. `extent` holds, for the whole table, the number
+        of rows with missing cells and the number of columns with missing cells.
         """
         rows, columns, missing = non_finite_cells(self.features)
         if not len(rows):
@@ -98,7 +97,7 @@ class Block:
 
 
 def non_finite_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-    """Return the row and the column of each cell that is not finite, and whether it is missing."""
+    """Return row and column of each cell that is not finite, and whether the cell is missing."""
     if is_sparse(features):  # a sparse table may be too wide for a dense array
         entries = features.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data.astype(np.float64, copy=False)))
@@ -120,7 +119,7 @@ def dense(features: Features) -> npt.NDArray[Any]:
 
 
 def row_slice(features: Features, lo: int, hi: int) -> Features:
-    """Return rows `lo` to `hi` without a copy, even for CSR, whose own slicing copies."""
+    """Return rows `lo` to `hi` without a copy, even of a CSR matrix (whose own slicing copies)."""
     if not is_sparse(features):
         return features[lo:hi]
     indptr = features.indptr[lo : hi + 1]
@@ -130,10 +129,10 @@ def row_slice(features: Features, lo: int, hi: int) -> Features:
 
 
 def canonical_rows(features: Any) -> Any:
-    """Return a sparse matrix of any format as CSR without duplicates and explicit zeros.
+    """Convert a sparse matrix of any format to CSR without duplicates and explicit zeros.
 
     Entries of the same cell are summed, column indices are sorted, and numbers are converted to the
-    byte order of the machine. The caller's matrix is never modified.
+    byte order of the machine. The matrix that is passed is never modified.
     """
     rows = features.tocsr()
     data, indices, indptr = (
@@ -153,7 +152,7 @@ def canonical_rows(features: Any) -> Any:
 
 
 def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers in a type and byte order that compiled loops can read.
+    """Convert numbers to a type and a byte order that compiled loops can read.
 
     float16 and long double become float64. Other arrays are copied only if their byte order
     differs.
@@ -165,7 +164,7 @@ def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
 
-def holds_throughout(
+def holds_for_all_values(
     values: npt.NDArray[Any], condition: Callable[[Any], Any], *, chunk: int = 1 << 22
 ) -> bool:
     """Whether a condition holds for every value. The condition is tested chunk by chunk to limit
@@ -182,7 +181,7 @@ def is_sparse(features: Any) -> bool:
 
 @lru_cache(maxsize=8)
 def numbered_names(width: int) -> tuple[str, ...]:
-    """Return names for columns without names, in the style of scikit-learn.
+    """Return names for unnamed columns, in the style of scikit-learn.
 
     >>> numbered_names(2)
     ('x0', 'x1')
@@ -195,8 +194,8 @@ def check_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -
 
     Every weight must be finite and not negative.
 
-    With `some`, at least one weight must be positive. Pass `some=False` for a part of a table,
-    whose weights may all be zero. `start` is the number of its first row, for messages.
+    If `some` is True, at least one weight must be positive. Pass `some=False` for a part of a
+    table, since its weights may all be zero. `start` is the number of its first row, for messages.
     """
     if weight is None:
         return None

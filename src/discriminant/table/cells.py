@@ -1,10 +1,10 @@
-"""Cells of a column, converted from Arrow or a data frame to numbers or to codes of texts.
+"""Cells of a column, converted from Arrow or a data frame to numbers or to codes for texts.
 
     number, boolean, date   values are numbers, NaN where missing (a date is days since 1970)
     text                    values are codes into `levels`, -1 where missing
 
-Numbers keep their type and are copied only if necessary. Texts are encoded here, once; later steps
-work on the distinct texts, called levels.
+Numbers keep their type and are copied only if necessary. Texts are encoded here, once. Later steps
+work on the distinct texts, which are called levels.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ColumnCells:
         return replace(self, values=self.values[rows])
 
     def as_text(self) -> ColumnCells:
-        """Return the cells as a category whose levels are the texts `str(value)`.
+        """Convert the cells to a categorical column whose levels are the texts `str(value)`.
 
         Truth values become the texts True and False, however the source stores them.
         """
@@ -116,11 +116,11 @@ class Frame:
         return self.columns[self.positions[name]]
 
     def line_number(self, row: int) -> int | None:
-        """Return the line of the file on which a row begins, or None if the source has no lines."""
+        """Return the line of the file on which a row begins, or None if the source is no text."""
         return None if self.line_of is None else self.line_of(self._number(row))
 
     def cell_text(self, row: int, column: str) -> str | None:
-        """Return the text of a cell in the file, or None if the source has no texts."""
+        """Return a cell exactly as written in the file, or None if the source is no text file."""
         return None if self.text_of is None else self.text_of(self._number(row), column)
 
     def row_number(self, row: int) -> int:
@@ -145,7 +145,7 @@ class Frame:
 def encode_label_cells(cells: ColumnCells, *, start: int = 0) -> tuple[Labels, Codes]:
     """Return the sorted labels of a target column and the code of each row.
 
-    Labels are kept exactly as the source writes them.
+    Labels are not changed: they remain exactly as the source writes them.
 
     Parameters
     ----------
@@ -183,12 +183,13 @@ def encode_label_cells(cells: ColumnCells, *, start: int = 0) -> tuple[Labels, C
 
 
 def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[ColumnCells, ...]:
-    """Return the cells of an Arrow table.
+    """Convert an Arrow table to cells.
 
     Each Arrow column is released as soon as it is converted, to save memory.
 
-    A dictionary column declares the order of its levels. Columns in `coded` declare no order: the
-    reader encoded their texts as a dictionary only to save memory.
+    For an Arrow dictionary column, the order of the dictionary is the declared order of the levels.
+    Columns in `coded` have no declared order, because the reader encoded their texts as a
+    dictionary only to save memory.
     """
     fields, columns = list(table.schema), list(table.columns)
     del table
@@ -213,7 +214,7 @@ def _has_mark(field: Any, mark: bytes) -> bool:
 def cells_from_arrow_column(
     name: str, column: Any, *, missing: Collection[str] = (), declared: bool = False
 ) -> ColumnCells:
-    """Return the cells of one Arrow column, chunked or not.
+    """Convert one Arrow column, chunked or not, to cells.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ _COPY = {"zero_copy_only": False}
 
 
 def _days(column: Any) -> npt.NDArray[np.float64]:
-    """Return days since 1970-01-01; instants with a time zone are converted to UTC."""
+    """Convert dates to days since 1970-01-01; times with a time zone are first converted to UTC."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -274,7 +275,7 @@ def _days(column: Any) -> npt.NDArray[np.float64]:
 def _from_dictionary(
     name: str, column: Any, missing: Collection[str], declared: bool
 ) -> ColumnCells:
-    """Return the cells of a dictionary column.
+    """Convert a dictionary column to cells.
 
     If all chunks have the same dictionary, its order is kept. If the dictionaries of the chunks
     differ, no order is declared.
@@ -318,7 +319,7 @@ def _level_text(value: Any) -> str:
 def frame_from_dataframe(
     source: Any, *, wanted: Callable[[Sequence[str]], Sequence[str]] | None = None
 ) -> Frame:
-    """Return the cells of a data frame.
+    """Convert a data frame to cells.
 
     Parameters
     ----------
@@ -326,8 +327,8 @@ def frame_from_dataframe(
         A pandas, Polars or Arrow table, a dictionary of columns, or any object with an Arrow
         stream.
     wanted : callable, optional
-        Function that selects the columns to convert from all names. The other columns may be of any
-        type.
+        Function that receives all column names and returns the names of the columns to convert. The
+        other columns may have any type.
 
     Returns
     -------
@@ -423,7 +424,7 @@ def _series_cells(name: str, series: Any) -> ColumnCells:
 def _integers(name: str, values: Sequence[Any]) -> ColumnCells:
     """Return the cells of Python integers.
 
-    The cells are numbers if all integers fit into 64 bits, otherwise texts of digits.
+    If all integers fit into 64 bits, the cells are numbers, otherwise texts of digits.
     """
     import pyarrow as pa
 

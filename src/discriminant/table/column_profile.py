@@ -9,11 +9,11 @@ recognised as follows:
 
     rows in memory     integers that increase by one from row to row
     partitioned rows   integers that increase by one within every part; sorted parts without gaps
-    a sample of rows   distinct integers, since the rows between them may have the other numbers
+    a sample of rows   distinct integers, since the gaps may be the numbers of other rows
     SQL aggregates     distinct integers from k to k + rows - 1, since rows have no order
 
-With fewer than `MIN_COUNTED_ROWS` rows, consecutive integers may be a measurement, so the column is
-used.
+If there are fewer than `MIN_COUNTED_ROWS` rows, consecutive integers may be measurements, so the
+column is used as a feature.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def integer_run(values: Numbers) -> Runs | None:
 
 
 def join_integer_runs(left: Runs | None, right: Runs | None) -> Runs | None:
-    """Return the runs of two sets of rows, with adjacent runs joined. If runs overlap, return None.
+    """Join the runs of two sets of rows where they are adjacent; return None if runs overlap.
 
     >>> join_integer_runs(((1.0, 4.0), (9.0, 9.0)), ((5.0, 8.0),))
     ((1.0, 9.0),)
@@ -121,7 +121,7 @@ class ColumnProfile(Protocol):
 
     @property
     def constant(self) -> str:
-        """Description of the number that all rows have; empty if the column is not constant."""
+        """Description of the value of a constant column; empty if the column is not constant."""
         ...
 
     @property
@@ -131,7 +131,7 @@ class ColumnProfile(Protocol):
 
     @property
     def exceeds_float64(self) -> bool:
-        """Whether the column has integers that float64 does not represent exactly."""
+        """Whether some integers of the column cannot be represented exactly by float64."""
         ...
 
     @property
@@ -151,12 +151,12 @@ class ColumnProfile(Protocol):
 
     @property
     def shares(self) -> Floats:
-        """Share of each level in the weight of the cells that are not missing."""
+        """Share of each level in the total weight of the cells that are not missing."""
         ...
 
     @property
     def capped(self) -> bool:
-        """Whether the column has more levels than were counted."""
+        """Whether some levels were not counted, because their number exceeds the limit."""
         ...
 
 
@@ -257,7 +257,7 @@ class MemoryColumnProfile:
 class ParsedTextProfile:
     """Profile of a column of texts parsed as numbers or dates; see `ColumnProfile`.
 
-    Texts that mean "missing" count as missing cells.
+    Texts such as "NA" that mean "missing" count as missing cells.
     """
 
     texts: ColumnProfile
@@ -300,7 +300,7 @@ class ParsedTextProfile:
         return values[0] + float(np.average(np.array(values) - values[0], weights=weights))
 
     def _parsed_texts(self, by_level: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the non-zero entries of an array by level, for the levels that were parsed."""
+        """Return a dictionary from parsed level to entry of an array, without zero entries."""
         pairs = zip(self.texts.levels, by_level.tolist(), strict=True)
         return {text: value for text, value in pairs if value and text in self.parsed.values}
 

@@ -1,11 +1,11 @@
-"""Types of columns: decide from the rows of a fit how each column of a table is used.
+"""Types of columns: decide from the training rows how each column of a table is used.
 
     numbers, truth values, dates       used as they are
     texts that are numbers or dates    parsed: `table.text_values`
     other texts                        categories, or ordered categories if their order is given
     texts that are all different,      identifiers, excluded: they name a row and carry no
-    integers 1, 2, 3, ... by row       information on other rows
-    the index of a pandas frame        an identifier, recognised by the name that pandas gives it
+    integers 1, 2, 3, ... by row       information about other rows
+    the index of a pandas frame        an identifier, recognised by the name that pandas gives to it
     one value in all rows              constant, excluded
     more than `max_levels` levels      excluded: its many indicators would outnumber other features
 
@@ -50,7 +50,7 @@ from discriminant.table.files.csv_dialect import (
     missing_number_texts,
 )
 from discriminant.table.labels import closest_name, lookalike_pairs
-from discriminant.table.policies import MISSING, UNLABELLED, UNSEEN
+from discriminant.table.missing_and_unseen import MISSING, UNLABELLED, UNSEEN
 from discriminant.table.text_values import explain_unparsed, parse_texts
 
 REFERENCES = ("frequent", "first", None)
@@ -120,7 +120,7 @@ class ReadOptions:
         return tuple(name for name in (self.target, self.weight) if name is not None)
 
     def check(self) -> None:
-        """Raise OptionError for an invalid option or contradictory roles of a column."""
+        """Raise OptionError if an option is invalid or a column has contradictory roles."""
         allowed = (
             ("missing", MISSING),
             ("unlabelled", UNLABELLED),
@@ -145,11 +145,11 @@ class ReadOptions:
                 raise OptionError.of(option, column, "a column that is used, not left out")
 
     def is_category(self, name: str) -> bool:
-        """Whether a column is always read as a category, whatever its values are."""
+        """Whether a column is read as a category even if its values look like numbers."""
         return name in self.ordered or name in self.categories
 
     def is_requested(self, name: str) -> bool:
-        """Whether a column is named in `columns`, so that it is never excluded."""
+        """Whether a column is named in the option `columns`, so that it is never excluded."""
         return self.columns is not None and name in self.columns
 
     def check_names(self, names: Sequence[str]) -> None:
@@ -175,12 +175,12 @@ class ReadOptions:
 
 
 def frame_with_options(source: Any, options: ReadOptions) -> Frame:
-    """Return the columns of a data frame that the options select.
+    """Select the columns of a data frame according to the options.
 
     Parameters
     ----------
     source : Frame or data frame
-        Cells, or anything that `table.cells.frame_from_dataframe` accepts.
+        Cells, or any data frame that `table.cells.frame_from_dataframe` accepts.
     options : ReadOptions
         Columns to use and their roles.
 
@@ -205,10 +205,9 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
 def long_integers_as_categories(frame: Frame, options: ReadOptions) -> ReadOptions:
     """Return the options with some columns of long integers added to `categories`.
 
-    Such columns have different integers that become equal in float64.
-
-    As float64 numbers, integers above 2^53 are rounded. If two different integers of a column
-    become equal, they are probably identifiers or codes, and are compared by their digits.
+    A column is added if different integers in it become equal in float64, where integers above 2^53
+    are rounded. Such integers are probably identifiers or codes, and should be compared by their
+    digits.
     """
     names = tuple(
         cells.name
@@ -234,7 +233,7 @@ def _float64_merges(cells: ColumnCells) -> bool:
 def resolve_csv_kinds(
     detected: Mapping[str, CsvKind], options: ReadOptions, fitted: Encoding | None
 ) -> dict[str, CsvKind]:
-    """Return the kind that each column of a CSV is read as.
+    """Decide as which kind (number, text and so on) each column of a CSV is to be read.
 
     Parameters
     ----------
@@ -272,7 +271,7 @@ def infer_encoding(
     Parameters
     ----------
     frame : Frame
-        The rows of a fit.
+        The training rows.
     options : ReadOptions
         Options of the user.
     weight : array of shape (n,), optional
@@ -283,7 +282,7 @@ def infer_encoding(
     encoding : Encoding
         How each column becomes features.
     notes : list of str
-        One sentence for each column that is excluded, converted or a category.
+        One sentence for each column that is excluded, converted or used as a category.
     """
     options.check()
     options = long_integers_as_categories(frame, options)
@@ -312,14 +311,14 @@ def encoding_from_profiles(
     excluded : sequence of str, default=()
         Columns of the source that were not read.
     named : bool, default=True
-        Whether the column names are the user's.
+        Whether the column names were given by the user.
 
     Returns
     -------
     encoding : Encoding
         How each column becomes features.
     notes : list of str
-        One sentence for each column that is excluded, converted or a category.
+        One sentence for each column that is excluded, converted or used as a category.
     """
     pairs = lookalike_pairs((*(profile.name for profile in profiles), *excluded))
     if pairs:
@@ -350,9 +349,9 @@ def encoding_from_profiles(
 
 
 def _parsed(profile: ColumnProfile, options: ReadOptions) -> ColumnProfile:
-    """Return the profile of a column of texts that are all numbers or dates, with parsed values.
+    """Parse a column whose texts are all numbers or dates; return the profile of the values.
 
-    Return any other profile unchanged.
+    The profile of any other column is returned unchanged.
     """
     name = profile.name
     fixed = name in options.target_and_weight or options.is_category(name) or profile.ordered
@@ -363,7 +362,7 @@ def _parsed(profile: ColumnProfile, options: ReadOptions) -> ColumnProfile:
 
 
 def _known_texts(profile: ColumnProfile, options: ReadOptions) -> dict[str, int]:
-    """Return the number of rows of each text, without the texts that mean "missing"."""
+    """Return the number of rows for each text, except texts that mean "missing"."""
     missing = missing_number_texts(options.missing_texts)
     pairs = zip(profile.levels, profile.counts.tolist(), strict=True)
     return {text: rows for text, rows in pairs if rows and text not in missing}
@@ -463,7 +462,8 @@ def _ordered(profile: ColumnProfile, options: ReadOptions) -> Column:
 def _with_fill(column: Column, profile: ColumnProfile, options: ReadOptions) -> Column:
     """Return the column with `fill`, the means that replace missing cells.
 
-    If the policy is 'indicator', the column also gets an indicator of missing cells.
+    If missing cells have the policy 'indicator', the column also gets an indicator of missing
+    cells.
     """
     if options.missing not in ("mean", "indicator") and column.kind != "ordered":
         return column
@@ -483,7 +483,7 @@ def _means(column: Column, profile: ColumnProfile) -> tuple[float, ...]:
 
 
 def _with_distinct_features(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns with unique feature names: primes are appended to duplicates."""
+    """Make the feature names unique: primes are appended to duplicates."""
     used: set[str] = set()
     renamed = []
     for column in columns:

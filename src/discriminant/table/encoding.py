@@ -1,26 +1,26 @@
-"""Encoding of columns as features; the encoding is fixed at the fit and stored with the model.
+"""Encoding of columns as features; it is determined when fitting, and stored with the model.
 
     number, date     x itself; a date is days since 1970-01-01. Texts are parsed in the format of
-                     the fit (`table.text_values`); dates also as 2023-10-27
+                     the training rows (`table.text_values`); dates also as 2023-10-27
     boolean          0 or 1
     ordered          place among k levels / (k - 1): low, medium, high are 0, 0.5, 1
     category         an indicator (0 or 1) for each level, named `column=level`; the reference
-                     level, if there is one, has no indicator: it is all zeros
+                     level, if there is one, has no indicator: it has only zeros
 
-    a missing cell   error, drop   an error (rows are dropped at the fit only)
-                     mean          `fill`: the mean of each of the column's features at the fit
+    a missing cell   error, drop   an error (rows are dropped only when fitting)
+                     mean          `fill`: the training mean of each of the column's features
                      indicator     `fill`, and 1 in one more feature, `column missing`
                      marginal      NaN in all features of the column: the model integrates over them
-                     em            the same; the fit uses the cells that are present
+                     em            as marginal; fitting uses the cells that are present
     an unseen level  error         an error
                      ignore        no indicator is 1; an ordered column takes its `fill`
-                     reject        as ignore, and the row is marked: it is not to be decided
+                     reject        as ignore, and the row is marked: no class is predicted for it
 
 Columns are matched by name. An `Encoding` is plain data: the result of `to_dict` can be stored as
 JSON.
 
 `merge_encodings` returns the common encoding of two tables, so that their moments can be added.
-Tables of two sites may differ in which values occur:
+The tables of two sites may contain different values:
 
     a level that one table lacks               its indicator is 0 in every row of that table
     a column that is constant in one table     its features have known constant values there
@@ -62,7 +62,7 @@ from discriminant.table.formula.design import Design
 from discriminant.table.formula.expressions import BOOLEANS, Categories
 from discriminant.table.labels import other_spellings
 from discriminant.table.memory import ColumnarFeatures
-from discriminant.table.policies import Missing, Unseen
+from discriminant.table.missing_and_unseen import Missing, Unseen
 from discriminant.table.text_values import text_parser
 
 ColumnKind = Literal[
@@ -83,7 +83,7 @@ _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text
 
 
 class LevelNotInPlan(Exception):  # noqa: N818 -- not an error: the caller makes a wider plan
-    """Rows of a fit have a class or a level that the encoding or plan does not contain."""
+    """Raised if training rows contain a class or a level that the encoding or plan lacks."""
 
     def __init__(self, column: str, level: Any) -> None:
         super().__init__(column, level)
@@ -108,7 +108,7 @@ class Column:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid column, or None if they do."""
+        """Return the reason why the fields of a column are invalid, or None if they are valid."""
         levels, features, reference = parts["levels"], parts["features"], parts["reference"]
         fill, kind = parts["fill"], parts["kind"]
         if len(set(levels)) < len(levels):
@@ -131,10 +131,9 @@ class Column:
 
 
 def levels_in_declared_order(levels: Collection[str], order: Sequence[str]) -> tuple[str, ...]:
-    """Return the levels that occur, in the declared order, or alphabetically if no order is
-    declared.
+    """Sort the levels that occur: in the declared order if there is one, else alphabetically.
 
-    Levels without rows are left out, as R's lm and glm do.
+    Levels without rows are left out, as in R's lm and glm.
 
     >>> levels_in_declared_order({"mid", "low"}, ["low", "mid", "high"])
     ('low', 'mid')
@@ -154,7 +153,7 @@ class EncodedRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and features."""
+        """Number of rows and number of features."""
         return self.features.shape
 
     def matrix(self) -> Floats:
@@ -177,7 +176,7 @@ class Encoding:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid encoding, or None if they do."""
+        """Return the reason why the fields of an encoding are invalid, or None."""
         columns: tuple[Column, ...] = parts["columns"]
         names = [column.name for column in columns]
         features = [name for column in columns for name in column.features]
@@ -224,11 +223,11 @@ class Encoding:
         source : Frame or data frame
             Rows that have all used columns.
         fitting : bool, default=False
-            Whether these are the rows of a fit. During a fit, an unknown level raises
+            Whether these are training rows. In training rows, an unknown level raises
             `LevelNotInPlan`.
         check_finite : bool, default=True
-            Whether to search for missing and infinite numbers. Pass False if missing cells are
-            detected later, in sums that are not finite.
+            Whether to search for missing and infinite numbers. Pass False if such cells will be
+            detected later because sums are not finite.
 
         Returns
         -------
@@ -253,15 +252,15 @@ class Encoding:
         return EncodedRows(ColumnarFeatures(tuple(features)), encoder.rejected, encoder.incomplete)
 
     def raw_columns(self, frame: Frame, *, fitting: bool = False) -> dict[str, Floats | Categories]:
-        """Return the numbers or categories of each used column, for a formula."""
+        """Return the numbers or categories of each used column, to evaluate a formula."""
         self._check_names(frame)
         return _RowEncoder(self, frame, fitting, True).raw_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain data.
 
-        Fields with their default value are left out of each column, and so is the formula if there
-        is none.
+        Fields of a column that have their default value are left out, as is the formula if there is
+        none.
         """
         columns = tuple(_nondefault_fields(column) for column in self.columns)
         state = {**asdict(replace(self, columns=(), formula=None)), "columns": columns}
@@ -293,12 +292,12 @@ def _nondefault_fields(column: Column) -> dict[str, Any]:
 
 
 def _lists_to_tuples(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state with lists, which JSON has instead of tuples, converted to tuples."""
+    """Convert lists to tuples in a state that was read from JSON."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in state.items()}
 
 
 def _column_parser(column: Column) -> Callable[[str], float | None]:
-    """Return the parser of texts in a column of numbers or dates."""
+    """Return the function that parses texts in a column of numbers or dates."""
     if not column.written and column.kind != "date":
         return lambda text: float(text) if is_number(text) else None
     parse, parse_iso = text_parser(column.written), text_parser("")
@@ -308,7 +307,7 @@ def _column_parser(column: Column) -> Callable[[str], float | None]:
 
 
 def _expected_text(column: Column) -> str:
-    """Return a description of the texts that are valid in the column, for messages."""
+    """Describe the texts that are valid in the column, for messages."""
     if column.kind == "date":
         formats = dict.fromkeys((column.written or "YYYY-MM-DD", "YYYY-MM-DD"))
         return f"date ({' or '.join(formats)})"
@@ -409,7 +408,7 @@ class _RowEncoder:
         return cells.values
 
     def _parse(self, column: Column, cells: ColumnCells) -> Floats:
-        """Parse texts of a column that had numbers or dates at the fit."""
+        """Parse the texts of a column that contained numbers or dates when the model was fitted."""
         parse = _column_parser(column)
         missing = self.missing_texts if column.written else ()
         values = [np.nan if text in missing else parse(text) for text in cells.levels]
@@ -443,10 +442,10 @@ class _RowEncoder:
         return self._fill_missing(column, parts, missing)
 
     def _codes(self, column: Column, cells: ColumnCells) -> npt.NDArray[np.int32]:
-        """Return the code of each cell among the levels of the fit.
+        """Return the code of each cell, its index among the levels in the training rows.
 
-        Other spellings of a level are recognised. The code is -1 if the cell is missing and -2 if
-        its level is unseen.
+        Other spellings of a level are recognised. The code is -1 if the cell is missing, and -2 if
+        its level does not occur in the training rows.
         """
         code_of = {level: code for code, level in enumerate(column.levels)}
         if not all(level in code_of for level in cells.levels):
@@ -480,7 +479,7 @@ class _RowEncoder:
     def _fill_missing(
         self, column: Column, parts: list[npt.NDArray[Any]], missing: npt.NDArray[np.bool_] | None
     ) -> list[npt.NDArray[Any]]:
-        """Return the features with missing cells filled.
+        """Fill the missing cells of the features.
 
         If the column has an indicator of missing cells, the indicator is appended.
         """
@@ -503,7 +502,7 @@ class _RowEncoder:
 
 @dataclass(frozen=True, slots=True)
 class CommonEncoding:
-    """Common encoding of two tables, and the constant values of features that a table lacked."""
+    """Common encoding of two tables, with the constant values of features that one table lacks."""
 
     encoding: Encoding
     ours: Mapping[str, float]
@@ -577,7 +576,7 @@ def _merge_columns(ours: Column, theirs: Column) -> Column:
 
 
 def _vary_constant(ours: Column, theirs: Column) -> Column:
-    """Return our constant column as a varying one, because its value differs in the other table."""
+    """Make our constant column a varying one, since its value differs in the other table."""
     if ours.levels and theirs.levels:
         return replace(ours, kind="category")
     if ours.levels or theirs.levels:
@@ -586,9 +585,9 @@ def _vary_constant(ours: Column, theirs: Column) -> Column:
 
 
 def _merge_missing(ours: Column, theirs: Column) -> Column:
-    """Return our column with the number of missing cells of both tables.
+    """Add up the missing cells of both tables for one column.
 
-    The result has an indicator of missing cells if either column has one.
+    The resulting column has an indicator of missing cells if it has one in either table.
     """
     merged = replace(ours, missing=ours.missing + theirs.missing)
     if theirs.indicator and not ours.indicator:
@@ -597,7 +596,7 @@ def _merge_missing(ours: Column, theirs: Column) -> Column:
 
 
 def _new_constants(old: Encoding, merged: Encoding) -> dict[str, float]:
-    """Return, for each feature that the old encoding lacks, its constant value in the old rows."""
+    """Return the constant value, in the old rows, of each feature that the old encoding lacks."""
     before = {column.name: column for column in old.columns}
     known = set(old.features)
     return {

@@ -1,8 +1,8 @@
 """Cross-validation folds of a partitioned table, assigned by a hash of each row.
 
 Rows in partitions have no fixed order: a database or a cluster may return them in any order, and
-files may be split differently in another run. So the fold of a row depends on its content. With `x`
-the float64 bits of its d features and `k` the code of its class,
+files may be split differently in another run. So the fold of a row must depend on its content. With
+`x` the float64 bits of the d features of the row and `k` the code of its class,
 
     h = seed;   h = (h ^ x_j ^ (x_j >> 32)) * odd   for j = 1..d;   then k;   fold = mix(h) mod F
 
@@ -10,14 +10,15 @@ If rows belong to groups, the cell that names the group is hashed instead. Folds
 sizes by the law of large numbers; they are not stratified.
 
 If features are few and discrete, many rows have equal features, although each row is a separate
-observation. A hash of the content alone would assign all of these rows to one fold, and its
-training rows would lack this combination of features. So rows that occur more than once in their
-block are assigned to consecutive folds. The first of these folds depends on the row and the block:
+observation. A hash of the content alone would assign all of these rows to one fold, and the
+training rows of this fold would lack this combination of features. So rows that occur more than
+once in their block are assigned to consecutive folds. The first of these folds depends on the row
+and the block:
 
     fold = (mix(h ^ salt) + i) mod F      i-th of its copies
     salt = mix(start + sum (2r + 1) h_r)  over the rows r of the block that begins at row `start`
 
-Blocks are the same in every pass over a source, so the fold of a row is the same as well.
+Every pass over a source has the same blocks, and so assigns each row to the same fold.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _TILE = 8192  # number of rows hashed at a time, which fit into the processor's 
 
 @dataclass(frozen=True, slots=True)
 class RowHashFolds:
-    """Transform of a plan that assigns rows to folds by a hash of their content."""
+    """Transform (see `ReadPlan`) that assigns rows to folds by a hash of their content."""
 
     folds: int
     seed: int = 0
@@ -116,17 +117,16 @@ class FoldLookup:
     folds: Places  # (n,)
 
     def __add__(self, other: FoldLookup) -> FoldLookup:
-        """Return the folds of the rows of both operands."""
+        """Return the fold lookup for the rows of both operands."""
         return FoldLookup(
             np.concatenate([self.keys, other.keys]), np.concatenate([self.folds, other.folds])
         )
 
     def match(self, block: Block) -> Places | None:
-        """Return the folds (n,) of the same rows in another order.
+        """Return the folds (n,) of these rows, which may be in another order.
 
-        If the rows are not the same, return None.
-
-        Equal rows may exchange their folds, since they cannot be distinguished.
+        Return None if the rows are not those of the table. Equal rows may exchange their folds,
+        since they cannot be distinguished.
         """
         keys = _row_keys(block)
         mine, theirs = np.lexsort((self.folds, self.keys)), np.argsort(keys, kind="stable")
@@ -139,7 +139,7 @@ class FoldLookup:
 
 @dataclass(frozen=True, slots=True)
 class FoldRecordReading:
-    """Record the folds that the rows of a small table were assigned to."""
+    """Record to which folds the rows of a small table were assigned."""
 
     @property
     def summary_size(self) -> int:
@@ -189,7 +189,7 @@ def _absorb(state: Hashes, values: Floats) -> None:
 
 
 def _mix64(state: Hashes) -> Hashes:
-    """Mix the bits in place, so that each depends on every bit of the state (SplitMix64)."""
+    """Mix the bits in place, so that each bit depends on every bit of the state (SplitMix64)."""
     state ^= state >> np.uint64(30)
     state *= _MIX[0]
     state ^= state >> np.uint64(27)

@@ -1,26 +1,26 @@
 """Class labels: encode them as codes, and match spellings of labels, levels and columns.
 
-A label is the user's name of a class, and a code is its number from 0 to K - 1. Sorting a million
-labels takes longer than summing their rows, so integers and booleans are encoded by counting, and
-only other labels are sorted. Labels keep their type: text, number and boolean are never converted
-into one another, and different labels stay different.
+A label is the name of a class in the user's data; a code is the number of the class, from 0 to K -
+1. Sorting a million labels takes longer than summing their rows, so only labels other than integers
+and booleans are sorted; integers and booleans are encoded by counting. Labels keep their type:
+text, number and boolean are never converted into one another, and different labels stay different.
 
 This module also matches names that users and sources write in several ways:
 
-Columns by class. The columns of a table with one column for each class are matched by name if the
-columns have names. An array has no column names, and a data frame made from an array has only
-numbered columns (0, 1, ... in pandas, column_0, column_1, ... in Polars); these columns are assumed
-to be in the order of the classes. A label that is a number may be written as text, because Polars
-and Arrow allow only texts as column names.
+1. Columns by class. If a table has a column for each class, and these columns have names, they are
+matched to the classes by name. An array has no column names, and a data frame made from an array
+has only numbered columns (0, 1, ... in pandas, column_0, column_1, ... in Polars); such columns are
+assumed to be in the order of the classes. A label that is a number may be written as text, because
+Polars and Arrow allow only texts as column names.
 
-Spellings of a level. Sources spell a category of integers or truth values differently: 1 in a
+2. Spellings of a level. Sources spell a category of integers or truth values differently: 1 in a
 column of integers, 1.0 in a column of floats in a CSV, true in a database, 1 in a database without
-truth values. A text that equals a level means that level. Any other text means the level that it
-spells in another way, unless several levels are possible:
+truth values. A text that equals a level means that level. Any other text means the level of which
+it is another spelling, unless several levels are possible:
 
     integers        1, 1.0
     truth values    True, true, TRUE; also 1 and 1.0 if all levels are truth values
-    yes and no      also True and False, if there are no other levels: databases read them so
+    yes and no      also True and False, if there are no other levels, as databases read them
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from discriminant.table.files.csv_dialect import FALSE, TRUE
 
 
 def classes_of_score_columns(given: Any, *, labels: Sequence[Any], classes: Any, what: str) -> Any:
-    """Return the class of each column, or None if the columns have no usable names.
+    """Return the class of each column, or None if column names do not determine the classes.
 
     None means that the columns are in the order of the classes.
 
@@ -55,7 +55,7 @@ def classes_of_score_columns(given: Any, *, labels: Sequence[Any], classes: Any,
         `classes` if they are the same labels in another order; names that have nothing in common
         with `classes` are ignored.
     what : str
-        Name of `given` in messages.
+        How messages refer to `given`.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def classes_of_score_columns(given: Any, *, labels: Sequence[Any], classes: Any,
 
 
 def _column_labels(given: Any, labels: Sequence[Any]) -> list[Any] | None:
-    """Return the column names of a data frame, matched to labels. For an array return None."""
+    """Match the column names of a data frame to labels; return None for an array."""
     if hasattr(given, "column_names"):
         names = list(given.column_names)
     elif hasattr(given, "columns") and hasattr(given, "shape"):
@@ -94,10 +94,10 @@ def _column_labels(given: Any, labels: Sequence[Any]) -> list[Any] | None:
 
 
 def labels_of_column_names(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
-    """Return the label that each column name stands for: the name is the label or its text.
+    """Return the label for each column name, which is the label or its text.
 
-    If names do not match the labels, they are returned unchanged. If the names only number the
-    columns, None is returned.
+    Names that do not match the labels are returned unchanged. If the names are only numbers of
+    columns, return None.
     """
     for by_name in ({label: label for label in labels}, {str(label): label for label in labels}):
         if set(names) == set(by_name):
@@ -139,7 +139,7 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
 
 
 def declared_order(y: Any) -> list[Any] | None:
-    """Return the categories of an ordered categorical (pandas) or an enum (Polars), in their order.
+    """Return the ordered categories of a categorical (pandas) or an enum (Polars).
 
     Return None for labels without a declared order.
     """
@@ -150,7 +150,7 @@ def declared_order(y: Any) -> list[Any] | None:
 
 
 def drop_empty_classes(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
-    """Return the labels of the classes that have rows, and codes that refer to these labels."""
+    """Remove classes without rows; return the remaining labels and the new codes."""
     present: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
     if present.all():
         return labels, codes
@@ -180,7 +180,7 @@ def encode_known_labels(y: Any, labels: Labels) -> Codes:
     Any other label raises LabelError.
     """
     present, codes = encode_labels(y)
-    check_same_kind(present, labels)
+    check_same_label_type(present, labels)
     code_of = {label: code for code, label in enumerate(labels.tolist())}
     unknown = [label for label in present.tolist() if label not in code_of]
     if unknown:
@@ -189,15 +189,15 @@ def encode_known_labels(y: Any, labels: Labels) -> Codes:
     return compact_codes(known_codes[codes], len(labels))
 
 
-def check_same_kind(ours: Labels, theirs: Labels) -> None:
-    """Raise LabelError if the two sets of labels have different types: text, number or boolean."""
+def check_same_label_type(ours: Labels, theirs: Labels) -> None:
+    """Raise LabelError unless both sets of labels are of one type: text, number or boolean."""
     if len(ours) and len(theirs) and _kind(ours) != _kind(theirs):
         types = {type(label).__name__ for label in (*ours.tolist(), *theirs.tolist())}
         raise LabelError.mixed(sorted(types))
 
 
 def _kind(labels: Labels) -> str:
-    """Return the kind of sorted labels: boolean, number, or the name of another type."""
+    """Return the kind of sorted labels: 'boolean', 'number', or the name of another type."""
     first = labels[:1].tolist()[0]
     if isinstance(first, bool):
         return "boolean"
@@ -214,7 +214,7 @@ def same_labels(ours: Labels, theirs: Labels) -> bool:
 
 def union_labels(ours: Labels, theirs: Labels) -> Labels:
     """Return the distinct labels of both arrays, sorted."""
-    check_same_kind(ours, theirs)
+    check_same_label_type(ours, theirs)
     if not len(ours) or not len(theirs):
         return ours if len(ours) else theirs
     both = np.concatenate([ours, theirs])
@@ -392,7 +392,7 @@ def other_spellings(levels: Sequence[str]) -> dict[str, str]:
 
 
 def _answers(levels: Sequence[str]) -> dict[str, str]:
-    """Return the truth values as other spellings of yes and no, if these are the only levels.
+    """If the only levels are yes and no, return the truth values as other spellings.
 
     >>> _answers(["No", "Yes"])["true"], _answers(["No", "Yes", "?"])
     ('Yes', {})
@@ -405,7 +405,7 @@ def _answers(levels: Sequence[str]) -> dict[str, str]:
 
 
 def _spellings(level: str, truths_only: bool) -> list[str]:
-    """Return the other spellings of a level, each once."""
+    """Return the other spellings of a level, without duplicates."""
     spellings = [level]
     for words, digits in zip(_TRUTHS, _DIGITS, strict=True):
         if level in words or (truths_only and level in digits):

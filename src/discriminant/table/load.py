@@ -50,7 +50,7 @@ from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.formula.fit import complete_rows, formula_encoding, formula_for_columns
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table
-from discriminant.table.policies import MISSING_IN_TABLES
+from discriminant.table.missing_and_unseen import MISSING_IN_TABLES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +66,14 @@ class EncodedTable:
     notes : tuple of str
         Notes on the format, dropped rows, excluded columns and filled cells.
     format : FileFormat or None
-        Format of the file; None for a data frame.
+        Format of the file, or None if the source is a data frame.
     rows_read : int
         Number of rows before rows with missing cells were dropped.
     kept_rows : array of int or None
-        Numbers of the rows in the table, if some rows were dropped.
+        Numbers of the remaining rows, or None if no row was dropped.
     frame : Frame or None
-        Cells of all labelled rows, including columns that are not features; None for a sample of a
-        partitioned table.
+        Cells of all labelled rows, including columns that are not features, or None for a sample of
+        a partitioned table.
     """
 
     table: Table
@@ -132,15 +132,16 @@ def open_source(
     categories : iterable of str, default=()
         Columns that are categories although they look like numbers, such as postal codes.
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
-        Treatment of missing cells; see `table.encoding`. All values but 'error' also drop rows
-        without a label: 'drop' adds a note, the others warn.
+        Treatment of missing cells; see `table.encoding`. All values except 'error' also drop rows
+        without a label: 'drop' with a note, the others with a warning.
     unlabelled : {'error', 'drop'}, default='error'
         Treatment of rows without a label if `missing` is 'error': raise an error, or drop them with
         a warning.
     unseen : {'error', 'ignore', 'reject'}, default='error'
-        Treatment of levels at prediction that do not occur in these rows.
+        Treatment of levels that do not occur in these rows but in the rows to predict.
     columns : iterable of str, optional
-        The columns to use, even if they would be excluded otherwise.
+        The only columns to use. Columns that are listed are used even if they would otherwise be
+        excluded.
     exclude : iterable of str, default=()
         Columns not to use.
     reference : {'frequent', 'first', None}, default='frequent'
@@ -148,32 +149,33 @@ def open_source(
         declared order, or alphabetically if there is none). With None every level has an indicator,
         and the indicators sum to one.
     max_classes : int, default=1000
-        Raise an error if the target has more classes.
+        Raise an error if the target has more classes than this.
     min_classes : {1, 2}, default=2
-        Raise an error if the target has fewer classes. Use 1 for moments of a part of the rows that
-        will be merged later.
+        Raise an error if the target has fewer classes than this. Use 1 for moments of a part of the
+        rows that will be merged later.
     max_levels : int, default=100
-        Exclude categories with more levels.
+        Exclude categories with more levels than this.
     max_bytes : int, default=2**36
         Stop reading text beyond this size.
     missing_texts : iterable of str, optional
-        Texts of a CSV that mean "missing", besides the empty text and, in numeric columns, NA, NaN,
-        nan, null and NULL. A label is missing only if it is empty.
+        Texts of a CSV that mean "missing". The empty text and, in numeric columns, NA, NaN, nan,
+        null and NULL are always included. A label is missing only if it is empty.
     encoding, delimiter, decimal : str, optional
         Text encoding, field delimiter and decimal sign of a CSV; detected by default.
     thousands : str, optional
-        Sign between groups of three digits, such as ',' in 1,234. By default the sign is recognised
-        where it is unambiguous. A column that has only texts such as 1,234 is not parsed, because
-        1,234 may mean 1.234.
+        Sign between groups of three digits, such as ',' in 1,234. By default the sign is detected
+        in columns in which it is unambiguous. A column that contains only texts such as 1,234 is
+        not parsed, because 1,234 might mean 1.234.
     formula : str, optional
         Formula of the features, such as 'case ~ age + C(education)'; the left-hand side may be left
-        out. Columns that the formula does not name are not used. It replaces `columns`, `ordered`,
-        `categories` and `reference`, and `missing` must be 'error' or 'drop'.
+        out. Columns that the formula does not name are not used. A formula replaces the options
+        `columns`, `ordered`, `categories` and `reference`, and requires `missing` to be 'error' or
+        'drop'.
 
     Returns
     -------
     EncodedTable
-        The table, the encoding of its columns, and notes on what was done.
+        The table, the encoding of its columns, and notes on how it was read.
 
     See Also
     --------
@@ -217,12 +219,12 @@ def read_frame(
     style: Mapping[str, str | None] | None = None,
     format: FileFormat | None = None,
 ) -> tuple[Frame, FileFormat | None]:
-    """Read the cells of a source into memory. Columns have the kinds that an encoding expects.
+    """Read the cells of a source into memory, with columns of the kinds that an encoding expects.
 
-    A column that was text at the fit is read as text, whatever its values are now. If a `target` is
-    given, labels are read exactly as they are written. `style` may state encoding, delimiter,
-    decimal and thousands of a CSV, which are then not detected. A known `format` is not detected
-    again.
+    A column that contained text when the model was fitted is read as text, even if its values now
+    look like numbers. If a `target` is given, labels are read exactly as they are written. `style`
+    may state encoding, delimiter, decimal and thousands of a CSV, which are then not detected. Pass
+    `format` if the format is already known; it is then not detected again.
     """
     style = style or {}
     options = ReadOptions(
@@ -346,7 +348,7 @@ def unlabelled_rows_note(rows: int, kept: int) -> list[str]:
 def dropped_rows_note(rows: int, kept: int, missing: str, *, labels: bool = False) -> str:
     """Return a note on rows that were dropped because of missing cells.
 
-    With `labels`, rows dropped because of a missing label are included.
+    With `labels`, the note also counts rows dropped because of a missing label.
     """
     why = "" if missing == "drop" else ": the fit is to complete rows"
     also = " or no label" if labels else ""
@@ -395,7 +397,7 @@ def check_classes(
     Labels are rejected if all are different, if there are too many or only one, or if they look
     continuous.
 
-    Labels that are all different are an error only if the rows are the whole table (`whole`).
+    That all labels are different is an error only if the rows are the whole table (`whole`).
     """
     if not isinstance(max_classes, int) or max_classes < 2:
         raise OptionError.of("max_classes", max_classes, "a whole number, 2 or more")

@@ -1,8 +1,8 @@
-"""Table in memory: an array, sparse matrix or data frame that is checked and read in blocks.
+"""Table in memory: an array, sparse matrix or data frame, which is validated and read in blocks.
 
 A `Table` stores the data without a copy: slices are views, and the columns of a data frame are
 stacked into a matrix only for one block at a time. Cells are not checked when a table is created. A
-NaN propagates into the sums, and only then `Table.raise_bad_cell` locates its cell.
+NaN makes the sums NaN; only then does `Table.raise_bad_cell` search for its cell.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SAMPLE = 101  # rows of a sample for the origin; odd, so that medians are data 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnarFeatures:
-    """Columns of a data frame, stacked into a matrix only for the rows that are indexed."""
+    """Columns of a data frame, stacked into a matrix only when rows are indexed."""
 
     columns: tuple[npt.NDArray[Any], ...]  # d arrays of n numbers
 
@@ -76,7 +76,7 @@ class ColumnarFeatures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFeatures:
-    """Encoded features with their names, as a data frame that needs no conversion."""
+    """Encoded features with their names: a data frame of numbers that needs no conversion."""
 
     column_names: tuple[str, ...]
     features: ColumnarFeatures
@@ -88,7 +88,7 @@ class NamedFeatures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Rows in memory: features, class codes and weights, with the names of columns and classes."""
+    """Rows in memory: features, class codes and weights, with names of columns and classes."""
 
     schema: Schema
     features: Features  # (N, d) array, CSR or ColumnarFeatures
@@ -179,17 +179,17 @@ def as_table(
     X : array-like of shape (N, d)
         Array, nested list, SciPy sparse matrix or data frame.
     y : array-like of shape (N,), optional
-        Labels. None is allowed if `responses` are given; all rows then have the class code 0.
+        Labels, which may be omitted if `responses` are given; all rows then have the class code 0.
     weight : array-like of shape (N,), optional
         Non-negative sample weights.
     labels : array of shape (K,), optional
-        Classes, if they are already known. If the classes are given, any other label is an error.
+        Classes, if they are already known. Any other label is then an error.
     responses : array of shape (N, m), optional
         Numeric responses of a regression.
     name : str, default='This model'
         Name of the caller, for messages.
     match : Schema, optional
-        Schema with which the columns of a data frame are matched by name.
+        Schema to which the columns of a data frame are matched by name.
 
     Returns
     -------
@@ -217,10 +217,9 @@ def as_table(
 
 
 def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple[str, ...] | None]:
-    """Return features that can be sliced by rows, and the column names, or None if the columns have
-    no names.
+    """Return features that can be sliced by rows, and the column names (None if unnamed).
 
-    With `match`, the columns of a data frame are reordered by name to the order of that schema.
+    If a schema `match` is given, the columns of a data frame are put in the order of the schema.
     """
     if isinstance(X, NamedFeatures):
         return _select_features(X, match), X.column_names if match is None else match.features
@@ -261,7 +260,7 @@ def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
 
 
 def _select_features(X: NamedFeatures, match: Schema | None) -> ColumnarFeatures:
-    """Return encoded features in the order of a schema."""
+    """Put encoded features in the order of a schema."""
     names = X.column_names
     if match is None or match.features == names:
         return X.features
@@ -303,7 +302,7 @@ def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...]
 
 
 def _float_frame(X: Any) -> npt.NDArray[Any] | None:
-    """Return a small pandas frame of float64 columns as one array, which is faster; else None."""
+    """Convert a small pandas frame of float64 columns to one array (faster), or return None."""
     if type(X).__module__.partition(".")[0] != "pandas" or X.size > _SMALL_FRAME:
         return None
     if any(dtype != np.float64 for dtype in X.dtypes.to_numpy()):
@@ -368,7 +367,7 @@ def _open_series(series: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _as_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> npt.NDArray[Any]:
-    """Return a two-dimensional array as numbers.
+    """Convert a two-dimensional array to numbers.
 
     Raise the error for the first value that is not a number.
     """
@@ -380,7 +379,7 @@ def _as_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> npt.NDArray[An
 
 
 def _parse_objects(array: npt.NDArray[Any], names: Sequence[str]) -> Floats:
-    """Return objects and texts as float64.
+    """Convert objects and texts to float64.
 
     Raise the error for the first value that is not a number.
     """

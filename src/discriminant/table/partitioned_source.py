@@ -1,24 +1,24 @@
 """Partitioned tables: rows in files, on workers or in a database, read part by part.
 
-A `PartitionedSource` knows its columns and its parts, and runs work on the parts with threads,
-Dask, Spark or a database. Work is a pure function of a part, and its results can be added. So the
-result does not depend on which worker runs the work, in what order, or whether a part is repeated
-because a worker was lost.
+A `PartitionedSource` knows its columns and its parts, and applies functions to the parts with
+threads, Dask, Spark or a database. Such a function, called work, is pure, and its results can be
+added. So the sum does not depend on which worker processes a part, in what order, or whether a part
+is processed again because a worker was lost.
 
 A `ReadPlan` turns the cells of a part into a `Block`. The plan is fixed before rows are read, so
-that every worker does the same. A class or level that is not in the plan raises `LevelNotInPlan`;
-the caller then makes a plan that includes it and reads again.
+that every worker does the same. A class or level that is not in the plan raises `LevelNotInPlan`.
+The caller then makes a plan that includes the class or level, and reads the rows again.
 
 A plan may have transforms, which are applied to each block one after the other:
 
     RowHashFolds (table.hash_folds)   assign each row to a fold
-    DropFold                          leave one fold out: the training rows of cross-validation
+    DropFold                          drop one fold, so that its training rows remain
     Reweight                          multiply the weights of each class by a factor
     Recode                            renumber the classes
     Expand                            expand the features in a basis
 
-A transform is a pure function of a block. It must support pickling, because it is sent to the
-workers with the plan.
+A transform is a pure function of a block. A transform must support pickling, because it is sent to
+the workers with the plan.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ class TablePart(Protocol):
 
     @property
     def start(self) -> int:
-        """Number of the first row in the source if known, otherwise 0; for messages."""
+        """Number of the part's first row in the source, or 0 if unknown; for messages."""
         ...
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Yield the rows in order, as several frames. Only these columns are read."""
+        """Yield the rows in order, as several frames. Only the given columns are read."""
         ...
 
 
 class Work(Protocol[B]):
     """A pure function of a part, which is sent to the worker that reads the part.
 
-    The results of the function can be added.
+    The results for different parts can be added.
     """
 
     @property
@@ -109,17 +109,20 @@ class PartitionedSource(Protocol):
         ...
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Return a sample of about `rows` rows from all over the source, from which a plan is made.
+        """Return about `rows` rows, spread over the source, from which a plan is made.
 
         If the source has fewer rows, all are returned.
 
-        A source that samples only the first rows of its parts, because this is fast, must also be a
+        If a source samples only the first rows of its parts, which is fast, it must also be a
         `SystematicSource`.
         """
         ...
 
     def map_reduce(self, work: Work[A]) -> A:
-        """Return the sum of the results of `work` over all parts. Each part counts exactly once."""
+        """Return the sum of the results of `work` over all parts.
+
+        Each part is counted exactly once.
+        """
         ...
 
 
@@ -144,7 +147,7 @@ class TextSource(Protocol):
     ) -> PartitionedSource:
         """Return the source with labels and categories read as text.
 
-        Other columns have the kind that they had at the fit.
+        Other columns have the kind that they had when the model was fitted.
         """
         ...
 
@@ -152,7 +155,7 @@ class TextSource(Protocol):
 def with_read_options(
     source: PartitionedSource, options: ReadOptions, fitted: Encoding | None = None
 ) -> PartitionedSource:
-    """Return the source with its columns read according to the options, or as in the fit."""
+    """Return the source with columns read by the options, or as when the model was fitted."""
     return source.with_options(options, fitted) if isinstance(source, TextSource) else source
 
 
@@ -160,8 +163,7 @@ def with_read_options(
 class PartialSum(Generic[A]):
     """Sum of results over some parts, or the error that prevented it.
 
-    Errors are returned as values, because some engines transmit only the text of an exception that
-    a worker raised.
+    Errors are returned as values, because some engines transmit only the text of an exception.
     """
 
     total: A | None  # None if there are no rows
@@ -170,7 +172,7 @@ class PartialSum(Generic[A]):
 
     @classmethod
     def from_error(cls, error: Exception, part: TablePart, rows: int) -> PartialSum[A]:
-        """Return an empty sum with an error; the name of the part is added to its message."""
+        """Return an empty sum with an error; the name of the part is added to the error message."""
         if isinstance(error, DiscriminantError):
             error = type(error)(f"{error} This was in {part.name}.")
         return cls(None, rows, error)
@@ -193,7 +195,7 @@ class PartialSum(Generic[A]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPlan:
-    """How the cells of a frame become a block of rows."""
+    """Plan of how the cells of a frame are converted to a block of rows."""
 
     encoding: Encoding
     labels: Labels  # (K,) sorted and distinct
@@ -216,13 +218,13 @@ class ReadPlan:
         return self.fold_column is None and not self.transforms
 
     def with_transforms(self, *transforms: BlockTransform) -> ReadPlan:
-        """Return the plan with more transforms at the end."""
+        """Return the plan with further transforms appended."""
         return replace(self, transforms=(*self.transforms, *transforms))
 
     def block(self, frame: Frame, *, columnar: bool = False) -> Block:
-        """Return the rows of a frame as a block. Dropped rows are not part of it.
+        """Convert a frame to a block of rows, without the rows that are dropped.
 
-        With `columnar`, and if there are no transforms, columns may stay separate arrays. The
+        With `columnar`, and if there are no transforms, the columns may remain separate arrays. The
         numbers in such columns are not checked; a missing number is detected later, as a sum that
         is not finite.
         """
@@ -281,7 +283,7 @@ class DropFold:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reweight:
+class ReweightClasses:
     """Multiply the weight of every row by the factor of its class."""
 
     factors: Floats  # (K,)
@@ -293,7 +295,7 @@ class Reweight:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recode:
+class RenumberClasses:
     """Renumber the classes."""
 
     codes: Codes  # (K,) new code of each class; arbitrary for classes without rows
@@ -304,7 +306,7 @@ class Recode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expand:
+class ExpandBasis:
     """Expand the features in a basis."""
 
     basis: Any  # a basis of `table.basis`

@@ -1,18 +1,18 @@
 """SQL dialects: how each database writes names, literals and functions.
 
 Names and texts are always quoted, and a quote character inside them is doubled. In standard SQL no
-other character has a meaning between quotes. Doubles are written with an exponent, such as 1.0E0,
-because databases read a literal without exponent as a decimal of few digits.
+other character has a special meaning between quotes. Doubles are written with an exponent, such as
+1.0E0, because databases read a literal without exponent as a decimal of few digits.
 
-Differences that matter:
+Differences between databases that must be handled:
 
     case     DuckDB and SQLite treat "a" and "A" as the same column
     length   PostgreSQL silently truncates names to 63 bytes
     text     SQLite casts even 'abc' to a number. A text is a number if it equals its own CAST AS
              NUMERIC, because SQLite converts texts that are numbers before it compares them
-    atof     SQLite may read the 17th digit of a literal wrong; a number that is subtracted from a
+    atof     SQLite may misread the 17th digit of a literal; a number that is subtracted from a
              large one is therefore written in two parts: 15 digits, which are exact, and the rest
-    words    SQLite reads "true" in the columns of a subquery as the number 1, quoted or not
+    words    SQLite reads "true" as the number 1 in the columns of a subquery, even in quotes
     inline   PostgreSQL and SQLite would inline the expressions of each step into the next step; a
              clause at the end of the step (a fence) prevents that
 """
@@ -115,7 +115,10 @@ class SqlDialect:
         return f"({term} IS NULL OR {term} = CAST('NaN' AS {self.double}))"
 
     def as_double(self, term: str) -> str:
-        """Return SQL that converts a cell to a double. Other types are an error, in SQLite NULL."""
+        """Return SQL that converts a cell to a double.
+
+        Other types are an error (in SQLite NULL).
+        """
         cast = f"CAST({term} AS {self.double})"
         if self.name != "sqlite":
             return cast
@@ -224,9 +227,10 @@ class SqlDialect:
         )
 
     def _sqlite_date_whens(self, text: str, formats: Sequence[str]) -> Iterator[str]:
-        """Yield WHEN clauses, one for each number of digits, that convert a text in date formats.
+        """Yield WHEN clauses that convert a text in given date formats, by number of digits.
 
-        The text is rearranged to an ISO date, which is invalid if SQLite writes it differently.
+        The text is rearranged to an ISO date. The date is invalid if SQLite, after parsing it,
+        writes it differently.
         """
         for format in formats:
             sign = next(letter for letter in format if letter not in "YMD")
@@ -248,7 +252,10 @@ class SqlDialect:
                 )
 
     def _unless_missing(self, term: str, missing: Sequence[str], whens: str) -> str:
-        """Return SQL of SQLite: NULL for a missing cell, otherwise the result of the WHENs."""
+        """Return SQL for SQLite:
+
+        NULL for a missing cell, otherwise the result of the WHEN clauses.
+        """
         listed = ", ".join(map(self.text, missing)) or "NULL"
         return (
             f"CASE WHEN {term} IS NULL OR (TYPEOF({term}) = 'text' AND TRIM({term}) IN ({listed})) "
@@ -264,7 +271,7 @@ class SqlDialect:
         return f"TYPEOF({term}) = '{'text' if self.name == 'sqlite' else 'VARCHAR'}'"
 
     def _matches_format(self, text: str, group: str, decimal: str, unit: str) -> str:
-        """Return SQL for the condition that a text is a number with these signs."""
+        """Return SQL for the condition that a text is a number with the given signs."""
         if self.name == "sqlite":
             bare = f"REPLACE({text}, {self.text(unit)}, '')" if unit else text
             once = f"LENGTH({bare}) - LENGTH(REPLACE({bare}, {self.text(decimal)}, '')) <= 1"

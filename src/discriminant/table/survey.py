@@ -1,15 +1,15 @@
 """Survey of a partitioned table: statistics of columns over all rows, for planning its encoding.
 
-For most columns a sample of rows is enough to decide that the column is numeric. Only columns for
-which the sample is not enough are surveyed, before the table is read:
+For most columns a sample of rows shows that the column is numeric. Only columns for which a sample
+is not enough are surveyed before the table is read. The survey determines for
 
     categories               all of their levels, and how frequent they are
-    constant in the sample   whether they are constant in all rows
+    constants in the sample  whether they are constant in all rows
     possible row numbers     whether they number all rows
     means that fill gaps     means over all rows
 
-With a survey, the plan is the same as if all rows were in memory. Surveys of two sets of rows can
-be added.
+With a survey, the plan is the same as if all rows were in memory. The surveys of two sets of rows
+can be added.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NONE = (0, 0.0)  # rows and weight of a level without rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanningResult:
-    """A plan with notes, or the columns that must be surveyed before a plan can be made."""
+    """Either a plan with notes, or the columns that must be surveyed before a plan can be made."""
 
     plan: ReadPlan | None
     notes: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def plan_reading(
     Parameters
     ----------
     sample
-        Rows from all over the source.
+        Rows spread over the source.
     survey
         Survey of columns, or None if no column has been surveyed yet.
     """
@@ -97,7 +97,7 @@ def plan_reading(
 
 
 def columns_to_survey_for_new_level(sample: Frame, options: ReadOptions) -> tuple[str, ...]:
-    """Return the columns to survey if the rows have a class or level that is not in the plan."""
+    """Return the columns to survey because a class or level in the rows is not in the plan."""
     assert options.target is not None
     return _undecided_columns(sample, options, np.zeros(0)) or (options.target,)
 
@@ -152,7 +152,7 @@ class ColumnSurvey:
 
     @classmethod
     def from_cells(cls, cells: ColumnCells, weight: Floats | None) -> ColumnSurvey:
-        """Return the survey of some rows."""
+        """Survey the column in some rows."""
         rows, n_missing = len(cells), cells.n_missing
         if cells.kind == "text":
             order = cells.levels if cells.declared else ()
@@ -181,7 +181,7 @@ class ColumnSurvey:
         )
 
     def __add__(self, other: ColumnSurvey) -> ColumnSurvey:
-        """Return the survey of the rows of both operands; the rows of `other` come last."""
+        """Add two surveys; the rows of `other` follow those of this survey."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         weight = self.weight + other.weight
@@ -211,7 +211,7 @@ class ColumnSurvey:
         )
 
     def _kind_with(self, other: ColumnSurvey) -> CellKind:
-        """Return the kind of the column in both parts. A part without values does not count."""
+        """Return the kind of the column in both parts, ignoring a part without values."""
         if self.n_missing == self.rows or other.n_missing == other.rows:
             return other.kind if self.n_missing == self.rows else self.kind
         kinds = {self.kind, other.kind}
@@ -221,7 +221,7 @@ class ColumnSurvey:
 
     @property
     def constant(self) -> str:
-        """Description of the number that all rows have; empty if the column is not constant."""
+        """Description of the value of a constant column; empty if the column is not constant."""
         return describe_constant(self.low) if self.low == self.high else ""
 
     @property
@@ -231,13 +231,13 @@ class ColumnSurvey:
 
     @property
     def exceeds_float64(self) -> bool:
-        """Whether the column has integers that float64 does not represent exactly."""
+        """Whether some integers of the column cannot be represented exactly by float64."""
         far = max(abs(self.low), abs(self.high))
         return self.whole and _EXACT < far < 2.0**64
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Levels in their declared order, or the levels that occur if no order is declared."""
+        """The levels in their declared order; if no order is declared, the levels that occur."""
         return self.order or tuple(self.tally)
 
     @property
@@ -276,7 +276,7 @@ class Survey:
     labels: Labels
 
     def __add__(self, other: Survey) -> Survey:
-        """Return the survey of the rows of both operands."""
+        """Add the surveys of two sets of rows."""
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
         return Survey(columns, union_labels(self.labels, other.labels))
 
@@ -333,14 +333,14 @@ class LevelSet:
 
     @classmethod
     def limited(cls, texts: Iterable[str], most: int) -> LevelSet:
-        """Return the set of some texts, truncated to `most + 1` texts."""
+        """Create from some texts, of which at most `most + 1` are stored."""
         distinct = frozenset(texts)
         if len(distinct) > most:
             distinct = frozenset(sorted(distinct)[: most + 1])
         return cls(distinct, most)
 
     def __add__(self, other: LevelSet) -> LevelSet:
-        """Return the union."""
+        """Return the union of both sets."""
         return LevelSet.limited(self.texts | other.texts, self.most)
 
 

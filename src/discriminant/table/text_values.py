@@ -1,11 +1,11 @@
 """Values of texts: parse numbers and dates such as 7.039,00, $143,548, 41% or 27.10.2023.
 
-A column of texts is parsed if all of its texts fit one format, and no other fitting format would
-give different values:
+A column of texts is parsed if all of its texts fit one of the following formats, and no other
+format that fits all of them would give different values:
 
     grouped digits   1,234.5   1.234,5   1'234.5   1 234,5   1 234.5
-    with a unit      the same sign in every text, before or after: $ € £ ¥ % or a code such as EUR
-    dates            2023-10-27   2023/10/27   27.10.2023   27/10/2023 or 10/27/2023, - as well
+    with a unit      the same unit in every text, before or after: $ € £ ¥ % or a code such as EUR
+    dates            2023-10-27   2023/10/27   27.10.2023   27/10/2023 or 10/27/2023, also with -
 
     $1,234           grouped: amounts of money have two decimals, not three
     1,234 ambiguous: 1.234 or 1234. The date 01/02/2023 is ambiguous too: January or February.
@@ -144,7 +144,7 @@ def number_signs(format: str) -> tuple[str, str, str]:
 
 
 def date_pattern(format: str) -> tuple[str, tuple[int, int, int]]:
-    """Return the regular expression of a date format and the places of year, month and day in it.
+    """Return the regular expression of a date format, and the groups of year, month and day.
 
     >>> date_pattern("DD.MM.YYYY")
     ('([0-9]{1,2})\\\\.([0-9]{1,2})\\\\.([0-9]{4})', (2, 1, 0))
@@ -157,7 +157,7 @@ def text_parser(format: str) -> Callable[[str], float | None]:
 
     The function returns None for a text that is not in this format.
 
-    The empty format means ISO dates.
+    A format that is an empty text stands for ISO dates.
     """
     if not format or format in _DATES:
         return lambda text: _parse_date(text.strip(), format or "YYYY-MM-DD")
@@ -255,7 +255,7 @@ def _has_three_decimals(texts: Collection[str], format: str) -> bool:
 
 
 def _count_groups(text: str) -> int:
-    """Return how many signs of a text certainly group digits: 1 in 1.234,5 but 0 in 1,234."""
+    """Count the signs in a text that certainly group digits: 1 in 1.234,5 but 0 in 1,234."""
     signs = re.findall(rf"(?<=[0-9])[.,'\u2019{_SPACES}](?=[0-9])", text.strip())
     if len(signs) == 1 and signs[0] in ".,":
         return 0

@@ -302,7 +302,7 @@ LOGISTIC_OPTIONS = [
 ]  # fmt: skip
 
 SVM_OPTIONS = [
-    (35, "too few steps", fit(X, MIXED, max_steps=1), NotConvergedWarning, r"of class 'a' stopped after 1 steps, up to 1\.0e\+00 of its objective above the minimum \(tolerance 1\.0e-08\).*Raise max_steps"),
+    (35, "too few steps", fit(X, MIXED, max_steps=1), NotConvergedWarning, r"of class 'a' stopped after 1 steps; its objective may still exceed the minimum by a relative 1\.0e\+00 \(tolerance 1\.0e-08\).*Raise max_steps"),
     (0, "a weight for an unknown label", fit(X, class_weight={"d": 2.0}), LabelError, r"Unknown class\(es\) 'd'; the classes are 'a', 'b', 'c'"),
     *((0, f"a weight of {cost!r}", fit(X, class_weight={"a": cost}), OptionError, r"class_weight=.*positive and finite") for cost in (0, -1.0, np.nan, np.inf, "dear")),
     (0, "a list of weights", fit(X, class_weight=[1, 2, 3]), OptionError, r"class_weight=\[1, 2, 3\].*'balanced'"),

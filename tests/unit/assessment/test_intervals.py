@@ -17,13 +17,13 @@ from discriminant import (
     cross_validate,
     interval_over,
 )
-from discriminant.assessment.intervals import exact, resample_tables, wilson
+from discriminant.assessment.intervals import clopper_pearson, resample_tables, wilson
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import OptionError
 from tests.parity.golden import frozen
 
 TREES = np.array(["ash", "birch", "cedar"])
-WAYS = {"wilson": wilson, "exact": exact}
+WAYS = {"wilson": wilson, "exact": clopper_pearson}
 
 
 def some_rows(seed=0, n=300, weighted=False):

@@ -82,7 +82,8 @@ def test_contributions_of_a_linear_model_add_up_to_the_log_odds(fitted, capsys):
     logs, classes = model.predict_log_proba(one)[0], model.classes_.tolist()
     k, other = classes.index(row["decision"]), classes.index(row["against"])
     origin = model.estimator_.rule_.anchor.origin
-    typical = model.estimator_.predict_log_proba(origin[None])[0]
+    origin_row = pd.DataFrame(origin[None], columns=model.estimator_.feature_names_in_)
+    typical = model.estimator_.predict_log_proba(origin_row)[0]
     total = (logs[k] - logs[other]) - (typical[k] - typical[other])
     assert sum(c["contribution"] for c in row["columns"]) == pytest.approx(total)
 

@@ -106,7 +106,8 @@ def test_a_nul_in_a_name_is_refused_by_name(kind):
 
 
 def test_columns_that_differ_in_case_alone_are_refused_where_the_database_takes_them_for_one():
-    model = LDA().fit(pd.DataFrame({"a": [0.0, 1, 4, 5], "A": [1.0, 3, 2, 7]}), list("aabb"))
+    frame = pd.DataFrame({"a": [0.0, 1, 2, 4, 5, 6], "A": [1.0, 3, 1, 2, 7, 4]})
+    model = LDA().fit(frame, list("aaabbb"))
     for kind in ("duckdb", "sqlite"):
         with pytest.raises(ExportError, match=r"'a' and 'A' differ only in case"):
             to_sql(model, table="t", dialect=kind)

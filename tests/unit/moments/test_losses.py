@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import integrate, stats
 
-from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, Pearson
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, PearsonStatistic
+from discriminant.moments.loss_gradient_sums import LossReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Block
 
@@ -66,6 +68,23 @@ def test_softmax_has_the_derivatives_of_its_loss(seed, m, weighted):
     np.testing.assert_allclose(local.slope, first, rtol=1e-6, atol=1e-8)
     for i in range(6):
         np.testing.assert_allclose(second_of(local, i), second[:, :, i], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("m", [3, 6])
+def test_summed_curvature_of_classes_is_the_sum_of_that_of_rows(m, weighted):
+    rng = np.random.default_rng(m)
+    X, codes = rng.standard_normal((700, 4)), rng.integers(0, m, 700)
+    weight = rng.gamma(2, 1, 700) if weighted else None
+    coef, intercept = rng.standard_normal((4, m)), rng.standard_normal(m)
+    names, anchor = tuple("abcd"), Anchor(np.full(4, 0.5), np.full(4, 2.0))
+    reading = LossReading(names, anchor, coef, intercept, SoftmaxLoss(m), "curvature")
+    summed = reading.read(Block(X, codes, weight)).curvature
+    u = (X - 0.5) / 2.0
+    local = loss_at(SoftmaxLoss(m), (u @ coef + intercept).T, block_of(codes, weight=weight))
+    ones = np.hstack([u, np.ones((700, 1))])
+    rows = (np.kron(second_of(local, i), np.outer(ones[i], ones[i])) for i in range(700))
+    np.testing.assert_allclose(summed, sum(rows), rtol=1e-12, atol=1e-12)
 
 
 @every_two_sided
@@ -230,7 +249,7 @@ def test_pearson_is_the_squared_residual_over_the_variance(family, link, seed):
     mean = Deviance(family, link).mean(scores)
     variance = {"gaussian": 1, "poisson": mean, "gamma": mean**2, "binomial": mean * (1 - mean)}
     tile = block_of(responses=responses[:, None])
-    found = Pearson(Deviance(family, link)).at(scores[None], tile, want="gradient").loss
+    found = PearsonStatistic(Deviance(family, link)).at(scores[None], tile, want="gradient").loss
     assert found == pytest.approx(0.5 * ((responses - mean) ** 2 / variance[family]).sum())
 
 

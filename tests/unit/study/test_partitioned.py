@@ -286,10 +286,14 @@ def test_a_report_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, capsys,
     assert f"--checkpoint {kept}" in err.split("rerun: ")[1]
     assert any(kept.glob("*.sum"))
     assert run(args) == 0 and not kept.exists()
-    found = json.loads(capsys.readouterr().out)["comparison"]["models"]
-    study = dd.study(folder, target="kind")
-    wanted = study.compare(["lda", "qda"]).to_dict()["models"]
-    assert [untimed(one) for one in found] == [untimed(one) for one in wanted]  # to the last bit
+    resumed = json.loads(capsys.readouterr().out)["comparison"]["models"]
+    whole = [arg for arg in args if arg not in ("--checkpoint", str(kept))]
+    assert run(whole) == 0
+    models = json.loads(capsys.readouterr().out)["comparison"]["models"]
+    assert [untimed(one) for one in resumed] == [untimed(one) for one in models]  # to the last bit
+    compared = dd.study(folder, target="kind").compare(["lda", "qda"]).to_dict()["models"]
+    for name in ("name", "error", "log_loss", "auc", "brier", "calibration"):
+        assert [one[name] for one in resumed] == [one[name] for one in compared]
 
 
 def untimed(facts):

@@ -138,5 +138,5 @@ def test_exported_python_takes_dates_as_texts_and_names_what_is_none(tmp_path):
     by_text = [made["predict"]({"since": str(day.date())}) for day in days]
     by_date = [made["predict"]({"since": day.to_pydatetime()}) for day in days]
     assert by_text == by_date
-    with pytest.raises(ValueError, match="'since': 'soon' is no date"):
+    with pytest.raises(ValueError, match="The column 'since' is not a date such as 2023-10-27"):
         made["predict"]({"since": "soon"})

@@ -1,5 +1,6 @@
 """Models, and a service in this process or in one of its own."""
 
+import asyncio
 import io
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import httpx2 as httpx
@@ -62,6 +64,12 @@ def model_folder(tmp_path_factory):
 
 
 NAMES = ("mixed", "numbers", "array", "careful", "filled", "line")
+
+
+def run_async(coroutine):
+    """Run a coroutine in a thread of its own: Playwright leaves an event loop in the main one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def start(paths, *, token=None, options=None, **access):

@@ -1,11 +1,10 @@
 """The log: one JSON line for each request, with the id of the response."""
 
-import asyncio
 import io
 import json
 
 from discriminant.web.request_log import JsonLog, RequestLog
-from tests.unit.web.conftest import start
+from tests.unit.web.conftest import run_async, start
 
 
 def lines(log):
@@ -47,7 +46,7 @@ def test_unexpected_error_is_logged_without_its_text_and_answered_with_its_id():
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "headers": []}
-    asyncio.run(RequestLog(broken, JsonLog(log))(scope, None, send))
+    run_async(RequestLog(broken, JsonLog(log))(scope, None, send))
     first, second = lines(log)
     assert (first["event"], first["kind"]) == ("internal_error", "RuntimeError")
     assert first["places"][-1].endswith("broken")

@@ -97,7 +97,7 @@ from discriminant.table.memory import as_table
 
 
 @dataclass(frozen=True, slots=True)
-class Degrees:
+class DegreesOfFreedom:
     """Number of features, degrees of freedom between classes (K - 1) and within them (n - K)."""
 
     features: int
@@ -121,7 +121,7 @@ class FTest:
         return asdict(self)
 
 
-def four_tests(eigenvalues: Floats, degrees: Degrees) -> tuple[FTest, FTest, FTest, FTest]:
+def four_tests(eigenvalues: Floats, degrees: DegreesOfFreedom) -> tuple[FTest, FTest, FTest, FTest]:
     """Return the tests of Wilks, Pillai, Hotelling-Lawley and Roy.
 
     >>> [round(test.f, 6) for test in four_tests(np.array([2.0]), Degrees(1, 1, 4.0))]
@@ -135,7 +135,7 @@ def four_tests(eigenvalues: Floats, degrees: Degrees) -> tuple[FTest, FTest, FTe
     )
 
 
-def wilks(log_value: float, degrees: Degrees, *, skipped: int = 0) -> FTest:
+def wilks(log_value: float, degrees: DegreesOfFreedom, *, skipped: int = 0) -> FTest:
     """Return Rao's F test of Wilks' lambda, without the first `skipped` eigenvalues.
 
     `log_value` is the log of lambda.
@@ -149,7 +149,7 @@ def wilks(log_value: float, degrees: Degrees, *, skipped: int = 0) -> FTest:
     return _test("Wilks", float(np.exp(log_value)), np.expm1(-log_value / t), d * q, df2)
 
 
-def pillai(value: float, degrees: Degrees) -> FTest:
+def pillai(value: float, degrees: DegreesOfFreedom) -> FTest:
     """Return the F test of Pillai's trace."""
     d, q = degrees.features, degrees.between
     s = min(d, q)
@@ -162,14 +162,14 @@ def f_p_value(f: float | Floats, df1: float, df2: float) -> Any:
     return special.fdtrc(df1, df2, f)
 
 
-def _hotelling_lawley(value: float, degrees: Degrees) -> FTest:
+def _hotelling_lawley(value: float, degrees: DegreesOfFreedom) -> FTest:
     d, q = degrees.features, degrees.between
     s = min(d, q)
     df2 = s * (degrees.within - d - 1) + 2
     return _test("Hotelling-Lawley", value, value / s, s * max(d, q), df2)
 
 
-def _roy(value: float, degrees: Degrees) -> FTest:
+def _roy(value: float, degrees: DegreesOfFreedom) -> FTest:
     df1 = max(degrees.features, degrees.between)
     return _test("Roy", value, value, df1, degrees.within - df1 + degrees.between)
 
@@ -245,7 +245,9 @@ def standardise(moments: ClassMoments, what: str) -> StandardisedScatter:
     )
 
 
-def moments_of(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> ClassMoments:
+def moments_with_detail(
+    given: Any, y: Any, what: str, *, detail: Detail = "pooled"
+) -> ClassMoments:
     """Return moments of this detail or finer.
 
     If `given` are rows, their moments are computed, with the labels `y`.
@@ -305,7 +307,7 @@ def _varying_columns(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Canonical:
+class CanonicalDirections:
     """Canonical directions: s directions that separate K classes in d features."""
 
     eigenvalues: Floats  # (s,) eigenvalues, decreasing
@@ -324,7 +326,9 @@ class Canonical:
     means: Floats  # (K, s) mean scores of the classes
 
 
-def canonical(standard: StandardisedScatter, *, metric: Metric, degrees: Degrees) -> Canonical:
+def canonical(
+    standard: StandardisedScatter, *, metric: Metric, degrees: DegreesOfFreedom
+) -> CanonicalDirections:
     """Compute the canonical directions with their tests and coefficients."""
     variates = canonical_variates(
         _centred(standard),
@@ -339,7 +343,7 @@ def canonical(standard: StandardisedScatter, *, metric: Metric, degrees: Degrees
     per_df = np.sqrt(standard.degrees / (standard.rows - 1))
     structure = standard.within @ scalings
     raw = scalings / standard.sd[:, None] / standard.unit[:, None]
-    return Canonical(
+    return CanonicalDirections(
         values,
         variates.share,
         np.sqrt(values / (1.0 + values)),
@@ -355,7 +359,7 @@ def canonical(standard: StandardisedScatter, *, metric: Metric, degrees: Degrees
 
 
 def _successive_tests(
-    eigenvalues: Floats, degrees: Degrees
+    eigenvalues: Floats, degrees: DegreesOfFreedom
 ) -> tuple[tuple[FTest, ...], Floats, Floats, Floats]:
     """Test each direction together with all later directions, by F and by chi-square."""
     d, q = degrees.features, degrees.between
@@ -392,7 +396,7 @@ Part = Literal[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Univariate:
+class UnivariateTests:
     """F tests of each of d features on its own."""
 
     f: Floats  # (d,)
@@ -414,8 +418,8 @@ class Manova(PrintedResult):
     pillai: FTest
     hotelling_lawley: FTest
     roy: FTest
-    univariate: Univariate
-    canonical: Canonical
+    univariate: UnivariateTests
+    canonical: CanonicalDirections
 
     @property
     def tests(self) -> tuple[FTest, FTest, FTest, FTest]:
@@ -510,9 +514,9 @@ def manova(moments: Any, y: Any = None) -> Manova:
     >>> round(test.value, 4), round(test.f, 4)  # W = 4, B = 25, F = 25 / (4 / 2)
     (0.1379, 12.5)
     """
-    standard = standardise(moments_of(moments, y, _NAME), _NAME)
+    standard = standardise(moments_with_detail(moments, y, _NAME), _NAME)
     metric = standard.metric(_NAME)
-    degrees = Degrees(len(standard.features), len(standard.labels) - 1, standard.degrees)
+    degrees = DegreesOfFreedom(len(standard.features), len(standard.labels) - 1, standard.degrees)
     directions = canonical(standard, metric=metric, degrees=degrees)
     return Manova(
         standard.labels,
@@ -524,15 +528,15 @@ def manova(moments: Any, y: Any = None) -> Manova:
     )
 
 
-def _univariate(standard: StandardisedScatter, degrees: Degrees) -> Univariate:
+def _univariate(standard: StandardisedScatter, degrees: DegreesOfFreedom) -> UnivariateTests:
     ratio = np.diagonal(standard.between())
     f = ratio * degrees.within / degrees.between
     p = np.asarray(f_p_value(f, degrees.between, degrees.within))
     wilks = 1.0 / (1.0 + ratio)
-    return Univariate(f, float(degrees.between), degrees.within, p, wilks, ratio * wilks)
+    return UnivariateTests(f, float(degrees.between), degrees.within, p, wilks, ratio * wilks)
 
 
-def _univariate_records(features: tuple[str, ...], tests: Univariate) -> list[dict[str, Any]]:
+def _univariate_records(features: tuple[str, ...], tests: UnivariateTests) -> list[dict[str, Any]]:
     return [
         {
             "feature": name,
@@ -547,7 +551,7 @@ def _univariate_records(features: tuple[str, ...], tests: Univariate) -> list[di
     ]
 
 
-def _canonical_records(directions: Canonical) -> list[dict[str, Any]]:
+def _canonical_records(directions: CanonicalDirections) -> list[dict[str, Any]]:
     return [
         {
             "direction": i + 1,
@@ -584,7 +588,7 @@ def _f_cells(test: FTest) -> list[str]:
     ]
 
 
-def _univariate_text(features: tuple[str, ...], tests: Univariate) -> list[str]:
+def _univariate_text(features: tuple[str, ...], tests: UnivariateTests) -> list[str]:
     columns = zip(features, tests.wilks, tests.r2, tests.f, tests.p, strict=True)
     rows = [
         [name, format_number(wilks), format_number(r2), format_number(f, 4), format_p(p)]
@@ -595,7 +599,7 @@ def _univariate_text(features: tuple[str, ...], tests: Univariate) -> list[str]:
     return text_table(title, ["Variable", "Wilks", "R-Square", "F Value", "Pr > F"], rows)
 
 
-def _canonical_text(directions: Canonical) -> list[str]:
+def _canonical_text(directions: CanonicalDirections) -> list[str]:
     share, correlation = directions.share, directions.correlation
     columns = [directions.eigenvalues, share, np.cumsum(share), correlation, correlation**2]
     numbers = np.column_stack(columns)
@@ -604,7 +608,7 @@ def _canonical_text(directions: Canonical) -> list[str]:
     return text_table("Canonical correlations", head, rows)
 
 
-def _directions_text(directions: Canonical) -> list[str]:
+def _directions_text(directions: CanonicalDirections) -> list[str]:
     columns = directions.tests, directions.chi2, directions.chi2_df, directions.chi2_p
     rows = [
         [str(i), *_f_cells(test), format_number(chi2, 4), format_degrees(df), format_p(p)]

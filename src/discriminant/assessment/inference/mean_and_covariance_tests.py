@@ -43,7 +43,7 @@ from discriminant.assessment.inference.manova import (
     check_products,
     f_p_value,
     invertible_metric,
-    moments_of,
+    moments_with_detail,
     standardise,
 )
 from discriminant.assessment.printed_results import (
@@ -158,7 +158,7 @@ def box_m(moments: Any, y: Any = None) -> BoxM:
     >>> test.m, test.p
     (0.0, 1.0)
     """
-    moments = moments_of(moments, y, _BOX_M, detail="class")
+    moments = moments_with_detail(moments, y, _BOX_M, detail="class")
     standard = standardise(moments, _BOX_M)
     d, v = len(standard.features), standard.weight - 1
     small = v < d
@@ -325,7 +325,7 @@ def hotelling(
     (12.5, 12.5)
     """
     if not isinstance(moments, (ClassMoments, ClassRows)):
-        moments, other = moments_of(moments, other, _HOTELLING, detail="class"), None
+        moments, other = moments_with_detail(moments, other, _HOTELLING, detail="class"), None
     if isinstance(other, list | tuple | np.ndarray) and np.ndim(other) == 1:
         return hotelling(moments, labels=list(other))
     groups = _classes(moments, labels) if other is None else _tables(moments, other, labels)

@@ -24,7 +24,7 @@ from discriminant.assessment.inference.coefficient_summary import (
     Likelihood,
     coefficient_lines,
 )
-from discriminant.assessment.inference.wald import estimable, root_of_covariance
+from discriminant.assessment.inference.wald import identified_features, root_of_covariance
 from discriminant.assessment.printed_results import format_short
 from discriminant.models.linear.logistic import penalty_factors
 from discriminant.models.linear.ordered import OrderedResult, interval
@@ -155,7 +155,7 @@ def ordered_state(result: OrderedResult, moments: ClassMoments, levels: Any) -> 
     identified = None
     if objective.coordinates.size < len(moments.features):
         scale = penalty_factors(moments, standardize=True, intercept=True)
-        identified = estimable(objective.coordinates, scale)
+        identified = identified_features(objective.coordinates, scale)
     order = np.argsort(objective.positions)
     return OrderedFit(
         theta,

@@ -40,7 +40,7 @@ _TOLERANCE = 1e-11  # tolerance of r, relative to the quantile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Peak:
+class LikelihoodMaximum:
     """Minimum of an objective, which is the mean loss with or without Jeffreys' penalty."""
 
     objective: Objective  # mean loss
@@ -127,8 +127,8 @@ class DropOneTests(PrintedResult, list[DropOneTest]):
         return import_pandas().DataFrame(rows, columns=columns).set_index("name")
 
 
-def profile(
-    peak: Peak,
+def profile_intervals(
+    peak: LikelihoodMaximum,
     inference: Inference,
     *,
     level: float = 0.95,
@@ -151,7 +151,7 @@ def profile(
     return ends
 
 
-def drop_each(peak: Peak, inference: Inference) -> DropOneTests:
+def drop_each(peak: LikelihoodMaximum, inference: Inference) -> DropOneTests:
     """Test each feature by the likelihood ratio: all its estimates are fixed at zero.
 
     As in R's `drop1(test = "LRT")`, the statistic is the increase of the deviance, divided by the
@@ -162,7 +162,7 @@ def drop_each(peak: Peak, inference: Inference) -> DropOneTests:
     return DropOneTests(_drop(peak, inference, name) for name in names)
 
 
-def _drop(peak: Peak, inference: Inference, name: str) -> DropOneTest:
+def _drop(peak: LikelihoodMaximum, inference: Inference, name: str) -> DropOneTest:
     places, likelihood = inference.places(name), inference.likelihood
     if not np.isfinite(inference.std_error[places]).all():
         return DropOneTest(name, *(np.nan, 0, np.nan, np.nan, np.nan))
@@ -178,7 +178,10 @@ def _drop(peak: Peak, inference: Inference, name: str) -> DropOneTest:
 
 
 def _constrained_fit(
-    peak: Peak, directions: Floats, offset: Floats, start: tuple[Floats, Floats] | None = None
+    peak: LikelihoodMaximum,
+    directions: Floats,
+    offset: Floats,
+    start: tuple[Floats, Floats] | None = None,
 ) -> Point:
     """Return the minimum with the linear combinations `directions` (k, q m) of theta held fixed.
 
@@ -205,7 +208,7 @@ class _EndSearch:
     it.
     """
 
-    def __init__(self, peak: Peak, inference: Inference, place: int) -> None:
+    def __init__(self, peak: LikelihoodMaximum, inference: Inference, place: int) -> None:
         self.peak = peak
         self.direction = inference.directions[place]
         self.dispersion = inference.likelihood.dispersion

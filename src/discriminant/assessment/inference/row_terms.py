@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from discriminant.assessment.inference.coefficient_summary import Inference
-from discriminant.assessment.inference.profile_likelihood import Peak
+from discriminant.assessment.inference.profile_likelihood import LikelihoodMaximum
 from discriminant.errors import InferenceError, OptionError, ShapeError
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
@@ -66,7 +66,7 @@ class RowTerms:
 
 
 def row_terms(
-    peak: Peak,
+    peak: LikelihoodMaximum,
     table: Table,
     *,
     anchor: Anchor,

@@ -76,11 +76,11 @@ def infer(
     labels : array of shape (K,), optional
         Classes, if theta has one column for each contrast of classes.
     identified : array of shape (d,), optional
-        Features whose coefficients are identified, see `estimable`. None: all of them.
+        Features whose coefficients are identified, see `identified_features`. None: all of them.
     level : float
         Constant to add to the intercept.
     """
-    to_user = user_map(coordinates, anchor)
+    to_user = map_to_user_units(coordinates, anchor)
     names = ((INTERCEPT,) if coordinates.free else ()) + tuple(features)
     classes: tuple[object, ...] | None = None
     directions = to_user
@@ -115,7 +115,7 @@ def infer(
     )
 
 
-def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
+def map_to_user_units(coordinates: Coordinates, anchor: Anchor) -> Floats:
     """Return the matrix from theta to intercept (if any) and slopes in the user's units, (P, q)."""
     slopes = coordinates.frame[:-1] / anchor.unit[:, None]
     if not coordinates.free:
@@ -123,7 +123,7 @@ def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
     return np.vstack([coordinates.frame[-1] - anchor.origin @ slopes, slopes])
 
 
-def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
+def identified_features(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (d,): True where the feature's coefficient is identified.
 
     The coefficient of a feature that is collinear with others is not identified.
@@ -164,7 +164,7 @@ class ClassFit:
     weight: Floats  # (K,) weight of each class
     rows: int  # number of rows of positive weight
     link: LinkName = "logit"
-    # (d,) True where the coefficient is identified, see `estimable`
+    # (d,) True where the coefficient is identified, see `identified_features`
     told: npt.NDArray[np.bool_] | None = None
     tjur: float | None = None
 
@@ -221,7 +221,7 @@ class ClassFit:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondClass:
+class SecondClassProbability:
     """Loss whose sums are the probabilities of the second class.
 
     One sum is over the rows of the second class, and one over all other rows.
@@ -271,7 +271,7 @@ def tjur(
 ) -> float:
     """Compute Tjur's coefficient of discrimination of two classes, in one pass."""
     coef, intercept = coordinates.coefficients(theta)
-    sums = read(LossReading(features, anchor, coef, intercept, SecondClass(link)))
+    sums = read(LossReading(features, anchor, coef, intercept, SecondClassProbability(link)))
     return float(sums.loss / weight[1] - sums.gradient[-1, 0] / weight[0])
 
 
@@ -299,7 +299,7 @@ def inference_state(
         scale = penalty_factors(
             moments.at(fit.anchor), standardize=True, intercept=bool(coordinates.free)
         )
-        identified = estimable(coordinates, scale)
+        identified = identified_features(coordinates, scale)
     discrimination = None
     if len(moments.labels) == 2 and rows * len(moments.features) <= _MAX_NUMBERS:
         discrimination = tjur(

@@ -56,11 +56,11 @@ from discriminant.assessment.ranking.roc import (
     Average,
     RankedRows,
     area_error,
+    counts_by_score,
     exact_steps,
-    own_rows,
+    positive_rows,
     ranked_rows,
     reject_beside_ranking,
-    steps_of,
 )
 from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, warn
 from discriminant.moments.ranking import Ranking, ScoreCounts
@@ -70,7 +70,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Influences:
+class AUCInfluences:
     """An AUC, and the influence of each row on it."""
 
     value: float
@@ -78,9 +78,9 @@ class Influences:
     # if the AUC is an average: the averaged AUCs, by class or pair of classes
     parts: dict[Any, float]
 
-    def __sub__(self, other: Influences) -> Influences:
+    def __sub__(self, other: AUCInfluences) -> AUCInfluences:
         """Return the influences of the rows on the difference of two AUCs of the same rows."""
-        return Influences(self.value - other.value, self.by_row - other.by_row, {})
+        return AUCInfluences(self.value - other.value, self.by_row - other.by_row, {})
 
 
 def delong(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
@@ -189,7 +189,7 @@ def _ties(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
     return starts[group], np.append(starts[1:], len(keys))[group]
 
 
-def average_auc(rows: RankedRows, *, versus: str, average: str) -> Influences:
+def average_auc(rows: RankedRows, *, versus: str, average: str) -> AUCInfluences:
     """Return the average AUC of K classes: each class against the rest, or all pairs of classes."""
     if average == "micro":
         return _micro(rows)
@@ -210,10 +210,10 @@ def average_auc(rows: RankedRows, *, versus: str, average: str) -> Influences:
             influence[members] += factor / len(columns) * by_row
         parts[name] = value
         factors.append(factor)
-    return Influences(float(np.dot(factors, list(parts.values()))), influence, parts)
+    return AUCInfluences(float(np.dot(factors, list(parts.values()))), influence, parts)
 
 
-def variance(rows: RankedRows, influences: Influences) -> float:
+def variance(rows: RankedRows, influences: AUCInfluences) -> float:
     """Return the variance of an AUC, or of a difference of AUCs, from the rows' influences."""
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
     class_weight = class_weight_sums(rows)
@@ -251,7 +251,7 @@ def _pair_terms(rows: RankedRows, class_weight: Floats) -> Iterator[Term]:
         yield (names[j], names[k]), both, [j, k], float(class_weight[j] + class_weight[k])
 
 
-def _micro(rows: RankedRows) -> Influences:
+def _micro(rows: RankedRows) -> AUCInfluences:
     """Return the micro-averaged AUC, which ranks all N K scores as one list.
 
     The variance takes into account that the K scores of a row are dependent.
@@ -261,7 +261,7 @@ def _micro(rows: RankedRows) -> Influences:
     own = (rows.codes[:, None] == np.arange(K)).ravel()
     weight = None if rows.weight is None else np.repeat(rows.weight, K)
     value, influence = auc_influences(rows.scores.ravel(), own, weight)
-    return Influences(value, influence.reshape(-1, K).sum(axis=1), {})
+    return AUCInfluences(value, influence.reshape(-1, K).sum(axis=1), {})
 
 
 Versus = Literal["rest", "pairs"]
@@ -396,7 +396,7 @@ def auc(
             versus=None if versus == "rest" else versus,
             average=None if average == "macro" else average,
         )
-        steps, positive = steps_of(
+        steps, positive = counts_by_score(
             labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
         )
         return _auc_of_steps(steps, [_OTHERS, positive], interval, method)
@@ -490,7 +490,7 @@ def compare_auc(
 
 def as_two_classes(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
     """Return the rows with two classes, negative and positive, and a mask (N,) of the positive."""
-    own = own_rows(rows, positive)
+    own = positive_rows(rows, positive)
     others = [label for label in rows.labels.tolist() if label != positive]
     names = np.empty(2, dtype=object)
     names[:] = [others[0] if len(others) == 1 else _OTHERS, positive]
@@ -499,16 +499,16 @@ def as_two_classes(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
 
 def _influences(
     rows: RankedRows, positive: Any, versus: str, average: str
-) -> tuple[RankedRows, Influences]:
+) -> tuple[RankedRows, AUCInfluences]:
     if rows.multiclass:
         return rows, average_auc(rows, versus=versus, average=average)
     rows, own = as_two_classes(rows, positive)
-    return rows, Influences(*auc_influences(rows.scores, own, rows.weight), {})
+    return rows, AUCInfluences(*auc_influences(rows.scores, own, rows.weight), {})
 
 
 def _auc_of_influences(
     rows: RankedRows,
-    influences: Influences,
+    influences: AUCInfluences,
     positive: Any,
     level: float | None,
     method: Method = "delong",

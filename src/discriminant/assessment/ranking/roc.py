@@ -148,7 +148,7 @@ def ranked_rows(
     return RankedRows(names, codes, values, weight), positive
 
 
-def steps_of(
+def counts_by_score(
     labels: Any, scores: Any, *, positive: Any, sample_weight: Any, classes: Any = None
 ) -> tuple[ScoreCounts, Any]:
     """Return the counts of positive and negative rows at each score, and the positive label.
@@ -170,7 +170,7 @@ def steps_of(
     )
     if rows.multiclass:
         raise ScoreError.which_column(rows.labels.tolist())
-    own = own_rows(rows, positive)
+    own = positive_rows(rows, positive)
     return exact_steps(rows.scores, own, rows.weight), positive
 
 
@@ -202,7 +202,7 @@ def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[
     return positive, -1
 
 
-def own_rows(rows: RankedRows, positive: Any) -> npt.NDArray[np.bool_]:
+def positive_rows(rows: RankedRows, positive: Any) -> npt.NDArray[np.bool_]:
     """Return a boolean array (N,): True where the row is positive.
 
     Raises an error unless there are both positive and negative rows.
@@ -413,7 +413,7 @@ def roc(
     >>> curve
     Roc(positive='ill', 5 points, area=0.75)
     """
-    steps, positive = steps_of(
+    steps, positive = counts_by_score(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
     tp, fp = _positives(steps)
@@ -441,7 +441,7 @@ def precision_recall(
     >>> round(curve.average_precision, 4)
     0.8333
     """
-    steps, positive = steps_of(
+    steps, positive = counts_by_score(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
     tp, fp = _positives(steps)
@@ -483,7 +483,7 @@ def average_precision(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
     if not rows.multiclass:
-        return _average_precision(rows.scores, own_rows(rows, positive), rows.weight)
+        return _average_precision(rows.scores, positive_rows(rows, positive), rows.weight)
     K = len(rows.labels)
     class_weight = np.bincount(rows.codes, rows.weight, minlength=K)
     for k in np.flatnonzero(class_weight == 0):

@@ -61,7 +61,7 @@ from discriminant.table.hash_folds import (
     row_hashes,
 )
 from discriminant.table.memory import Table
-from discriminant.table.partitioned_source import DropFold, Recode, SystematicSource
+from discriminant.table.partitioned_source import DropFold, RenumberClasses, SystematicSource
 from discriminant.table.survey import LevelsWork
 
 FoldNumbers = npt.NDArray[np.intp]  # (N,) fold of each row, 0 to F - 1
@@ -558,7 +558,7 @@ class PartitionedFolds:
         rows, train = self.rows, self.trains[fold]
         present = train.rows > 0
         codes = np.maximum(np.cumsum(present) - 1, 0)
-        steps = (DropFold(fold),) if present.all() else (DropFold(fold), Recode(codes))
+        steps = (DropFold(fold),) if present.all() else (DropFold(fold), RenumberClasses(codes))
         schema = replace(rows.schema, labels=rows.schema.labels[present])
         others = rows.sample.take(np.flatnonzero(self.sample_fold != fold))
         in_memory = Table(schema, others.features, codes[others.codes], others.weight)

@@ -44,11 +44,11 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, solve_triangular
 
 from discriminant.assessment.inference.manova import (
-    Degrees,
+    DegreesOfFreedom,
     FTest,
     StandardisedScatter,
     f_p_value,
-    moments_of,
+    moments_with_detail,
     pillai,
     standardise,
     wilks,
@@ -190,7 +190,7 @@ class Search:
         low, _ = cho_factor(self.H, lower=True)
         half = solve_triangular(low, np.eye(len(low)), lower=True)
         trace = len(low) - float((half**2).sum())
-        degrees = Degrees(m, self.q, v)
+        degrees = DegreesOfFreedom(m, self.q, v)
         return wilks(-2 * float(np.log(np.diagonal(low)).sum()), degrees), pillai(trace, degrees)
 
 
@@ -317,7 +317,7 @@ def stepwise(
     ('x0',)
     """
     _check_options(enter, stay, method, tolerance)
-    search = Search(standardise(moments_of(moments, y, _NAME), _NAME), tolerance)
+    search = Search(standardise(moments_with_detail(moments, y, _NAME), _NAME), tolerance)
     # one thread: several would wait for each other at every step
     with blas_context(len(search.chosen)):
         if method == "backward":

@@ -1,7 +1,7 @@
 """SQL engine: rows of a database table, view or query, streamed or aggregated in the database.
 
-stream      batches of rows, summed here on all cores: the default, because on one host moving
-            rows takes less time than summing them in SQL
+stream      batches of rows, summed in this process on all cores: the default, because on one host
+            moving rows takes less time than summing them in SQL
 pushdown    GROUP BY aggregates inside the database; no row leaves it: `engines.sql.aggregate`
 """
 
@@ -35,7 +35,12 @@ from discriminant.engines.sql.connection import (
     tables_of,
     tuple_cursor,
 )
-from discriminant.engines.summation import available_threads, ordered_map, tree_sum, unique_names
+from discriminant.engines.summation import (
+    available_threads,
+    check_unique_names,
+    ordered_map,
+    tree_sum,
+)
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import masked, register, split_table
 from discriminant.table.cells import CellKind, ColumnCells, Frame
@@ -79,8 +84,8 @@ def sql(connection: Any, table_or_query: str | Sequence[str], *, pushdown: bool 
         name are separated by dots; a part that itself contains a dot must be in double quotes.
     pushdown : bool, default=False
         Aggregate inside the database, so that no row leaves it. Use this for confidential data, or
-        if the connection to the server is slow. Only models that need nothing but moments can be
-        fitted.
+        if the connection to the server is slow. Only models that are fitted from moments alone can
+        then be used.
 
     Returns
     -------
@@ -161,7 +166,7 @@ def _query_of(source: Any, table: Any, pushdown: bool) -> Query:
 
 
 def _select_statement(text: str | tuple[str, ...], database: SqlDialect) -> str:
-    """Return a query unchanged. For the name of a table, return a SELECT with the name quoted."""
+    """Return a query unchanged, or for the name of a table a SELECT with the quoted name."""
     if isinstance(text, str):
         query = text.strip().rstrip(";")
         if _QUERY.match(query):
@@ -205,7 +210,7 @@ class SqlSource:
         with open_connection(self.connection, self.name, self.database) as connection:
             types = _column_types(connection, self.database, self.query)
             dates = _sqlite_dates(connection, self.query, self.database, [n for n, _ in types])
-        names = unique_names(name for name, _ in types)
+        names = check_unique_names(name for name, _ in types)
         if self.database.name == "sqlite":
             return replace(self, names=names, kinds=dict.fromkeys(dates, "date"))
         kinds = {name: column_kind(type_) for name, type_ in types}
@@ -213,11 +218,11 @@ class SqlSource:
         return replace(self, names=names, kinds=kinds, integers=integers)
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None = None) -> SqlSource:
-        """Return the source with the target column recorded."""
+        """Return the source with the name of the target column."""
         return replace(self, options=options)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Return a sample of rows from all over the query.
+        """Return a sample of rows, spread over the result of the query.
 
         With pushdown, rows that consist of class means are returned instead.
         """
@@ -262,9 +267,7 @@ class SqlSource:
                 yield part.table()
 
     def _aggregates(self, connection: Any) -> AggregateQuery:
-        """Return the query to aggregate, without the rows whose label is missing if these are
-        dropped.
-        """
+        """Return the query to aggregate, without unlabelled rows if these are to be dropped."""
         query, options = self.query, self.options
         if options is not None and options.drops_unlabelled and options.target:
             term = self.database.identifier(options.target)
@@ -315,8 +318,8 @@ class _EmptyBatch(Batch):
 def _column_types(connection: Any, database: SqlDialect, query: str) -> list[tuple[str, str]]:
     """Return the name of each column, and the name of its type in the database.
 
-    Before the query is run, an error is raised unless it is a single SELECT: nothing else is valid
-    in parentheses, and several statements are rejected.
+    An error is raised before the query is run unless it is a single SELECT. For this check the
+    query is put in parentheses, in which only a SELECT is valid; several statements are rejected.
     """
     cursor = tuple_cursor(connection, database)
     if database.name == "duckdb":
@@ -344,7 +347,7 @@ def _column_types(connection: Any, database: SqlDialect, query: str) -> list[tup
 def _sqlite_dates(
     connection: Any, query: str, database: SqlDialect, names: Sequence[str]
 ) -> list[str]:
-    """Return the columns in which every text is a date or time in the format of SQLite."""
+    """Return the columns whose texts are all dates or times in the format of SQLite."""
     if database.name != "sqlite":
         return []
     cursor, same = tuple_cursor(connection, database), "'+0 days'"  # DATE may change a date

@@ -1,21 +1,21 @@
-"""Aggregates computed by a database in SQL: class moments and column surveys, without its rows.
+"""Class moments and column surveys, aggregated by the database in SQL; no rows leave it.
 
 Columns are encoded in SQL according to the plan: a category becomes an indicator for each of its
 levels, and missing cells are filled, or their rows dropped. Texts are compared byte by byte,
 independent of the collation of a column.
 
 The encoding is planned from aggregates. For a numeric column the aggregates are its mean, its
-standard deviation and whether it is constant. For a category the aggregates are its levels and
-their counts; if it has too many levels to become features, only the number of levels is read.
+standard deviation and whether it is constant. For a categorical column the aggregates are its
+levels and their counts, or only the number of levels if there are too many to become features.
 
 Class moments take two statements, grouped by class:
 
     1   weight_k, sum w (x - origin)                    the mean c_k of each class
     2   sum w z_i z_j, sum w z_i,  z = x - c_k          products about the mean of the class
 
-The rounding error of the mean is corrected as in `moments.accumulate`, so no value is squared far
-from its mean. Products of many columns are queried in blocks, because a statement is limited to
-some 1,600 columns.
+The rounding error of the mean is corrected as in `moments.accumulate`, so every value is centred
+near its mean before it is squared. Products of many columns are queried in blocks, because a
+statement is limited to some 1,600 columns.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class AggregateQuery:
         return [tuple(row) for row in cursor.fetchall()]
 
     def totals(self, terms: Sequence[str], source: str = "") -> list[Any]:
-        """Return the values of aggregates. Several statements are used if there are many terms."""
+        """Return the values of aggregates, by several statements if there are many terms."""
         values: list[Any] = []
         for lo in range(0, len(terms), MAX_TERMS):
             part = ", ".join(terms[lo : lo + MAX_TERMS])
@@ -121,7 +121,7 @@ class AggregateQuery:
     def by_class(
         self, terms: Sequence[str], source: str, *, prefix: str = ""
     ) -> list[tuple[Any, ...]]:
-        """Return the label `y` and the sums of the terms, for each class in `source`.
+        """Return, for each class in `source`, the label `y` and the sums of the terms.
 
         DuckDB has a compensated sum. In the other databases the rows are split into 64 buckets,
         whose sums are then added, because the rounding error grows with the number of successive
@@ -163,9 +163,9 @@ class EncodedRowsQuery:
         self.weight = weight_term(query, plan.weight)
 
     def select(self, columns: Sequence[int]) -> str:
-        """Return the SELECT with some of the features.
+        """Return the SELECT restricted to some of the features.
 
-        If the policy is 'drop', incomplete rows are dropped.
+        If missing cells have the policy 'drop', incomplete rows are dropped.
         """
         features = "".join(f", {self.terms[j]} AS f{j}" for j in columns)
         statement = f"SELECT {self.label} AS y, {self.weight} AS w{features} FROM {self.query.rows}"
@@ -281,8 +281,8 @@ def representative_rows(
 
     The rows returned are the class means, and the overall mean plus and minus a standard deviation.
 
-    A category has the same level in all of these rows. A column that may number the rows has
-    missing values in them, so that it is surveyed later.
+    A categorical column has the same level in all representative rows. A column that might be a row
+    number has missing values in these rows, so that it is surveyed later.
     """
     assert options is not None
     assert options.target is not None
@@ -310,7 +310,7 @@ def representative_rows(
 
 
 def survey_columns(query: AggregateQuery, work: SurveyWork) -> PartialSum[Survey]:
-    """Return the survey of some columns, computed from aggregates."""
+    """Compute the survey of some columns from aggregates."""
     options, kinds, rows = work.options, query.kinds(work.columns), query.count()
     weight = weight_term(query, options.weight)
     columns = tuple(
@@ -355,7 +355,7 @@ def _label_cells(name: str, kind: CellKind, labels: npt.NDArray[Any]) -> ColumnC
 
 
 def _value_or_null(query: AggregateQuery, name: str, kind: CellKind) -> str:
-    """Return the SQL term for a column as a number. Missing values and NaN are NULL."""
+    """Return the SQL term for a column as a number, in which missing values and NaN are NULL."""
     term = query.value(name, kind)
     if kind != "number" or query.database.name == "sqlite":
         return term
@@ -407,7 +407,7 @@ def _means_and_stds(
 
 
 def _finite(value: Any) -> float:
-    """Return a value as a float. NULL and infinity become NaN.
+    """Convert a value to a float. NULL and infinity become NaN.
 
     `EncodedRowsQuery.check` reports infinite values.
     """
@@ -481,8 +481,8 @@ def _survey_numbers(
 def _are_integers(query: AggregateQuery, value: str, first: float, rows: int) -> bool:
     """Return whether a column is first, first + 1, ..., first + rows - 1 in some order.
 
-    Its numbers are known to be distinct and to lie in this range, so it is enough that all are
-    integers. If `first` is not an integer, the database is not queried.
+    The numbers of the column are known to be distinct and to lie in this range, so only whether all
+    are integers is checked. If `first` is not an integer, the database is not queried.
     """
     if not first.is_integer() or max(abs(first), abs(first) + rows) >= 2**53:
         return False  # above 2^53 adjacent doubles differ by more than one
@@ -535,7 +535,7 @@ def _survey_category(
 
 
 def _level_text(level: Any, kind: CellKind) -> str:
-    """Return a level in the spelling of the rows. 1.0 and 1 are the same level."""
+    """Return a level as the rows spell it. 1.0 and 1 are the same level."""
     if kind == "text":
         return str(level)
     number = float(level)
@@ -558,7 +558,7 @@ _USES = {  # for messages: names of work that needs rows
 
 
 def compute_from_aggregates(query: AggregateQuery, requested: Work[A]) -> A:
-    """Return the result of work on all rows, computed from aggregates.
+    """Compute the result of `work` on all rows from aggregates.
 
     Raise an error if the work needs rows.
     """
@@ -577,7 +577,7 @@ def compute_from_aggregates(query: AggregateQuery, requested: Work[A]) -> A:
 
 
 def _aggregate_reading(query: AggregateQuery, plan: ReadPlan, reading: Any) -> Any:
-    """Return the summary of a reading, computed from aggregates.
+    """Compute the summary of a reading from aggregates.
 
     If the reading needs rows, return None.
     """
@@ -654,7 +654,7 @@ class _MomentsQuery:
         columns: Sequence[int],
         centres: Floats,
     ) -> list[tuple[Any, ...]]:
-        """Return sums and products of some columns, centred at the centre of each class."""
+        """Return sums and products of some columns about the centre of each class."""
         if not pairs:
             return []
         terms = [f"w * z{i}" for i in left] + [f"w * z{i} * z{j}" for i, j in pairs]
@@ -671,7 +671,7 @@ class _MomentsQuery:
         return self.query.by_class(terms, source, prefix=f"WITH m(k, {names}) AS (VALUES {rows}) ")
 
     def _deviation(self, j: int) -> str:
-        """Return the SQL term for the deviation z.
+        """Return the SQL term for z, the deviation of x from the centre of its class.
 
         The deviation is exact if x is near the centre of its class.
         """
@@ -681,7 +681,7 @@ class _MomentsQuery:
         return f"{z} AS z{j}"
 
     def _centre(self, centre: float) -> str:
-        """Return a centre as two SQL terms.
+        """Return a centre as two SQL terms, whose sum is the centre.
 
         SQLite may misread the 17th digit of a single number.
         """

@@ -6,15 +6,15 @@ Data are only read, from a single snapshot if the database supports it:
                  the user, a savepoint. Both are rolled back, which also restores the settings of
                  the session that we change (no JIT, doubles with all digits, rows in stored order)
     DuckDB       a transaction of our own that is rolled back, unless the user has started one
-    SQLite       as for DuckDB; writing is disabled meanwhile
+    SQLite       as for DuckDB; writing is disabled during the transaction
 
 A transaction that the user has started is never ended. A connection opened from a URL is closed
 again.
 
-Errors of a driver are translated to a `DatabaseError`, depending on their kind:
+Errors of a driver are translated to a `DatabaseError`, whose message depends on the kind of error:
 
     no such table      lists the tables of the database, and suggests the closest name
-    invalid query      says what is wrong
+    invalid query      states what is wrong
     damaged file       or a file of another kind
     all others         the database stopped; the query may succeed later
 
@@ -25,7 +25,7 @@ Rows are streamed in batches; only a few batches are in memory at a time:
     DuckDB       Arrow batches
     PostgreSQL   COPY as CSV, with all digits of doubles; the server sends each row as a message, so
                  that the stream can be split between rows and parsed by many threads
-    SQLite       tuples; it has types of cells, not of columns
+    SQLite       tuples, since each cell has its own type
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def translate_error(
 
 
 def missing_table_name(error: BaseException) -> str | None:
-    """Return the name of the table that is missing according to an error, or None."""
+    """Return the name of the missing table if an error reports one, else None."""
     match = _ABSENT.search(str(error).partition("\n")[0])
     return None if match is None else next(name for name in match.groups() if name is not None)
 
@@ -119,7 +119,7 @@ def tables_of(connection: Any, database: SqlDialect) -> list[str]:
 
 
 def kind_of_file(path: object) -> str | None:
-    """Return the kind of a database file from its first bytes. For any other path return None."""
+    """Return the kind of a database file by its first bytes, or None for any other path."""
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
         return None
     try:
@@ -174,7 +174,7 @@ def kind_of(connection: Any) -> DatabaseKind:
 
 @contextmanager
 def open_connection(connection: Any, name: str, database: SqlDialect) -> Iterator[Any]:
-    """Open a read-only transaction on the user's connection, or on a new connection for a URL.
+    """Open a read-only transaction on the user's connection or, for a URL, on a new connection.
 
     Errors of the driver are translated, and a new connection is closed.
     """
@@ -209,7 +209,7 @@ def short_message(error: BaseException) -> str:
 
 
 def driver_errors(database: SqlDialect) -> tuple[type[BaseException], ...]:
-    """Return the exceptions that a driver raises; for DuckDB, Arrow's exceptions are included."""
+    """Return the exceptions that a driver raises; those of DuckDB include Arrow's exceptions."""
     if database.name == "sqlite":
         import sqlite3
 
@@ -275,9 +275,7 @@ def _query_only(connection: Any, database: SqlDialect) -> Iterator[None]:
 
 
 def _start_transaction(connection: Any, database: SqlDialect) -> bool:
-    """Start a transaction in SQLite or DuckDB. Return False if the user has already started a
-    transaction.
-    """
+    """Start a transaction in SQLite or DuckDB; return False if the user has already started one."""
     if database.name == "sqlite":
         in_transaction = connection.in_transaction
     else:  # outside a transaction, each statement has its own transaction id

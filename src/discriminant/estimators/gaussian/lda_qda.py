@@ -80,18 +80,18 @@ from discriminant.models.gaussian.family import (
 )
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
 from discriminant.models.gaussian.inverse_wishart_prior import MapPrior, conjugate_prior
+from discriminant.models.gaussian.known_parameters import ClassParameters, class_parameters
 from discriminant.models.gaussian.mixture import (
     MixtureRule,
     scores_with_missing as mixture_scores_with_missing,
 )
-from discriminant.models.gaussian.parameters import ClassParameters, class_parameters
 from discriminant.models.gaussian.predictive_densities import (
     PREDICTIVE,
     StudentRule,
     fit_student,
     student_scores_with_missing,
 )
-from discriminant.models.gaussian.structure import STRUCTURES, Structure
+from discriminant.models.gaussian.structured_covariances import STRUCTURES, Structure
 from discriminant.models.gaussian.wide import (
     family_shrinkage,
     fit_fisher_rule,

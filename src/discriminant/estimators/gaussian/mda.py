@@ -33,6 +33,7 @@ from discriminant.estimators.base import (
     IterativeClassifier,
     PosteriorMixin,
     Prior,
+    WeightedFitMixin,
     check_choice,
     class_totals,
 )
@@ -40,6 +41,7 @@ from discriminant.estimators.gaussian.lda_qda import OUTLIER_KINDS, OutlierKind
 from discriminant.models.gaussian.bayes_error import BayesError, estimate_bayes_error
 from discriminant.models.gaussian.covariance import TARGETS, Target
 from discriminant.models.gaussian.family import validate_prior
+from discriminant.models.gaussian.known_parameters import component_parameters
 from discriminant.models.gaussian.mixture import (
     STRUCTURES,
     Mixture,
@@ -51,7 +53,6 @@ from discriminant.models.gaussian.mixture import (
     single_gaussian,
     starting_mixtures,
 )
-from discriminant.models.gaussian.parameters import component_parameters
 from discriminant.moments.anchor import Anchor
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Block, Floats, Places, numbered_names
@@ -63,7 +64,7 @@ _SHORT_STEPS = 10  # steps of EM from every start; only the best start is contin
 _WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
-class MDA(PosteriorMixin, IterativeClassifier):
+class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
     Boundaries can be curved, and a class can consist of several separate groups. The parameters

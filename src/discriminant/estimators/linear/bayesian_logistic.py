@@ -19,7 +19,12 @@ from discriminant.assessment.resampling.penalty_search import (
 )
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import NotConvergedWarning, OptionError, merge_warnings, warn
-from discriminant.estimators.base import check_choice, predicted_codes, second_minus_first
+from discriminant.estimators.base import (
+    WeightedFitMixin,
+    check_choice,
+    predicted_codes,
+    second_minus_first,
+)
 from discriminant.estimators.linear.iterative import LinearClassifier
 from discriminant.models.linear.bayesian_logistic import LaplaceFit, ScoreVariance, fit_laplace
 from discriminant.models.linear.preconditioning import ScaledCoordinates
@@ -31,7 +36,7 @@ from discriminant.table.memory import Table
 PREDICTIVE = ("probit", "mode")
 
 
-class BayesianLogistic(LinearClassifier):
+class BayesianLogistic(WeightedFitMixin, LinearClassifier):
     """Bayesian logistic regression for two or more classes, by the Laplace approximation.
 
     The coefficients of standardised columns have independent normal priors with mean 0 and one

@@ -26,8 +26,8 @@ from discriminant.assessment.inference.mean_intervals import (
     mean_ends,
     normal_quantile,
 )
-from discriminant.assessment.inference.profile_likelihood import Peak
-from discriminant.assessment.inference.wald import estimable, infer
+from discriminant.assessment.inference.profile_likelihood import LikelihoodMaximum
+from discriminant.assessment.inference.wald import identified_features, infer
 from discriminant.assessment.resampling.penalty_search import (
     ChoiceRule,
     PenalisedModel,
@@ -250,7 +250,7 @@ class _GLMTableFit(NamedTuple):
 
     fit: GLMFit
     anchor: Anchor  # origin and unit of each feature, or of each direction
-    estimable: Any  # (d,) the field of `GLMState`; None if there is no inference
+    identified_features: Any  # (d,) the field of `GLMState`; None if there is no inference
     directions: RowSpaceTable | None  # map from directions back to features
 
 
@@ -330,7 +330,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         problem = self._problem(table, deviance, standardize=directions is None)
         fit = fit_glm(problem, max_passes=int(self.max_iter), progress=self.progress)
         assert isinstance(fit.coordinates, Coordinates)
-        known = estimable(fit.coordinates, problem.scale())
+        known = identified_features(fit.coordinates, problem.scale())
         return _GLMTableFit(fit, problem.features.anchor, known, directions)
 
     def _fit_scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
@@ -511,7 +511,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         """Return whether coefficients are logs of rate ratios."""
         return self._kept.deviance.link == "log"
 
-    def _peak(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:
+    def _peak(self, X: Any, response: Floats, weight: Any, offset: Any) -> LikelihoodMaximum:
         state, names = self._kept, self._schema if self._schema.named else None
         table = _response_table(X, response - state.level, weight, offset, match=names)
         self._check_width(table.width)
@@ -519,7 +519,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
             partial(fold, table), table.schema.features, state.anchor, state.deviance
         )
         scaled = RescaledObjective(objective, state.fit.unit)
-        return Peak(scaled, state.fit.theta, state.fit.unit, table)
+        return LikelihoodMaximum(scaled, state.fit.theta, state.fit.unit, table)
 
     def _row_coordinates(self) -> tuple[Anchor, Coordinates, Deviance | None]:
         state = self._kept
@@ -812,7 +812,7 @@ class GLM(GeneralisedLinearModel):
     def _validate_responses(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
         return validate_glm_responses(y, weight, family=deviance.family, name=type(self).__name__)
 
-    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> LikelihoodMaximum:
         responses = self._validate_responses(y, weight, self._kept.deviance)
         return self._peak(X, responses.response, responses.weight, offset)
 
@@ -947,7 +947,7 @@ class LogLinear(GeneralisedLinearModel):
         )
         return np.log(response)
 
-    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> LikelihoodMaximum:
         return self._peak(X, self._log_response(y), weight, offset)
 
 

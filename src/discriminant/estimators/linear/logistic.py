@@ -34,7 +34,7 @@ from discriminant.assessment.inference.mean_intervals import (
     log_odds_ends,
     normal_quantile,
 )
-from discriminant.assessment.inference.profile_likelihood import Peak
+from discriminant.assessment.inference.profile_likelihood import LikelihoodMaximum
 from discriminant.assessment.inference.wald import (
     INTERCEPT,
     ClassFit,
@@ -64,6 +64,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     Prior,
+    WeightedFitMixin,
     check_choice,
     class_totals,
     partitioned_or_none,
@@ -118,7 +119,7 @@ _MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
 
-class Logistic(BinaryGoodnessOfFit, LinearClassifier):
+class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
     """Logistic regression for two or more classes.
 
     Models  log P(k|x) = x'w_k + b_k - log sum_j exp(x'w_j + b_j)  and minimises
@@ -547,7 +548,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
             title, passes=self.n_passes_, steps=self.n_iter_, converged=self.converged_
         )
 
-    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> LikelihoodMaximum:
         assert self._kept is not None
         state, names = self._kept, self._schema if self._schema.named else None
         table: AnyTable = partitioned_or_none(X, y, weight) or as_table(
@@ -562,7 +563,7 @@ class Logistic(BinaryGoodnessOfFit, LinearClassifier):
         )
         if self.bias_reduction is not None:
             objective = JeffreysLoss(objective, state.coordinates)
-        return Peak(objective, state.theta, table=table)
+        return LikelihoodMaximum(objective, state.theta, table=table)
 
     def _row_coordinates(self) -> tuple[Anchor, Coordinates, Deviance | None]:
         assert self._kept is not None

@@ -18,12 +18,12 @@ from discriminant.assessment.inference.coefficient_summary import (
     Inference,
     PenalisedSummary,
 )
-from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
+from discriminant.assessment.inference.contrasts_and_nested_fits import ContrastTest, wald_test
 from discriminant.assessment.inference.profile_likelihood import (
     DropOneTests,
-    Peak,
+    LikelihoodMaximum,
     drop_each,
-    profile,
+    profile_intervals,
 )
 from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import InferenceError, OptionError
@@ -45,7 +45,7 @@ class LikelihoodInference:
         """Return the estimates with their covariance, tests and information criteria."""
         raise NotImplementedError
 
-    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> LikelihoodMaximum:
         """Return the likelihood at its maximum; the caller passes the rows of the fit again."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class LikelihoodInference:
         if method == "wald":
             return inference.wald(level)
         peak = self._reopen_likelihood("A profile interval", X, y, sample_weight, offset)
-        return profile(peak, inference, level=level, progress=progress)
+        return profile_intervals(peak, inference, level=level, progress=progress)
 
     def drop_each(
         self,
@@ -145,7 +145,9 @@ class LikelihoodInference:
         """
         return wald_test(self.inference(), contrasts, value)
 
-    def _reopen_likelihood(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _reopen_likelihood(
+        self, what: str, X: Any, y: Any, weight: Any, offset: Any
+    ) -> LikelihoodMaximum:
         """Return the likelihood of the rows of the fit; raise `InferenceError` for other rows."""
         if X is None or (y is None and not isinstance(X, PartitionedTable)):
             raise InferenceError.needs_rows(what)

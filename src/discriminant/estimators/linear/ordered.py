@@ -20,7 +20,7 @@ from discriminant.assessment.inference.mean_intervals import (
     normal_quantile,
 )
 from discriminant.assessment.inference.ordered import OrderedFit, OrderedSummary, ordered_state
-from discriminant.assessment.inference.profile_likelihood import Peak
+from discriminant.assessment.inference.profile_likelihood import LikelihoodMaximum
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, table_in_memory
@@ -398,7 +398,7 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
             passes=self.n_passes_, steps=max(self.n_iter_ - 1, 0), converged=self.converged_
         )
 
-    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> LikelihoodMaximum:
         assert self._ordered_fit is not None
         state, names = self._ordered_fit, self._schema if self._schema.named else None
         table: AnyTable = partitioned_or_none(X, y, weight) or as_table(
@@ -414,7 +414,7 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
             state.link,
             None,
         )
-        return Peak(objective, state.theta, table=table)
+        return LikelihoodMaximum(objective, state.theta, table=table)
 
     # --- options --------------------------------------------------------------------------------
 

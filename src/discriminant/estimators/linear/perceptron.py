@@ -169,8 +169,7 @@ class Perceptron(LinearClassifier):
         self.start = start
         self.record = record
 
-    # it takes no weights: the rows are visited one after another
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model: pass over the rows until all are correct, or `max_passes` is reached.
 
         Parameters

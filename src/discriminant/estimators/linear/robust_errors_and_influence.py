@@ -18,7 +18,7 @@ from discriminant.assessment.inference.coefficient_summary import (
     Inference,
     PenalisedSummary,
 )
-from discriminant.assessment.inference.comparisons import ContrastTest, wald_test
+from discriminant.assessment.inference.contrasts_and_nested_fits import ContrastTest, wald_test
 from discriminant.assessment.inference.goodness_of_fit import (
     TESTS,
     GoodnessOfFit,
@@ -32,7 +32,7 @@ from discriminant.assessment.inference.marginal_effects import (
     marginal_effects,
 )
 from discriminant.assessment.inference.mean_intervals import ScoreErrors
-from discriminant.assessment.inference.profile_likelihood import Peak
+from discriminant.assessment.inference.profile_likelihood import LikelihoodMaximum
 from discriminant.assessment.inference.row_terms import (
     COVARIANCES,
     RowTerms,
@@ -238,7 +238,7 @@ class RowInference(LikelihoodInference):
 
     def _row_terms(
         self, what: str, X: Any, y: Any, weight: Any, offset: Any
-    ) -> tuple[Peak, RowTerms]:
+    ) -> tuple[LikelihoodMaximum, RowTerms]:
         """Return the likelihood of the rows of the fit, and the terms of each row."""
         if getattr(self, "bias_reduction", None) is not None:
             raise InferenceError.biased(what)

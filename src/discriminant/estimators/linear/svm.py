@@ -27,7 +27,10 @@ from discriminant.assessment.resampling.penalty_search import (
 from discriminant.engines.dispatch import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.errors import NotConvergedWarning, OptionError, warn
-from discriminant.estimators.base import check_choice
+from discriminant.estimators.base import (
+    WeightedFitMixin,
+    check_choice,
+)
 from discriminant.estimators.linear.iterative import (
     ClassWeight,
     ColumnUnits,
@@ -58,7 +61,7 @@ class _BinaryFit(NamedTuple):
     gap: float
 
 
-class SVM(LinearClassifier):
+class SVM(WeightedFitMixin, LinearClassifier):
     """Linear support vector machine.
 
     Minimises  mean of weight x loss  +  ridge / 2 |w|^2,  the intercept not penalised, with

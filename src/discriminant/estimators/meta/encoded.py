@@ -41,7 +41,7 @@ from discriminant.estimators.base import (
     partitioned_or_none,
     second_minus_first,
 )
-from discriminant.models.gaussian.structure import DIAGONAL_STRUCTURES
+from discriminant.models.gaussian.structured_covariances import DIAGONAL_STRUCTURES
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
 from discriminant.table.cells import ColumnCells, Frame
@@ -241,7 +241,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     A formula names the features as R does.
 
     >>> from discriminant import Logistic
-    >>> frame["kind"] = list("ababab")
+    >>> frame = pd.concat([frame, frame])
+    >>> frame["kind"] = list("abaabbbbaaab")
     >>> Logistic.from_formula("kind ~ log(size) + colour", frame).encoding_.features
     ('log(size)', 'colourg', 'colourr')
     """

@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from discriminant.assessment.classifier_outputs import log_predict_proba
+from discriminant.assessment.prediction_set_assessment import SetAssessment, assess_sets
 from discriminant.assessment.resampling.held_out import can_add_moments, check_supports_partitions
 from discriminant.assessment.resampling.leave_one_out import (
     LeftOutQuadraticRules,
     LeftOutRules,
 )
-from discriminant.assessment.set_assessment import SetAssessment, assess_sets
 from discriminant.decision.prediction_sets import (
     SCORES,
     CalibrationScores,

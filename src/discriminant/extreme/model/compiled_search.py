@@ -1,22 +1,24 @@
 """Compiled loops of the beam search in a label tree.
 
-A pair is a row and a node that it has reached. The margins of its children are
+A pair consists of a row and a node that the search has reached for this row. The margins of the
+node's children are
 
     m_c = bias_c + sum of x_f w_fc       over the features f of the row, in their order
 
 There are two ways to look up the features of a row in the chunk of a node: binary search
 (`bisect_features`), or a map from features to rows of the chunk, which is faster if many rows of a
-block have reached the node. Both ways add terms in the order of features, so the results agree to
-the last bit. The map need not be cleared between chunks: entries left by another chunk are outside
-the range of the current chunk. Pairs of a block are processed node by node, so that a chunk stays
-in the cache. A node whose score is no longer among the best of its row is skipped, since no child
-can have a better score. If a chunk has weights for many of its children, it is first expanded to a
-dense array, and then eight children are added at a time: the additional zeros do not change a sum.
+block have reached the node. In both cases terms are added in the order of features, so the results
+agree to the last bit. The map need not be cleared between chunks: entries left by another chunk are
+outside the range of the current chunk. Pairs of a block are processed node by node, so that a chunk
+stays in the cache. A node whose score is no longer among the best of its row is skipped, since no
+child can have a better score. If a chunk has weights for many of its children, it is first expanded
+to a dense array, and then the terms of eight children are added at a time: the additional zeros do
+not change a sum.
 
 For a single row, memory latency dominates. Therefore its features are looked up in the chunks of
 all its nodes at the same time, and the entries for the sums are prefetched. Passing arrays from
-Python layer by layer would take longer than the search, so the whole search is one call, which gets
-a table of the addresses of all arrays of a forest (`search.forest_addresses`).
+Python layer by layer would take longer than the search. So the whole search is one call, which
+receives a table with the addresses of all arrays of a forest (`search.forest_addresses`).
 
 The best candidates of a row form a heap whose root is the worst of them. If scores are equal, the
 child with the smaller number is preferred, so that the result does not depend on the order of
@@ -91,7 +93,7 @@ def push_children(
 
 @cached_njit
 def sift_up(best: Any, scores: Any, i: int, at: int, code: int, score: float) -> None:
-    """Append a candidate to the heap of row i, whose root is the worst."""
+    """Append a candidate to the heap of row i, whose root is the worst candidate."""
     while at > 0:
         parent = (at - 1) >> 1
         if scores[i, parent] < score or (scores[i, parent] == score and best[i, parent] > code):
@@ -134,10 +136,10 @@ def merge_trees(
 ) -> None:
     """Merge several trees: a label's score is the log of the mean of exp(its path scores).
 
-    ranked[t, i, :lengths[t, i]] are the labels that tree t ranks for row i. A tree that does not
-    rank a label adds 0 to its sum. To avoid underflow, a sum of exponentials is stored as its
-    largest term and the sum divided by that term. Beyond the last label, codes are -1 and scores
-    -inf.
+    `ranked[t, i, :lengths[t, i]]` holds the labels that tree t ranks for row i. If a tree does not
+    rank a label, it adds 0 to the sum of this label. To avoid underflow, a sum of exponentials is
+    stored as its largest term and the sum divided by that term. After the last label, codes are -1
+    and scores -inf.
     """
     trees, rows, size = ranked.shape
     seen = np.empty(trees * size, np.int32)
@@ -203,7 +205,7 @@ def score_children(
 ) -> None:
     """Score the children of a node for row i.
 
-    `chunk_rows` are the positions of the features of the row within the chunk of the node.
+    `chunk_rows` holds the positions of the row's features in the chunk of the node.
     """
     first, last = layer.children[node], layer.children[node + 1]
     for c in range(last - first):
@@ -229,7 +231,7 @@ def score_children(
 
 @inline_njit
 def _add_listed(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
-    """Add the terms of a row to the margins of children stored as a list.
+    """Add the terms of a row to the margins of children that are stored as a list.
 
     `child` starts at entry `before`.
     """
@@ -277,7 +279,7 @@ def _add_dense(rows: Any, dense: Any, children: int, margin: Any) -> None:
 def bisect_features(
     features: Any, begin: int, end: int, nodes: Any, layer: Any, chunk_rows: Any, remaining: Any
 ) -> None:
-    """Find the features of a row in the chunks of some nodes by binary search; -1 if absent.
+    """Find the features of a row in the chunks of some nodes by binary search (-1 if absent).
 
     All searches advance together, step by step, so that their memory accesses overlap.
     """
@@ -304,7 +306,7 @@ def bisect_features(
 
 @inline_njit
 def prefetch_entries(count: int, nodes: Any, layer: Any, chunk_rows: Any) -> None:
-    """Prefetch what the sums of a row need: the offsets of the entries, then the entries."""
+    """Prefetch the data for a row's sums: first the offsets of the entries, then the entries."""
     for q in range(len(nodes)):
         node = nodes[q]
         low, first, last = layer.chunks[node], layer.children[node], layer.children[node + 1]
@@ -369,14 +371,14 @@ def search(
 ) -> None:
     """Find the best labels of a block of rows; fill codes (n, k) and scores (n, k).
 
-    Beyond the last label that a row reaches, codes are -1.
+    After the last label that the search reaches for a row, codes are -1.
 
     Parameters
     ----------
     table, trees
         Layers, from `search.forest_addresses`, and the first layer of each tree (T + 1,).
     kinds
-        Empty arrays with the types of feature, beyond, weight and bias.
+        Empty arrays with the types of the arrays feature, beyond, weight and bias.
     starts, features, values
         Rows in CSR form.
     hinge, width
@@ -429,11 +431,12 @@ def _layer_arrays(row: Any, kinds: Any) -> Any:
 def _descend(
     rows: Any, reached: Any, layer: Any, hinge: bool, width: int, chunk_rows: Any, best: Any
 ) -> None:
-    """Find the best children of the nodes that each row has reached, best first.
+    """Find, for each row, the best children of the nodes reached so far, best first.
 
-    `rows` are starts, features and values in CSR form. `reached` consists of the nodes of this
-    level, their scores and their number for each row; `best` is the same for the next level, and is
-    filled. `chunk_rows` is a work array for the features of any row in several nodes.
+    `rows` are starts, features and values in CSR form. `reached` consists of three arrays: the
+    nodes of this level, their scores, and their number for each row. `best` holds the corresponding
+    arrays of the next level, which are filled. `chunk_rows` is a work array for the positions of a
+    row's features in the chunks of several nodes.
     """
     starts, nodes = rows[0], reached[0]
     codes, scores, lengths = best
@@ -480,7 +483,7 @@ def _row_by_row(
 def _is_pruned(i: int, path: float, best: Any, scores: Any, lengths: Any) -> Any:
     """Return whether a node with this path score can be pruned for row i.
 
-    A node can be pruned if none of its children can be among the best labels of the row.
+    A node can be pruned if none of its children can be among the best candidates of the row.
     """
     return lengths[i] == best.shape[1] and path < scores[i, 0]
 

@@ -1,13 +1,13 @@
-"""SIMD loops on eight numbers at a time, and loops that unpack chunks of weights.
+"""SIMD operations on eight numbers at a time, and loops that unpack chunks of weights.
 
 Numba does not keep vectors of eight numbers in registers, so a few functions are written in LLVM
-IR. Each of the eight lanes of a vector belongs to one child of a block. The numbers of a lane are
-added in the order of the code, and the lanes are independent. The functions work for float32 and
-float64 and do not check their arguments: arrays must be contiguous and of one type, as
+IR. Each of the eight lanes of a vector belongs to one child of a block. The lanes are independent;
+the numbers of a lane are added in the order in which the code is written. The functions work for
+float32 and float64 and do not check their arguments: arrays must be contiguous and of one type, as
 `gather_rows` and `solve_children` create them. The search uses `prefetch` too.
 
-The unpacking loops expand the bitmaps of children and fill chunks with zeros where there is no
-weight; the packed format is described in `extreme.model.fitted_tree`.
+The unpacking loops expand the bitmaps of children and fill chunks with zeros for weights that are
+not stored; the packed format is described in `extreme.model.fitted_tree`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def lowest_bit(context: Any, bits: Any = None) -> Any:
 def expand_children(node: int, layer: Any, expanded: Any) -> Any:
     """Return the children of a chunk, decoded from bitmaps.
 
-    The children are written to `expanded`, or to a new array if `expanded` is too small.
+    The result is written to `expanded`, or to a new array if `expanded` is too small.
     """
     low, high = layer.chunks[node], layer.chunks[node + 1]
     row_bytes = (layer.children[node + 1] - layer.children[node] + 7) >> 3
@@ -104,7 +104,7 @@ def expand_children(node: int, layer: Any, expanded: Any) -> Any:
 
 @cached_njit
 def is_dense(node: int, layer: Any) -> Any:
-    """Return whether a chunk has so many weights that expanding it to a dense array is faster."""
+    """Return whether a chunk has enough weights for expanding it to a dense array to be faster."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     cells = (high - low) * (layer.children[node + 1] - layer.children[node])
     begin = layer.begins[low >> 5] + layer.beyond[low]
@@ -114,9 +114,9 @@ def is_dense(node: int, layer: Any) -> Any:
 
 @cached_njit
 def densify(node: int, layer: Any, dense: Any) -> Any:
-    """Return a chunk as a dense array, with zeros where it has no weights.
+    """Expand a chunk to a dense array, with zeros for weights that are not stored.
 
-    The chunk is written to `dense`, or to a new array if `dense` is too small.
+    The result is written to `dense`, or to a new array if `dense` is too small.
     """
     low, high = layer.chunks[node], layer.chunks[node + 1]
     children = layer.children[node + 1] - layer.children[node]
@@ -150,7 +150,7 @@ def _child(e: int, layer: Any) -> Any:
 def add_bits(
     e: int, x: float, weight: Any, places: Any, bits: int, row_bytes: int, margin: Any
 ) -> None:
-    """Add x times the weights from entry e on to the margins of the children whose bits are set."""
+    """Add x times the weights, beginning at entry e, to the margins of children with a set bit."""
     for first in range(0, row_bytes, 8):
         word = np.uint64(0)
         for b in range(min(row_bytes - first, 8)):
@@ -176,10 +176,10 @@ def row_scores(
     beyond: Any = None,
     out: Any = None,
 ) -> Any:
-    """Set out (8,) to x.P + bias, for a row x whose entries are `first` to `beyond`, exclusive.
+    """Set `out` (8,) to x.P + bias, for the row x with the entries `first` to `beyond`, exclusive.
 
     The bias is the last row of P (features + 1, 8). Even and odd entries are summed separately, so
-    that one sum does not wait for the other.
+    that the processor can compute both sums in parallel.
     """
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -213,7 +213,7 @@ def add_scaled_row(
     beyond: Any = None,
     step: Any = None,
 ) -> Any:
-    """Add x times step (8,) to the weights W (features + 1, 8), and `step` itself to the bias."""
+    """Add x times `step` (8,) to the weights W (features + 1, 8), and `step` to the bias."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = Lanes(context, builder, W.dtype)
@@ -248,9 +248,9 @@ def dual_step(
 ) -> Any:
     """Make one step of coordinate descent on row i, for eight children.
 
-    On entry `step` (8,) is x.w + b; on return it is the change of alpha t. `bounds` (2, 8) are the
-    highest and lowest projected gradients so far. Returns MOVED where a step is above `tiny`, plus
-    ACTIVE where a projected gradient is above `rest`.
+    When the function is called, `step` (8,) holds x.w + b; when it returns, the change of alpha t.
+    `bounds` (2, 8) are the highest and lowest projected gradients so far. Returns MOVED if a step
+    is above `tiny`, plus ACTIVE if a projected gradient is above `rest`.
     """
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -292,7 +292,7 @@ def dual_step(
 
 @llvm_intrinsic
 def lanes_above(context: Any, W: Any = None, row: Any = None, threshold: Any = None) -> Any:
-    """Return eight bits: which weights in a row of W exceed the threshold in absolute value."""
+    """Return eight bits, set for the weights of a row of W that exceed the threshold in size."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = Lanes(context, builder, W.dtype)
@@ -391,7 +391,7 @@ class Lanes:
         return self.builder.load(self.builder.gep(numbers, [at]))
 
     def add_entry(self, total: Any, indices: Any, numbers: Any, rows: Any, at: Any) -> None:
-        """Return `total` plus the value of an entry times the weights of its feature."""
+        """Return `total` plus (value of an entry) times (weights of its feature)."""
         x = self.broadcast(self.load_number(numbers, at))
         weights = self.load_row(rows, self.load_index(indices, at))
         term = self.builder.fmul(x, weights, flags=_CONTRACT)
@@ -414,7 +414,7 @@ class Lanes:
         return self.builder.select(self.builder.fcmp_ordered(">", b, a), b, a)
 
     def bits_above(self, vector: Any, limit: Any) -> Any:
-        """Return eight bits: which lanes exceed the limit in absolute value."""
+        """Return eight bits, set for the lanes that exceed the limit in absolute value."""
         size = self.builder.select(
             self.builder.fcmp_ordered("<", vector, self.zero),
             self.builder.fsub(self.zero, vector),

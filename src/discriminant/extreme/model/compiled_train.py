@@ -1,9 +1,10 @@
 """Compiled loops that train the classifiers of a label tree node, eight children at a time.
 
-All children of a node are trained on the same rows. Children are solved in blocks of eight, so that
-each row is read once for eight children: W[feature] contains the weights of all eight side by side,
-and one step of coordinate descent updates eight dual variables (`compiled_simd_primitives`). For
-child k of a block, with t = +-1 and cost c, the squared hinge
+All children of a node are trained on the same rows. The classifiers of eight children, a block, are
+trained together, so that each row is read once for all eight: W[feature] contains their eight
+weights side by side, and one step of coordinate descent updates eight dual variables
+(`compiled_simd_primitives`). For each child of a block, with t = +-1 and cost c, the squared hinge
+problem
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
 
@@ -22,9 +23,10 @@ The logistic loss, with margins m = t (x.w + b),
     least over w, b    (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-m))
 
 is minimised by Newton steps. A step s solves (1 + X'DX) s = -gradient, with
-D = c sigma(m) sigma(-m), by conjugate gradients. The smaller the gradient, the more accurate is the
-solution. The step is halved until the objective falls enough, which needs only the margins of the
-rows. All eight children share each pass over the rows, but each has its own step length.
+D = c sigma(m) sigma(-m), by conjugate gradients. The system is solved more accurately as the
+gradient decreases. The step is halved until the objective decreases enough, which requires only the
+margins of the rows. All eight children of a block share the passes over the rows, but each has its
+own step length.
 
 `check_csr` validates a CSR matrix once, since the other loops do not check their arguments. Numba
 compiles the loops on first use and caches them on disk.
@@ -52,7 +54,7 @@ from discriminant.extreme.model.training_tasks import BLOCK
 
 @fastmath_njit
 def block_scores(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
-    """Set out (rows, 8) to x.P + bias; the bias is the last row of P (features + 1, 8)."""
+    """Set `out` (rows, 8) to x.P + bias; the bias is the last row of P (features + 1, 8)."""
     for i in range(len(out)):
         row_scores(places, values, P, starts[i], starts[i + 1], out[i])
 
@@ -61,7 +63,7 @@ def block_scores(starts: Any, places: Any, values: Any, P: Any, out: Any) -> Non
 def add_transposed(
     starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any
 ) -> None:
-    """Set out (features + 1, 8) to P + X'(scale R); R and scale are (rows, 8)."""
+    """Set `out` (features + 1, 8) to P + X'(scale R), where R and scale have shape (rows, 8)."""
     for j in range(len(out)):
         for k in range(BLOCK):
             out[j, k] = P[j, k]
@@ -74,7 +76,7 @@ def add_transposed(
 
 @fastmath_njit
 def lane_dots(P: Any, Q: Any, total: Any) -> None:
-    """Set total (8,) to the dot product of P and Q for each child, summed in float64."""
+    """Set `total` (8,) to the dot products of P and Q for each child, summed in float64."""
     for k in range(BLOCK):
         total[k] = 0.0
     for j in range(len(P)):
@@ -102,11 +104,12 @@ def newton(
     W: Any,
     stop: Any,
 ) -> int:
-    """Fit W (features + 1, 8), which must be 0 on entry; return the number of steps.
+    """Fit W (features + 1, 8), which must be 0 initially; return the number of steps.
 
     G is the gradient and S the Newton step; R and P are the residual and the search direction of
-    the conjugate gradients, and HP is the product of the Hessian and P. Lower-case pairs are dot
-    products, for example gg = G.G of each child. `row_change` is the change of the scores of rows.
+    the conjugate gradients, and HP is the product of the Hessian and P. Two lower-case letters
+    denote a dot product for each child, for example gg = G.G. `row_change` is the change of the
+    scores of rows.
     """
     n, kind = len(sign), W.dtype
     score, row_curvature = np.zeros((n, BLOCK), kind), np.empty((n, BLOCK), kind)
@@ -203,9 +206,10 @@ def line_search(
     S: Any,
     length: Any,
 ) -> None:
-    """Set length (8,), the step length of each child.
+    """Set `length` (8,) to the step length of each child.
 
-    The step length is the first of 1, 1/2, 1/4, ... for which the objective falls enough.
+    The step length is the first of the numbers 1, 1/2, 1/4 and so on for which the objective
+    decreases enough.
     """
     descent, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     lane_dots(G, S, descent)
@@ -235,9 +239,9 @@ VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4
 
 @cached_njit
 def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
-    """Validate a CSR matrix (n, width) of `size` values; return one of the codes above.
+    """Validate a CSR matrix (n, width) of `size` values; return a code defined in this module.
 
-    `values` may be empty; then they are not checked.
+    If `values` is empty, the values are not checked.
     """
     if len(starts) != n + 1 or starts[0] != 0:
         return BAD_POINTERS
@@ -285,7 +289,7 @@ def coordinate_descent(
     seed: Any,
     stop: Any,
 ) -> int:
-    """Fit W (features + 1, 8) of one block, with the bias last; return the number of rows visited.
+    """Fit weights and biases W (features + 1, 8) of a block; return the number of rows visited.
 
     `diagonal` is 1 / (2 c): one number for all, or (rows, 8).
     """
@@ -368,10 +372,11 @@ def gather_rows(
     used: Any,
     square: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Return the rows of a node with features renumbered by first appearance, and those features.
+    """Gather the rows of a node, with features renumbered by first appearance, and these features.
 
-    On entry, `local_of` (d,) and `place_of` (N,) must be -1, and `used` (d / 64,) must be 0. This
-    function fills them, and `scatter_weights` resets them. `square` (rows,) is filled with |x|^2.
+    Initially, `local_of` (d,) and `place_of` (N,) must contain -1, and `used` (d / 64,) must
+    contain 0. This function fills these arrays, and `scatter_weights` resets them. `square` (rows,)
+    is filled with |x|^2.
     """
     n, total = len(members), 0
     for i in range(n):
@@ -429,9 +434,9 @@ def fill_diagonal(
     place_of: Any,
     children: Any,
 ) -> None:
-    """Fill `diagonal` (rows, 8) with 1 / (2 c), c the cost of a row for each child of a block.
+    """Fill `diagonal` (rows, 8) with 1 / (2 c), where c is the cost of a row for a child.
 
-    The cost of the positive rows of a child is multiplied by its positive weight.
+    For the positive rows of a child, the cost is multiplied by their weight as positives.
     """
     for i in range(len(diagonal)):
         for k in range(BLOCK):
@@ -461,13 +466,13 @@ def solve_children(
     seeds: Any,
     stop: Any,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Train children; the positives of child k are positives[offsets[k] : offsets[k + 1]].
+    """Train children; the positive rows of child k are positives[offsets[k] : offsets[k + 1]].
 
-    `diagonal` is 1 / (2 c): one number for all, or an array (rows, 8) to be filled from
+    `diagonal` is 1 / (2 c): one number for all rows, or an array (rows, 8) that is filled here from
     `row_diagonal` (rows,) and the weights of the positives. `logistic` is None for the squared
     hinge, and a number for the logistic loss. Only weights above the threshold are returned. The
-    return values are the number of weights of each local feature; the local feature, child and
-    value of each weight, in the order of blocks; and the biases.
+    return values are the number of weights of each local feature; for each weight, in the order of
+    blocks, the local feature, the child and the value; and the biases.
     """
     K, n = len(offsets) - 1, len(square)
     W, alpha = np.empty((width + 1, BLOCK), square.dtype), np.empty((n, BLOCK), square.dtype)
@@ -526,9 +531,10 @@ def scatter_weights(
     place_of: Any,
     used: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Return a chunk, and reset the work arrays.
+    """Assemble a chunk from the weights, and reset the work arrays.
 
-    The chunk consists of its features, sorted, the number of entries of each, and the entries.
+    The chunk consists of its sorted features, the number of entries of each feature, and the
+    entries.
     """
     rows = 0
     for j in range(len(count)):

@@ -15,7 +15,7 @@ from discriminant.extreme.model.compiled_train import xorshift
 
 @fastmath_njit
 def select_rank(values: Any, rank: Any) -> Any:
-    """Return the value at a rank, counted from 0 (Hoare's quickselect); reorders `values`."""
+    """Return the value with a given rank, from 0 (Hoare's quickselect); `values` is reordered."""
     low, high = 0, len(values) - 1
     while low < high:
         pivot = values[(low + high) >> 1]
@@ -51,12 +51,12 @@ def bisect_labels(
 ) -> int:
     """Divide labels by spherical 2-means into two clusters, the first of size `first`.
 
-    Labels are given as numbers of unit rows x. In each round, the score of a label is
-    x.(c2 / |c2| - c1 / |c1|), where c1 and c2 are the sums of the clusters, and the labels with the
-    lowest scores form the first cluster. The sums are then updated by the labels that changed
-    cluster; the iteration ends when no label changes cluster. On return, `labels` has the first
-    cluster in front, and the order within each cluster is unchanged. `centre` (d, 2) must be 0 and
-    is reset to 0. Returns the number of rounds.
+    Each label is represented by a vector x of length one, a row of the CSR matrix; `labels` holds
+    row numbers. In each round, the score of a label is x.(c2 / |c2| - c1 / |c1|), where c1 and c2
+    are the sums of the clusters, and the labels with the lowest scores form the first cluster. The
+    sums are then updated for the labels that changed cluster; the iteration ends when no label
+    changes cluster. Finally, `labels` begins with the first cluster; the order within each cluster
+    is unchanged. `centre` (d, 2) must be 0 and is reset to 0. Returns the number of rounds.
     """
     n = len(labels)
     cluster, score = np.empty(n, np.int8), np.empty(n, values.dtype)
@@ -148,11 +148,9 @@ def assign_nearest(
     """Assign each label to the open centre with the largest cosine similarity.
 
     The vector of label `labels[j]`, of length one, is row `labels[j]` of the CSR matrix `starts`,
-    `places`, `values`.
-
-    The centres are the columns of `centre` (features, k); `local_of` (d,) maps a feature to its row
-    of `centre`. Centres where `is_open` (k,) is False are skipped. Fills `code` with the centre and
-    `score` with the cosine.
+    `places`, `values`. The centres are the columns of `centre` (features, k); `local_of` (d,) maps
+    a feature to its row of `centre`. A centre is open if `is_open` (k,) is True. Fills `code` with
+    the index of the centre, and `score` with the cosine.
     """
     k = centre.shape[1]
     cosine = np.empty(k, values.dtype)
@@ -174,7 +172,7 @@ def assign_nearest(
 def update_centres(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:
-    """Fill `centre` (features, k) with the sum of the labels of each cluster, at unit length."""
+    """Fill `centre` (features, k) with the sums of the clusters' vectors, scaled to length one."""
     d, k = centre.shape
     for j in range(d):
         for c in range(k):

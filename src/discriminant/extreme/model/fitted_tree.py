@@ -1,7 +1,7 @@
 """Fitted label tree: the leaf order of its labels, its layers of sparse weights, and statistics.
 
-A tree divides labels into groups, recursively. The labels are sorted in leaf order, so that the
-labels below a node are a range of positions. A level is stored as the borders between these ranges:
+A tree divides labels into groups, recursively. In leaf order, the labels below a node occupy a
+range of consecutive positions. A level is stored as the borders between the ranges of its nodes:
 
     level 0        [0, L]              the root: all labels
     level 1        [0, 9, 17, .., L]   its children
@@ -15,18 +15,18 @@ chunk by feature, so that a row with few features reads few entries:
     row r         entries  child, weight[entries[r] : entries[r + 1]]
 
 A node with a single label has a single child, which has no weights and an infinite bias: every row
-that reaches the node descends to that child. The label is said to be passed down. The arrays of a
-layer and of a tree are read-only. They are packed as follows:
+that reaches the node descends to that child. Such a label is said to be passed down. The arrays of
+a layer and of a tree are read-only. They are packed as follows:
 
     entries    before row r: begins[r // 32] + beyond[r], 8 bytes for 32 rows and 2 for each
     children   a list, one number per entry; or bitmaps, one bit for each child of the parent:
 
                    chunk of p    (rows of its chunk, bytes_p) from marks[p]
-                   bytes_p       (children of p + 7) // 8
+                   bytes_p       (number of children of p + 7) // 8
 
-               whichever is smaller: bitmaps where a row has weights for many children, or there
+               whichever is smaller: bitmaps if a row has weights for many children, or there
                are few children
-    feature    2 bytes where that is enough
+    feature    2 bytes each if that is enough
 
 Arrays are used in packed form, so that a model can stay in its file (memory-mapped). Arrays may be
 larger than memory, so they are processed a few million numbers at a time.
@@ -56,7 +56,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.table.blocks import holds_throughout
+from discriminant.table.blocks import holds_for_all_values
 
 Ints = npt.NDArray[Any]
 
@@ -71,7 +71,7 @@ def narrow_features(feature: Ints) -> Ints:
 
 
 def pack_entries(entries: Ints) -> tuple[Ints, Ints]:
-    """Return offsets of entries (R + 1,) in packed form: `begins` and `beyond`."""
+    """Pack the offsets of entries (R + 1,) into the two arrays `begins` and `beyond`."""
     begins = np.array(entries[::ROWS], np.int64)
     after = np.append(begins[1:], entries[-1])
     most = int((after - begins).max())
@@ -91,7 +91,7 @@ def unpack_entries(begins: Ints, beyond: Ints, first: int, last: int) -> Ints:
 
 
 def bitmap_bytes(children: Ints) -> Ints:
-    """Return the number of bytes (P,) of one bitmap of each parent: one bit for each child."""
+    """Return (P,) sizes: the bytes of one bitmap of each parent, with one bit for each child."""
     return np.asarray((np.diff(children) + 7) >> 3)
 
 
@@ -152,7 +152,7 @@ def invalid_bitmap(
 
 
 def _first_bits(children: Ints, chunks: Ints, marks: Ints, low: int, high: int) -> Ints:
-    """Return the index of the first bit of every row of a chunk, for parents `low` to `high`."""
+    """Return the index of each row's first bit, for the chunks of parents `low` to `high`."""
     rows = np.diff(chunks[low : high + 1])
     within = np.arange(int(chunks[low]), int(chunks[high])) - np.repeat(chunks[low:high], rows)
     row_bytes = np.repeat(bitmap_bytes(children[low : high + 1]), rows)
@@ -216,7 +216,7 @@ def _invalid_entries(parts: Mapping[str, Any]) -> str | None:
 
 def _invalid_places(parts: Mapping[str, Any]) -> str | None:
     chunks, feature = parts["chunks"], parts["feature"]
-    if len(feature) and not holds_throughout(feature, lambda part: part >= 0):
+    if len(feature) and not holds_for_all_values(feature, lambda part: part >= 0):
         return "a feature is negative"
     for first, part in _blocks(feature, overlap=1):
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
@@ -254,7 +254,7 @@ def _invalid_list(parts: Mapping[str, Any]) -> str | None:
 
 
 def _invalid_numbers(parts: Mapping[str, Any]) -> str | None:
-    if not holds_throughout(parts["weight"], np.isfinite):
+    if not holds_for_all_values(parts["weight"], np.isfinite):
         return "a weight is not a finite number"
     bias = parts["bias"]
     if np.isnan(bias).any() or (bias == -np.inf).any():
@@ -299,7 +299,7 @@ def invalid_forest(parts: Mapping[str, Any]) -> str | None:
     if len({str(layer.weight.dtype) for layer in layers}) > 1:
         return "its weights are of different precision"
     if not 0 < d < 2**31 or not all(
-        holds_throughout(layer.feature, lambda part: part < d) for layer in layers
+        holds_for_all_values(layer.feature, lambda part: part < d) for layer in layers
     ):
         return f"a feature is beyond the {d} that there are"
     return None
@@ -372,7 +372,7 @@ Reals = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelPartition:
-    """A tree over L labels: the leaf order, and for each level the borders between its nodes."""
+    """A tree over L labels: their leaf order, and for each level the borders between its nodes."""
 
     label_of: Ints  # (L,) code of the label at each position of the leaf order
     levels: tuple[Ints, ...]  # (nodes + 1,) for each level; the first is [0, L], the last 0 .. L
@@ -396,7 +396,7 @@ class Layer:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields cannot form a layer, or None if they can."""
+        """Return the reason why the fields of a layer are invalid, or None if they are valid."""
         return invalid_layer(parts)
 
     @classmethod
@@ -410,7 +410,7 @@ class Layer:
         weight: Reals,
         bias: Reals,
     ) -> Self:
-        """Return a packed layer, from entry offsets (R + 1,) and the child of each entry (E,)."""
+        """Create a packed layer from entry offsets (R + 1,) and the child of each entry (E,)."""
         begins, beyond = pack_entries(entries)
         marks, places = pack_children(children, chunks, entries, child)
         narrow = narrow_features(feature)
@@ -435,14 +435,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """One tree: the label of each leaf, and the layers from the root down."""
+    """One tree: the label of each leaf, and the layers, beginning at the root."""
 
     label_of: Ints  # (L,) int32, code of the label at each leaf
     layers: tuple[Layer, ...]
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields cannot form a tree, or None if they can."""
+        """Return the reason why the fields of a tree are invalid, or None if they are valid."""
         return invalid_tree(parts)
 
     def __post_init__(self) -> None:
@@ -461,7 +461,7 @@ class Forest:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields cannot form a forest, or None if they can."""
+        """Return the reason why the fields of a forest are invalid, or None if they are valid."""
         return invalid_forest(parts)
 
 
@@ -475,7 +475,7 @@ def _make_read_only(part: Layer | Tree) -> None:
 
 
 class CountRange(NamedTuple):
-    """Minimum, median and maximum of some counts, and how many counts there are."""
+    """Minimum, median and maximum of some counts, and the number of counts."""
 
     least: int
     median: float
@@ -515,7 +515,7 @@ class TreeStatistics:
         return sum(level.classifiers for level in self.levels)
 
     def met(self, beam: int) -> float:
-        """Return the approximate number of classifiers that a search evaluates for a row."""
+        """Return the approximate number of classifiers that a search evaluates for one row."""
         return sum(
             min(beam, level.nodes) * level.classifiers / max(level.nodes, 1)
             for level in self.levels
@@ -581,7 +581,7 @@ def _level_statistics(layer: Layer, features: int) -> LevelStatistics:
 
 
 def _sizes(tree: Tree) -> list[Ints]:
-    """Return, for each layer from the root down, the number of labels below each child."""
+    """Return the number of labels below each child, for each layer beginning at the root."""
     borders = np.arange(len(tree.label_of) + 1)
     sizes = []
     for layer in reversed(tree.layers):

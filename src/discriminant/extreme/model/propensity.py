@@ -21,10 +21,10 @@ from discriminant.table.blocks import Floats
 
 
 def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Return 1 / p_l for each label (L,), at least 1; `frequency` (L,) counts its training rows.
+    """Return 1 / p_l (at least 1) for each label; `frequency` (L,) counts its training rows.
 
-    With fewer than three rows, C would be negative and rare labels would be more likely to be
-    recorded. With fewer than three rows, 1 is returned for every label.
+    With fewer than three rows, C would be negative, so that rare labels would be recorded more
+    often than frequent ones. In this case 1 is returned for every label.
 
     Examples
     --------

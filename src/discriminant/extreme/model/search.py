@@ -3,7 +3,7 @@
 The score of a path is a sum over its nodes. A node with margin m adds one of these terms, which are
 never above 0:
 
-    hinge       -max(0, 1 - m)^3        fast, and as accurate as others
+    hinge       -max(0, 1 - m)^3        fast, and as accurate as other terms
     logistic    log sigma(m)            log of a probability
 
 At each level, the search keeps the `beam` best nodes of a row, and at the last level its best
@@ -11,7 +11,7 @@ labels. Several trees are searched one after the other, and the score of a label
 
     log( 1/T sum over trees of exp(path score) )
 
-where a tree adds nothing if the label is not among the max(k, beam, 20) best labels of the tree. If
+where a tree adds 0 if the label is not among its max(k, beam, 20) best labels. If
 the beam is as large as the number of labels, the search is exhaustive, and the scores equal those
 of `exhaustive_scores`. Ties are ordered by the codes of the labels. Rows are searched in blocks, on
 several threads; the results depend neither on the blocks nor on the number of threads.
@@ -43,7 +43,7 @@ def search_top_k(
 ) -> tuple[npt.NDArray[np.int32], Floats]:
     """Return codes (N, k) and scores (N, k) of the k best labels of each row.
 
-    If a row reaches fewer labels, the remaining codes are -1 and the scores -inf.
+    If the search reaches fewer labels, the remaining codes are -1 and the remaining scores -inf.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ _CACHE: WeakKeyDictionary[Forest, ForestAddresses] = WeakKeyDictionary()
 
 
 def forest_addresses(forest: Forest) -> ForestAddresses:
-    """Return the addresses of the arrays of a forest; they are cached for each forest."""
+    """Return the addresses of the arrays of a forest, which are cached for each forest."""
     forest_arrays = _CACHE.get(forest)
     if forest_arrays is None:
         forest_arrays = _CACHE[forest] = _addresses(forest)

@@ -7,10 +7,10 @@ positive rows, t = -1 for other rows, and costs c, the classifier is the solutio
     squared hinge    least of (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
     logistic         least of (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-t (x.w + b)))
 
-The cost c of a row is the option `cost` times the weight of the row; for a positive, also times the
-weight of its label. Weights w of at most the threshold in absolute value are dropped. With the
-squared hinge, a classifier is a support vector machine whose intercept b is penalised like its
-weights.
+The cost c of a row is the option `cost` times the weight of the row; for a positive row, it is also
+multiplied by the weight of its label. Weights w of at most the threshold in absolute value are
+dropped. With the squared hinge, a classifier is a support vector machine whose intercept b is
+penalised like its weights.
 
 All nodes of a level are independent, and so are the children of one node, in blocks of eight:
 
@@ -18,15 +18,15 @@ All nodes of a level are independent, and so are the children of one node, in bl
     part      result of a task: the columns of some children in the node's chunk
     layer     the parts of a level, assembled in the order of nodes
 
-Therefore the number of threads and interruptions do not change the model, not even in the last bit.
-A child without siblings needs no classifier. If no row reaches a node, its children have no weights
-and the bias -1, so that they are seldom followed.
+Therefore the model is the same to the last bit for any number of threads, and after an
+interruption. A child without siblings needs no classifier. If no row reaches a node, its children
+have no weights and the bias -1, so that they are seldom followed.
 
 `estimate_tree` predicts size and training time from a sample of tasks. The prediction assumes that,
 within a level, the number of weights and the time are proportional to the work of a task (the
 number of values that one sweep reads). A random sample of the tasks of each level is trained: at
-least eight of them, and at least a given share of the work. The results are multiplied by the ratio
-of all work to the work of the sample. A tree with a single large node is trained completely.
+least eight of them, and at least a given share of the work. The results are multiplied by the total
+work divided by the work of the sample. A tree with a single large node is trained completely.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def train_tree(
     rows : csr_matrix of shape (N, d)
         Features.
     labels : csr_matrix of shape (N, L)
-        Has an entry where a row has a label. The value is the weight of the row as an example of
-        the label: usually 1, or 1 / propensity so that rare labels have more weight.
+        Matrix with an entry for each label of a row. The value is the weight of the row as an
+        example of the label: usually 1, or 1 / propensity to give rare labels more weight.
     settings : TrainingSettings
         Options of the classifiers.
     weight : ndarray of shape (N,), optional
@@ -151,7 +151,7 @@ def train_tree(
 def _train_layer(
     problem: LevelProblem, level: int, *, store: LayerStore, workers: Workers
 ) -> Layer:
-    """Return the layer of a level: load it if it is finished, else train the missing parts."""
+    """Return the layer of a level: load a finished layer, or train the missing parts."""
     tasks = make_tasks(level, problem.children, problem.above, problem.rows.indptr)
     total = sum(task.work for task in tasks)
     layer = store.load_layer(level)
@@ -173,7 +173,7 @@ def fingerprint(
     settings: TrainingSettings,
     weight: Reals | None = None,
 ) -> dict[str, str]:
-    """Return digests of everything that determines a tree, for the header of a checkpoint."""
+    """Return digests (hashes) of all inputs that determine a tree, for a checkpoint's header."""
     import numba
 
     from discriminant.cached_njit import source_stamp
@@ -248,7 +248,7 @@ class LevelProblem:
         return LevelProblem(self.rows, own, above, below, np.array([0, 2]), settings)
 
     def _positives(self, task: Task) -> tuple[Ints, Ints, Reals]:
-        """Return the positives of each child: offsets, rows and weights.
+        """Return the positive rows of each child, as arrays of offsets, rows and weights.
 
         The weights are empty if neither rows nor labels have weights.
         """
@@ -261,10 +261,10 @@ class LevelProblem:
         return bounds - bounds[0], self.below.rows[bounds[0] : bounds[-1]], weight
 
     def _inverse_costs(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
-        """Return 1 / (2 c) of each row as a negative, and a work array (rows, 8).
+        """Return 1 / (2 c), where c is the cost of a negative row, and a work array (rows, 8).
 
-        If neither rows nor labels have weights, all values of 1 / (2 c) are equal: return an empty
-        array, and an array with this value.
+        If neither rows nor labels have weights, all costs are equal: return an empty array, and an
+        array with the single value 1 / (2 c).
         """
         if self.below.weight is None and self.weight is None:
             return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)
@@ -312,7 +312,7 @@ class Workers:
         self.local, self.stop = threading.local(), np.zeros(1, np.int8)
 
     def report(self, work: int) -> None:
-        """Add to the work done, and call the progress callback."""
+        """Increase the amount of work done, and call the progress callback."""
         self.done += work
         if self.progress is not None and work:
             self.progress(self.done, self.total)
@@ -349,7 +349,7 @@ class Workers:
                 raise
 
     def _run_bundle(self, problem: LevelProblem, tasks: Sequence[Task], store: LayerStore) -> int:
-        """Run some tasks and return the work done; a task that is stopped stores nothing."""
+        """Run some tasks; return the amount of work done. A task that is stopped stores nothing."""
         if not hasattr(self.local, "scratch"):
             self.local.scratch = Scratch.of(self.shape)
         done = 0
@@ -385,7 +385,7 @@ def _reject_all(task: Task, kind: Any) -> ChunkPart:
 
 
 def _drop_rows(labels: sparse.csr_matrix, dropped: Reals) -> sparse.csr_matrix:
-    """Return the label matrix without the labels of dropped rows, which then reach no node."""
+    """Remove the labels of dropped rows from the label matrix, so that these rows reach no node."""
     stays = np.repeat(~dropped, np.diff(labels.indptr))
     starts = np.concatenate([[0], np.cumsum(stays)])[labels.indptr]
     return sparse.csr_matrix(
@@ -414,7 +414,7 @@ def estimate_tree(
     settings: TrainingSettings,
     share: float = 0.05,
 ) -> TreeEstimate:
-    """Estimate size and training time by training a `share` of the work."""
+    """Estimate size and training time by training a sample, a `share` of the total work."""
     weights, pairs, size, seconds = 0.0, 0.0, 0.0, 0.0
     for level, (above, below) in enumerate(pairwise(rows_by_level(partition, labels))):
         children = child_offsets(partition, level)
@@ -447,7 +447,7 @@ def _run_trial(
 ) -> tuple[float, TrialTotals]:
     """Train a sample of tasks.
 
-    Return the ratio of all work to the work of the sample, and the totals over the sample.
+    Return the total work divided by the work of the sample, and the totals over the sample.
     """
     total, trial = sum(task.work for task in tasks), TrialTotals()
     if not total:

@@ -12,10 +12,10 @@ are stored as they are finished, and are identified by node and first child:
     level-2/         a finished level: its layer, memory-mapped after its checksums were verified
     lock             locked during training
 
-The header and the lock are as in every checkpoint (`table.files.checkpoint_folder`). An error is
-raised for a folder with results for other rows or settings, and for a folder in which another
-process is training. An incomplete part at the end of a file is cut off; all parts before it remain
-valid.
+Header and lock have the same form as in every checkpoint (`table.files.checkpoint_folder`). An
+error is raised for a folder with results for other rows or settings, and for a folder in which
+another process is training. An incomplete part at the end of a file is cut off; all parts before it
+remain valid.
 
 The manifest of a finished level, `kinds.json`, records the types of the arrays, and the size and
 checksum (CRC-32) of each file. Files are read a few megabytes at a time.
@@ -41,7 +41,7 @@ from discriminant.extreme.model.fitted_tree import Ints, Layer, Reals
 from discriminant.extreme.model.training_tasks import Task
 from discriminant.table.files.atomic import sync_folder
 from discriminant.table.files.checkpoint_folder import (
-    check_same,
+    check_header_value,
     create_folder,
     lock_folder,
     open_header,
@@ -121,7 +121,7 @@ class LayerStore(Protocol):
     """Interface of a store of parts, from which layers are assembled."""
 
     def load_layer(self, level: int) -> Layer | None:
-        """Return the layer of a finished level; None if the level is not finished."""
+        """Return the layer of a level, or None if the level is not finished."""
         ...
 
     def finished_parts(self, level: int) -> set[Key]:
@@ -199,7 +199,7 @@ class DiskStore:
             run = {"format": str(_FORMAT), **inputs}
             header = open_header(self.folder, HEADER_FILE, run)
             for name, now in run.items():
-                check_same(self.folder, name, header.get(name), now)
+                check_header_value(self.folder, name, header.get(name), now)
         except BaseException:
             self._release_lock()
             raise
@@ -333,7 +333,7 @@ def child_dtype(children: Ints) -> np.dtype[Any]:
 
 
 def _scan_parts(file: BinaryIO, kind: Any) -> Iterator[tuple[Key, tuple[int, int, int, int], int]]:
-    """Yield the complete parts of a file: key, offset and sizes, and end position of each."""
+    """Yield key, offset and sizes, and end position of each complete part of a file."""
     end = 0
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         mark, node, first, *sizes, checksum = _HEAD.unpack(head)

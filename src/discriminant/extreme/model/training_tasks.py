@@ -1,10 +1,10 @@
-"""Training tasks of a label tree: which rows reach which nodes, and how a level becomes tasks.
+"""Training tasks of a label tree: which rows reach which nodes, and division of a level into tasks.
 
 A row reaches a node if one of its labels is below the node. First, the labels of each row are
 replaced by their positions in the leaf order and sorted. At every level, the nodes that a row
 reaches are then in increasing order, and the rows of each node are collected by a counting sort.
 
-An entry of the label matrix may be a weight, the weight of the row as an example of that label.
+An entry of the label matrix may be a weight: how much the row counts as an example of the label.
 If a row has several labels below a node, the largest of their weights is used.
 """
 
@@ -63,7 +63,7 @@ def rows_by_level(partition: LabelPartition, labels: sparse.csr_matrix) -> Itera
 def _rows_of_nodes(
     placed: sparse.csr_matrix, node: Ints, row_starts: Ints, nodes: int, weighted: bool
 ) -> NodeRows:
-    """Return the rows of the nodes of a level; `node` is the node above each label of each row."""
+    """Return the rows of each node of a level; `node` holds the node above each label of a row."""
     new = np.ones(len(node), bool)
     new[1:] = node[1:] != node[:-1]
     new[row_starts] = True
@@ -94,7 +94,7 @@ def make_tasks(level: int, children: Ints, reach: NodeRows, row_starts: Ints) ->
 
 
 def n_blocks(first: int, last: int) -> int:
-    """Return the number of blocks that the children `first` to `last`, exclusive, form."""
+    """Return the number of blocks for the children `first` to `last`, exclusive."""
     return (last - first + BLOCK - 1) // BLOCK
 
 
@@ -109,6 +109,6 @@ def total_work(partition: LabelPartition, labels: sparse.csr_matrix, row_starts:
 
 
 def child_offsets(partition: LabelPartition, level: int) -> Ints:
-    """Return the offset (P + 1,), in the next level, of the children of each node of a level."""
+    """Return the offsets (P + 1,) of each node's children in the next level."""
     above, below = partition.levels[level : level + 2]
     return np.searchsorted(below, above).astype(np.int64)

@@ -23,8 +23,8 @@ to the label of a row.
               the parent of a top node is None, or the top is the only node without a parent
 
 The leaves are the labels, and each label occurs once. In a mapping or in pairs, an inner node may
-have the name of a label; that label becomes a leaf below the node. A node with a single child is
-replaced by that child.
+have the same name as a label; this label becomes a leaf below the node. A node with a single child
+is replaced by that child.
 
 **From class moments**, without reading rows. All classes share the covariance C = W / n, as in LDA.
 In whitened coordinates z = C^(-1/2) x each class is represented by its mean, so that the tree is
@@ -73,7 +73,7 @@ def huffman_partition(
 ) -> LabelPartition:
     """Return the Huffman tree of labels with these frequencies.
 
-    Ties are broken by the order of the labels in `order`, or by their codes if it is None.
+    Ties are broken by the order of the labels in `order`, or by their codes if `order` is None.
     """
     count = np.asarray(frequency, dtype=np.float64)
     L = len(count)
@@ -185,7 +185,7 @@ class HierarchyBuilder:
         return partition_from_children(self.children, 0, label)
 
     def _check_leaves(self, leaves: Sequence[int], code: Mapping[Hashable, int]) -> None:
-        """Raise an error unless the leaves are exactly the labels."""
+        """Raise an error unless the leaves and the labels are the same."""
         parent = {child: node for node, below in enumerate(self.children) for child in below}
         places: dict[Hashable, list[int]] = {}
         for leaf in leaves:
@@ -205,7 +205,7 @@ class HierarchyBuilder:
             raise HierarchyError.orphan(missing)
 
     def _position(self, node: int, parent: Mapping[int, int]) -> str:
-        """Describe the position of a node: as tree['nut'][1] if nested, else by its parent."""
+        """Describe the position of a node: by an index such as tree['nut'][1], or by its parent."""
         if not self.steps[node]:
             return f"below '{self.names[parent[node]]}'" if parent[node] else "at the top"
         path = []
@@ -216,7 +216,7 @@ class HierarchyBuilder:
 
 
 def partition_from_children(children: Children, root: int, label: Ints) -> LabelPartition:
-    """Return the partition of a tree; a leaf is repeated on every level below it."""
+    """Return the partition for a tree; a leaf is repeated on every level below it."""
     nodes = [_skip_single_children(children, root)]
     rounds = [nodes]
     while any(children[node] for node in nodes):
@@ -249,7 +249,7 @@ def _count_leaves(children: Children, root: int) -> dict[int, int]:
 
 
 def _elements(group: Any) -> Iterable[tuple[Hashable, Any, str]]:
-    """Return name, content and index expression of each element of a group.
+    """Return the name, the content and the index expression of each element of a group.
 
     The content of a label is None.
     """
@@ -281,7 +281,7 @@ def _as_pairs(hierarchy: Any) -> list[tuple[Hashable, Hashable]] | None:
 
 
 def _parents(pairs: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, Hashable]:
-    """Return the parent of each node; None for a top node."""
+    """Return the parent of each node, which is None for a top node."""
     parents: dict[Hashable, Hashable] = {}
     for child, parent in pairs:
         if child in parents:
@@ -298,7 +298,7 @@ def _parents(pairs: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, Hasha
 
 
 def _find_cycle(parents: dict[Hashable, Hashable], placed: set[Hashable]) -> list[Hashable]:
-    """Return the nodes of a cycle; `placed` are the nodes that can be reached from the top."""
+    """Return the nodes of a cycle; `placed` holds the nodes that can be reached from the top."""
     node = next(child for child in parents if child not in placed)
     visited: dict[Hashable, None] = {}
     while node not in visited:
@@ -390,7 +390,7 @@ def _split_classes(codes: Ints, points: Floats, weight: Floats) -> ClassSplit:
 
 
 def _split_along(direction: Floats, points: Floats, weight: Floats) -> ClassSplit:
-    """Split points along a direction, where the weighted means of the two sides are farthest apart.
+    """Split points along a direction so that the weighted means of both sides are farthest apart.
 
     The first point is always on the left side.
     """
@@ -446,7 +446,7 @@ def _layer(
     slope: Floats,
     intercept: Floats,
 ) -> Layer:
-    """Return the layer below a level: two children per split, one without weights per leaf."""
+    """Return the layer below a level: two children for a split, one without weights for a leaf."""
     ranges = pairwise(partition.levels[level].tolist())
     index = np.array([split_of.get(leaves, -1) for leaves in ranges])
     is_split, d = index >= 0, slope.shape[1]
@@ -491,7 +491,7 @@ def label_means(rows: sparse.csr_matrix, labels: sparse.csr_matrix) -> sparse.cs
 
 
 def _to_single(rows: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return rows in float32, rescaled if sums of them would overflow or underflow."""
+    """Convert rows to float32, rescaled if sums of them would overflow or underflow."""
     largest = float(np.abs(rows.data).max(initial=0.0))
     if not largest or _SMALL < largest < 1 / _SMALL:
         return rows.astype(np.float32, copy=False)
@@ -617,7 +617,7 @@ class SphericalKMeans:
     def _cluster(self, smallest: int) -> Ints:
         """Return the cluster of each label.
 
-        Clusters with fewer than `smallest` labels are dissolved.
+        The labels of clusters with fewer than `smallest` labels are assigned to other clusters.
         """
         rng = np.random.default_rng(self.seed)
         first = rng.choice(len(self.labels), self.k, replace=False)
@@ -646,7 +646,7 @@ class SphericalKMeans:
             count = np.bincount(code, minlength=self.k)
 
     def _assign(self, labels: Ints) -> tuple[Ints, Reals]:
-        """Return, for each label, the nearest open centre and the cosine with it."""
+        """Return the nearest open centre for each label, and the cosine between both."""
         from discriminant.extreme.model.compiled_tree_construction import assign_nearest
 
         code, score = np.empty(len(labels), np.int64), np.empty(len(labels), np.float32)
@@ -693,7 +693,7 @@ class Bisection:
         return borders, groups
 
     def _bisect_parts(self, borders: Ints, groups: Ints, most: int) -> tuple[Ints, Ints]:
-        """Bisect, once, every part that has too many groups."""
+        """Bisect every part that has too many groups, once."""
         starts, n_groups, tasks = [], [], []
         for i, (start, stop, group) in enumerate(zip(borders, borders[1:], groups, strict=False)):
             nodes = (group + most - 1) // most  # number of groups that each part is divided into

@@ -13,8 +13,8 @@ computed from a Sobol sequence u with a random shift, and
 
     error_k  =  (1 / P(k)) sum_l P(l) mean over x of class l of  P(k|x) [k is not the largest]
 
-This average of posteriors varies less than the share of wrong labels. The standard error comes
-from independent random shifts.
+An average of posteriors has a smaller variance than the share of misclassified points. The standard
+error comes from independent random shifts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EDGE = 2.0**-53  # least distance of the uniform numbers from 0 and 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BayesError:
-    """Error of the best possible classifier, if the class densities are true."""
+    """Error of the best possible classifier, assuming that the class densities are correct."""
 
     error: float
     standard_error: float  # of `error`; 0 if it is exact
@@ -86,14 +86,14 @@ def estimate_bayes_error(
     Parameters
     ----------
     posterior
-        Function from rows (m, d) to their posteriors (m, K).
+        Function that computes posteriors (m, K) from rows (m, d).
     draw
-        Function from a class code and points (m, dimensions), uniform in the unit cube, to rows of
-        that class (m, d).
+        Function that samples rows (m, d) of a class, given the code of the class and points (m,
+        dimensions) that are uniform in the unit cube.
     labels, prior
         (K,) classes and their priors.
     dimensions
-        Number of uniform numbers that a row needs.
+        Number of uniform numbers from which one row is computed.
     n
         Number of points for each class; it is rounded up to 16 times a power of two.
     seed

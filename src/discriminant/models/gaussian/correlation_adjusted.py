@@ -2,8 +2,8 @@
 
 Let n be the weight of all rows and n_k that of class k, for K classes and d features. Let z be the
 rows minus their class means, v_j the mean of z_j^2 and r_ij the mean of z_i z_j / sqrt(v_i v_j).
-Three quantities are shrunk, each by its own amount (Ahdesmäki and Strimmer 2010; Schäfer and
-Strimmer 2005; Opgen-Rhein and Strimmer 2007):
+Correlations, variances and class shares are shrunk, by the amounts a, b and c (Ahdesmäki and
+Strimmer 2010; Schäfer and Strimmer 2005; Opgen-Rhein and Strimmer 2007):
 
     correlations   R = a I + (1 - a) (r_ij)
         a = sum_{i != j} (mean(z_i^2 z_j^2) / (v_i v_j) - r_ij^2) / ((n - 1) sum_{i != j} r_ij^2)
@@ -18,15 +18,15 @@ V^1/2 R V^1/2 and the priors f_k. Features are ranked by correlation-adjusted t 
     t_kj = (mean_kj - sum_l f_l mean_lj) / sqrt(V_j (1 - f_k) / (n f_k))
     CAT_k = R^-1/2 t_k                    score_j = sum_k (1 - f_k) CAT_kj^2
 
-With a = 1, b = c = 0 the score is K - 1 times the F statistic of the feature.
+If a = 1 and b = c = 0, score_j is K - 1 times the F statistic of feature j.
 
-Rows of a wide table are not reduced to a d x d matrix. With the thin SVD U diag(e) V' of the rows
-z_i sqrt(w_i / n) / sqrt(v), the matrix (r_ij) is V diag(e^2) V', so that for any power p
+If there are more features than rows, no d x d matrix is formed. With the thin SVD U diag(e) V' of
+the rows z_i sqrt(w_i / n) / sqrt(v), the matrix (r_ij) is V diag(e^2) V', so that for any power p
 
     R^p = a^p (I - V V') + V diag((a + (1 - a) e^2)^p) V'
 
-and the sums over i != j follow from the N x N products of these rows. Otherwise all sums follow
-from moments of detail 'fourth'. Constant columns are left out.
+and the sums over i != j follow from the N x N products of these rows. If there are fewer features
+than rows, all sums follow from moments of detail 'fourth'. Constant columns are left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, slots=True)
 class Intensities:
-    """Amounts of shrinkage, from 0 to 1; 'auto' is estimated."""
+    """Amounts of shrinkage, from 0 to 1; an amount of 'auto' is estimated from the data."""
 
     correlation: Intensity = "auto"  # a; 1 for uncorrelated features
     variance: Intensity = "auto"  # b
@@ -71,7 +71,7 @@ class Intensities:
 
     @property
     def need_fourth(self) -> bool:
-        """Whether fourth moments are needed."""
+        """Whether an amount is estimated that requires fourth moments."""
         return "auto" in (self.correlation, self.variance)
 
 
@@ -85,7 +85,7 @@ class Correlations:
 
     @classmethod
     def of(cls, values: Floats, vectors: Floats, amount: float, apart: Columns) -> Correlations:
-        """Add the columns without variance (`apart`, (d,)), uncorrelated with all other columns."""
+        """Create correlations, which are zero for columns without variance (the mask `apart`)."""
         if apart.any():
             columns = np.flatnonzero(apart)
             axes = np.zeros((len(apart), len(columns)))
@@ -95,7 +95,7 @@ class Correlations:
         return cls(values, vectors, float(amount))
 
     def power(self, rows: Floats, exponent: float) -> Floats:
-        """Return the rows (m, d) times R^exponent; without shrinkage, only within the span of V."""
+        """Return the rows (m, d) times R^exponent, restricted to the span of V if a = 0."""
         inside = rows @ self.vectors
         factor = (self.amount + (1.0 - self.amount) * self.values) ** exponent
         if self.amount == 0.0:
@@ -128,7 +128,7 @@ class ShrinkageEstimates:
 
     @classmethod
     def of(cls, classes: Classes, intensities: Intensities) -> ShrinkageEstimates:
-        """Estimate from moments or rows in which all columns vary.
+        """Estimate from moments or rows; every column must vary.
 
         A column that varies only between classes has variance zero before shrinking.
         """
@@ -166,7 +166,7 @@ class ShrinkageEstimates:
         return self.correlations.metric(self.sd)
 
     def cat_scores(self) -> Floats:
-        """Return the (K, d) CAT scores; t scores for uncorrelated features."""
+        """Return the (K, d) CAT scores, which are t scores if the features are uncorrelated."""
         mean, shares = self.moments.mean, self.shares
         error = np.sqrt((1.0 - shares) / shares / self.moments.weight.sum())
         t = (mean - shares @ mean) / self.sd / error[:, None]
@@ -184,13 +184,13 @@ def class_shares(classes: Classes, amount: Intensity) -> tuple[float, Floats]:
 
 
 def _ratio(numerator: float, denominator: float) -> float:
-    """Return a shrinkage intensity, restricted to [0, 1]; 1 if there is nothing to shrink."""
+    """Return the ratio, restricted to [0, 1]; a denominator of 0 gives 1."""
     return 1.0 if denominator <= 0.0 else float(np.clip(numerator / denominator, 0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MomentSums:
-    """Sums over rows, from moments."""
+    """Fourth moments and correlations, computed from class moments."""
 
     moments: ClassMoments
     variance: Floats  # (d,) v
@@ -200,7 +200,7 @@ class _MomentSums:
         return np.asarray(np.diagonal(self._products()))
 
     def correlations(self, amount: Intensity) -> Correlations | None:
-        """Return the correlations, shrunk by `amount`; None if they are shrunk to zero."""
+        """Return the correlations, shrunk by `amount`, or None if they are shrunk to zero."""
         if amount == 1.0:
             return None
         root = _inverse_root(self.variance)
@@ -225,7 +225,7 @@ class _MomentSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RowSums:
-    """Sums over rows, from the rows of a wide table."""
+    """Fourth moments and correlations, computed from the rows of a wide table."""
 
     rows: ClassRows
     variance: Floats  # (d,) v
@@ -236,7 +236,7 @@ class _RowSums:
         return np.asarray(np.einsum("n,nj,nj->j", self._share(), squares, squares))
 
     def correlations(self, amount: Intensity) -> Correlations | None:
-        """Return the correlations, shrunk by `amount`; None if they are shrunk to zero."""
+        """Return the correlations, shrunk by `amount`, or None if they are shrunk to zero."""
         if amount == 1.0:
             return None
         root, share = _inverse_root(self.variance), self._share()
@@ -267,7 +267,7 @@ def _inverse_root(variance: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorrelationAdjustedRule(LinearRule):
-    """Linear rule of shrinkage discriminant analysis, with the scores that rank features."""
+    """Linear rule of shrinkage discriminant analysis, with the scores that rank the features."""
 
     cat: Floats  # (K, d) CAT scores of all features; zero for constant columns
     score: Floats  # (d,) sum over classes of (1 - f_k) CAT^2
@@ -277,7 +277,7 @@ class CorrelationAdjustedRule(LinearRule):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         reason = LinearRule.invalid_reason(parts)
         K, d = parts["coef"].shape
         if reason is None and not (
@@ -305,15 +305,17 @@ def fit_correlation_adjusted(
     Parameters
     ----------
     classes
-        Moments, of detail 'fourth' if an amount of shrinkage is estimated from them; or rows.
+        Rows or moments. The moments must have detail 'fourth' if an amount of shrinkage is
+        estimated.
     intensities
         Amounts of shrinkage.
     prior
-        (K,) priors of the rule; None: the shrunken class shares. They do not affect the ranking.
+        (K,) priors of the rule; the default is the shrunken class shares. Priors do not affect the
+        ranking of features.
     n_features
-        Number of features to select, by score; None: all.
+        Number of features to select, those with the largest scores (default: all).
     fdr
-        Select the features whose false discovery rate by Benjamini and Hochberg is at most this.
+        Largest false discovery rate (Benjamini and Hochberg) of the selected features.
 
     Examples
     --------
@@ -364,7 +366,7 @@ def _select(classes: Classes, columns: Places) -> Classes:
 
 
 def _variances_of(classes: Classes) -> ClassMoments:
-    """Return moments that contain the variances; those computed from rows contain only these."""
+    """Return moments that contain the variances of the classes."""
     if isinstance(classes, ClassRows):
         moments: ClassMoments = classes.reduce("diagonal")
         return moments
@@ -383,7 +385,7 @@ def _constant(classes: Classes) -> Columns:
 
 
 def _discoveries(features: tuple[str, ...], order: Places, p_value: Floats, fdr: float) -> Places:
-    """Return the first features of `order`, as many as keep the false discovery rate at `fdr`."""
+    """Return the longest leading part of `order` with a false discovery rate of at most `fdr`."""
     if not len(order):
         return order
     number = len(order)
@@ -400,7 +402,7 @@ def _discoveries(features: tuple[str, ...], order: Places, p_value: Floats, fdr:
 def _embedded(
     classes: Classes, columns: Places, estimates: ShrinkageEstimates | None, prior: Floats
 ) -> LinearRule:
-    """Return the rule of the selected columns as a rule of all columns."""
+    """Extend a rule on the selected columns to all columns, with zero coefficients."""
     anchor, K = classes.anchor, len(classes.labels)
     coef = np.zeros((K, len(classes.features)))
     if estimates is None:

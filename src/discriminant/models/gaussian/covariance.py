@@ -1,7 +1,9 @@
 """Covariances from scatter matrices: denominators, shrinkage, factorisation and rank deficiency.
 
-The pooled covariance is the pooled scatter W, and the covariance of class k the scatter W_k, over
-a denominator. With n_k the weight of class k and n the weight of all K classes:
+Columns are centred and scaled first, `offset = (x - origin) / unit` (`moments.anchor`); covariances
+and scatters are those of the offsets. The pooled covariance is the pooled scatter W divided by a
+denominator; the covariance of class k is its scatter W_k divided by a denominator. With n_k the
+weight of class k and n the weight of all K classes:
 
     unbiased     W / (n - K)             W_k / (n_k - 1)           weights are numbers of rows
     reliability  W / sum(n_k - q_k/n_k)  W_k / (n_k - q_k/n_k)     q_k the sum of squared weights
@@ -11,7 +13,7 @@ A covariance S of d features may be shrunk toward a target T, by an amount s:
 
     S(s) = (1 - s) S + s T,   T = diag S, or (tr S / d) I, or I
 
-Priors have no influence on covariances. The optimal s by Ledoit and Wolf (2004, "A well-conditioned
+Covariances do not depend on the priors. The optimal s by Ledoit and Wolf (2004, "A well-conditioned
 estimator for large-dimensional covariance matrices", eq. 14) or by OAS (Chen et al. 2010, eq. 23)
 follows from moments: see `ledoit_wolf` and `oas`.
 
@@ -31,18 +33,19 @@ warning names the columns, and the covariance is treated as follows:
     a column constant in all rows              the column is left out
     a column that varies only between classes  it gets a very small variance, so that it determines
                                                the class
-    a column constant in one class only        it gets the pooled variance in that class, since the
+    a column constant in one class only        that class uses the pooled variance of it, since the
                                                rows of one class do not show that it never varies
     columns linearly dependent in all rows,    the direction is left out, as in MASS; if each class
       class means included                     has its own covariance, all classes drop one column
     one dependence within classes that the     the direction gets a very small variance, as for a
-      class means do not satisfy               column that varies only between classes
+    class means do not satisfy                 column that varies only between classes
     several such dependences, or too few rows  the covariance is shrunk toward its diagonal by OAS
     invertible, but fewer than two rows per    the covariance is used unchanged
       column
 
-The scatter of n rows about the means of K classes has a rank of at most n - K. So if the rank is
-lower than the number of columns, columns are dependent only if n - K is at least that number.
+The scatter of n rows about the means of K classes has a rank of at most n - K. So a rank below d
+means that columns are linearly dependent only if n - K is at least d; otherwise there are too few
+rows.
 """
 
 from __future__ import annotations
@@ -82,7 +85,8 @@ _EPS = float(np.finfo(np.float64).eps)
 def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
     """Return the (K,) denominators of the class covariances.
 
-    A denominator is zero or negative if the class has too little weight for a covariance.
+    A denominator of zero or less means that the weight of the class is too small to estimate a
+    covariance.
     """
     weight = moments.weight
     if denominator == "ml":
@@ -94,7 +98,7 @@ def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
 
 
 def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
-    """Return the denominator of the pooled covariance; zero up to rounding is an error."""
+    """Return the denominator of the pooled covariance; raise an error if it is (nearly) zero."""
     total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
     weight = float(moments.weight.sum())
     if total <= 64 * _EPS * weight:
@@ -111,7 +115,7 @@ def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiase
 
 
 def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """Return the (K, d, d) covariances of the classes, of the columns divided by `anchor.unit`.
+    """Return the (K, d, d) covariances of the classes, for the offsets `(x - origin) / unit`.
 
     Every class must have a positive denominator (`class_degrees`).
     """
@@ -138,9 +142,9 @@ def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Flo
 
 
 def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
-    """Return the diagonal of the shrinkage target of a covariance.
+    """Return the diagonal of the shrinkage target of a covariance of offsets `(x - origin) / unit`.
 
-    `diagonal` is the diagonal of the covariance. Both are of the offsets `(x - origin) / unit`.
+    `diagonal` is the diagonal of the covariance, and `unit` (d,) the units.
     """
     if target == "diagonal":
         return diagonal
@@ -191,7 +195,7 @@ def _optimal_shrinkage(
 
 
 def shrinkage_terms(covariance: Floats) -> tuple[float, float, int]:
-    """Return the terms of the shrinkage formulas: |S|^2, tr S and d of a (d, d) covariance S."""
+    """Return |S|^2, tr S and d, the terms of the shrinkage formulas for a (d, d) covariance S."""
     return float((covariance**2).sum()), float(np.trace(covariance)), len(covariance)
 
 
@@ -224,7 +228,8 @@ def oas(squares: float, trace: float, d: int, weight: float) -> float:
 def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
     """Return the (d,) scales of the columns.
 
-    If the columns are divided by these scales, the target is a multiple of the identity.
+    Once the columns are divided by these scales, the shrinkage target is a multiple of the
+    identity.
     """
     if target == "diagonal":
         sd = np.sqrt(variance)
@@ -243,7 +248,7 @@ Driver = Literal["gesdd", "gesvd"]  # LAPACK's SVD: the fast routine, or the mos
 class Metric:
     """Factorised covariance of d features, for Mahalanobis distances and linear systems.
 
-    The module docstring defines `root`, `basis`, `gain` and `rest` by the formula of the distance.
+    The formula of the distance in the module docstring defines `root`, `basis`, `gain` and `rest`.
     """
 
     root: Floats  # (d,) factors of the offsets; not used if `rest` is 0
@@ -255,7 +260,7 @@ class Metric:
 
     @property
     def rank(self) -> int:
-        """Number of directions along which distances are measured."""
+        """Number of directions that contribute to the distance."""
         return int((self.root > 0).sum()) if self.rest else self.basis.shape[1]
 
     def squared_distances(self, offsets: Floats) -> Floats:
@@ -299,9 +304,9 @@ class Metric:
         return np.asarray(u + (projected * (np.sqrt(self.gain) - 1.0)) @ self.basis.T)
 
     def directions(self, whitened: Floats) -> Floats:
-        """Return the (d, r) directions for offsets, given the directions for whitened offsets.
+        """Convert (m, r) directions for whitened offsets to (d, r) directions for offsets.
 
-        Projections are equal: offsets on the result, and whitened offsets on `whitened` (m, r).
+        The projections of offsets on the result equal those of whitened offsets on `whitened`.
         """
         if not self.rest:
             return np.asarray((self.basis * np.sqrt(self.gain)) @ whitened)
@@ -314,7 +319,7 @@ class Metric:
         return np.asarray(root.T @ root)
 
     def sample(self, normal: Floats) -> Floats:
-        """Return (n, d) random offsets with this covariance, given standard normal (n, d)."""
+        """Convert (n, d) standard normal numbers to random offsets with this covariance."""
         if not self.rest:
             unwhiten = self._unwhitening()
             return np.asarray(normal[:, : len(unwhiten)] @ unwhiten)
@@ -344,7 +349,7 @@ class Metric:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid metric, or None if they do."""
+        """Return the reason why the fields of a metric are invalid, or None if they are valid."""
         root, basis, gain = parts["root"], parts["basis"], parts["gain"]
         if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
             return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"
@@ -392,9 +397,9 @@ def diagonal_metric(variance: Floats) -> Metric:
 def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]:
     """Return the metric and the rank deficiency of a (d, d) covariance with a positive diagonal.
 
-    The metric is None if the covariance is singular. No deficiency is returned (None) if solutions
-    have at least six correct digits. If the covariance is invertible but solutions are less
-    accurate, both are returned.
+    The metric is None if the covariance is singular. The deficiency is None if linear systems are
+    solved with at least six correct digits. If the covariance is invertible but solutions are less
+    accurate, both values are returned.
     """
     d = len(covariance)
     standard, sd, lower, reciprocal = standard_cholesky(covariance)
@@ -409,10 +414,10 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
 
 
 def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Return the correlation matrix, the standard deviations, and two properties of the matrix.
+    """Return correlations, standard deviations, Cholesky factor and reciprocal condition number.
 
-    These are its Cholesky factor and its reciprocal condition number, which is 0 if the correlation
-    matrix is not positive definite.
+    The Cholesky factor and the condition number are computed for the correlation matrix. The
+    reciprocal condition number is 0 if the correlation matrix is not positive definite.
     """
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd
@@ -455,9 +460,9 @@ def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
 
 
 def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
-    """Return the metric for all columns, given the metric of the columns where `columns` is True.
+    """Extend the metric of the columns where `columns` is True to a metric for all columns.
 
-    Distances do not depend on the other columns.
+    Columns where `columns` is False do not affect distances.
     """
     if columns.all():
         return metric
@@ -557,10 +562,10 @@ def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float =
 def class_metrics_of(
     moments: ClassMoments, covariances: Floats, *, degrees: Sequence[float]
 ) -> tuple[Metric, ...]:
-    """Return the metric of each class, given their covariances (K, d, d); warn as `class_metric`.
+    """Return the metric of each class, given the class covariances; warn as `class_metric` does.
 
-    The covariances are factorised in groups that are small enough for the processor's cache. A
-    covariance that is singular, or nearly so, is left to `class_metric`.
+    The covariances (K, d, d) are factorised in groups that are small enough for the processor's
+    cache. Singular and nearly singular covariances are passed to `class_metric`.
     """
     K, d = covariances.shape[:2]
     variances = np.diagonal(covariances, axis1=1, axis2=2)
@@ -587,10 +592,10 @@ def class_metrics_of(
 def _invert_factors(
     covariances: Floats, sd: Floats, regular: Columns, logdet: Floats, inverse: Floats
 ) -> None:
-    """Write the whitening matrices of some classes to `inverse`, and add to `logdet` (m,).
+    """Write the whitening matrices of m classes to `inverse`, and add log determinants to `logdet`.
 
-    The log determinants of the Cholesky factors are added. Classes whose covariance is singular,
-    or too nearly so for accurate solutions, are set to False in `regular` (m,).
+    The log determinants (m,) are those of the Cholesky factors. `regular` (m,) is set to False for
+    classes whose covariance is singular, or so nearly singular that solutions are inaccurate.
     """
     standard = covariances / sd[:, None, :]
     standard /= sd[:, :, None]
@@ -641,7 +646,7 @@ def class_metric(
 
 
 def _rank(deficiency: RankDeficiency | None, limit: float) -> int:
-    """Return the numerical rank, but at most `limit`, the largest rank that the rows allow."""
+    """Return the numerical rank; it is at most `limit`, which follows from the number of rows."""
     return int(limit if deficiency is None else min(deficiency.rank, limit))
 
 
@@ -669,7 +674,7 @@ def _metric_of_independent(moments: ClassMoments, covariance: Floats, varying: C
 
 
 def rounding_variance(mean: Floats) -> Floats:
-    """Return the (d,) variances that constant columns seem to have because means are rounded.
+    """Return the (d,) variances that constant columns appear to have because means are rounded.
 
     `mean` (K, d) holds the class means.
     """
@@ -681,8 +686,9 @@ def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = 
 
     `variance` is the pooled variance or, if `code` is given, that of class `code`. A column does
     not vary if its variance is within the rounding of the class means. The variance of such a
-    column is set to zero if the column is constant in all rows, the pooled variance if it varies
-    within other classes, and a very small variance if it varies only between classes.
+    column is replaced: by zero if the column is constant in all rows, by the pooled variance if the
+    column varies within other classes, and by a very small variance if the column varies only
+    between classes.
     """
     tiny = variance <= rounding_variance(moments.mean if code is None else moments.mean[code][None])
     if not tiny.any():
@@ -720,10 +726,10 @@ def _warn_of_columns(
 def _floored_covariance(
     moments: ClassMoments, covariance: Floats, code: int | None = None
 ) -> tuple[Floats, Columns, int]:
-    """Return the covariance of the columns that vary, the mask of these columns, and a number.
+    """Return the covariance of the columns that vary, their mask, and a count of variances.
 
-    `floor_variances` sets the variances. The number is that of the variances it leaves unchanged,
-    which are estimated from the rows.
+    `floor_variances` replaces the variances of columns that do not vary. The count is the number of
+    variances that it leaves unchanged: those that are estimated from the rows.
     """
     diagonal = np.diagonal(covariance)
     variance = floor_variances(moments, diagonal, code)
@@ -750,10 +756,10 @@ def _shrunk_metric(covariance: Floats, weight: float, rank: int, what: str) -> M
 
 
 def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> bool:
-    """Return whether the rows of all classes together are constant along the null space.
+    """Return whether all rows, regardless of class, are constant along the null space.
 
-    This holds if no class has variance along the null directions and all class means agree along
-    them.
+    All rows are constant along the null space if no class has variance along the null directions
+    and the class means do not differ along them.
     """
     pooled = moments.pooled[np.ix_(varying, varying)] / moments.weight.sum()
     along = deficiency.null / deficiency.sd[:, None]
@@ -763,7 +769,7 @@ def _in_all_classes(moments: ClassMoments, deficiency: RankDeficiency, varying: 
 
 
 def _null_floor(moments: ClassMoments, deficiency: RankDeficiency, varying: Columns) -> Floats:
-    """Return the (m,) variances to be given to the null directions.
+    """Return the (m,) variances assigned to the null directions.
 
     The variance of a direction is zero if the class means do not differ along it, otherwise very
     small.
@@ -807,7 +813,7 @@ def _collinear_columns(
 ) -> list[str]:
     """Return the names of the columns that are linearly dependent, or nearly so.
 
-    A column is included if it has a non-zero coefficient in a direction of least variance.
+    A column is included if its coefficient is not zero in a direction with (nearly) zero variance.
     """
     names = np.array(moments.features, dtype=object)[varying]
     share = np.abs(deficiency.weakest).max(axis=1)

@@ -11,7 +11,7 @@ pooling=1 is LDA, whose scores are linear; pooling=0 is QDA. With weighting="fri
 [(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
 
 With pooling=0, covariances may be diagonal, spherical or factor-analytic, and groups of classes may
-share one: see `models.gaussian.structure`.
+share one: see `models.gaussian.structured_covariances`.
 
 This module also validates priors, and scores rows with missing features (`scores_with_missing`).
 """
@@ -52,7 +52,7 @@ from discriminant.models.gaussian.covariance import (
     shrink,
     target_diagonal,
 )
-from discriminant.models.gaussian.structure import (
+from discriminant.models.gaussian.structured_covariances import (
     DIAGONAL_STRUCTURES,
     Structure,
     group_degrees,
@@ -86,7 +86,7 @@ class GaussianFamily:
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs: which sums the moments must contain."""
         if self.structure in DIAGONAL_STRUCTURES:
             return "diagonal"
         if self.shrinkage == "auto":
@@ -109,7 +109,7 @@ class GaussianFamily:
 def class_prior(
     moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
 ) -> Floats:
-    """Return the (K,) validated prior, or the class shares of the weight if `prior` is None."""
+    """Return the validated prior (K,), which is the class shares if `prior` is None."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.zero_class(moments.labels[k])
@@ -172,9 +172,9 @@ def fit_gaussian(
 def check_classes(
     moments: ClassMoments | ClassRows, estimate: str = "a within-class covariance"
 ) -> None:
-    """Raise an error unless two or more classes have weight, and there are more rows than classes.
+    """Raise an error unless several classes have weight and there are more rows than classes.
 
-    `estimate` names, for the message, what cannot be estimated.
+    `estimate` is the name of the quantity that cannot be estimated, for the error message.
     """
     if len(moments.labels) < 2:
         raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
@@ -189,7 +189,7 @@ def check_class_weights(
 ) -> None:
     """Raise an error unless every class has enough weight to estimate its own covariance.
 
-    Classes of one group share a covariance, and so their weight.
+    Classes of one group share a covariance, so their weights are added.
     """
     for k in np.flatnonzero(group_degrees(moments, groups, denominator) <= 0):
         if moments.rows[k] > 1:
@@ -231,7 +231,7 @@ def quadratic_rule(
 
 
 def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
-    """Return the family; raise an error if there is no formula to estimate its shrinkage."""
+    """Return the family; raise an error if it lacks a formula for shrinkage 'auto' or 'oas'."""
     if not isinstance(family.shrinkage, str):
         return family
     if family.structured:
@@ -251,7 +251,7 @@ def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
 
 
 def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | Floats:
-    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+    """Return the amount of shrinkage, which is estimated if the option is 'auto' or 'oas'.
 
     The amount is (K,) if it is estimated for each class separately, else a number.
     """
@@ -273,7 +273,7 @@ def pooled_metric(moments: ClassMoments, family: GaussianFamily) -> Metric:
 
 
 def _shared_covariance(moments: ClassMoments, family: GaussianFamily, amount: float) -> Floats:
-    """Return the (d, d) shrunk pooled covariance; if it is diagonal, the (d,) variances."""
+    """Return the shrunk pooled covariance (d, d), or only the variances (d,) if it is diagonal."""
     pooled = pooled_covariance(moments, family.denominator)
     if amount == 1.0 or pooled.ndim == 1:
         diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
@@ -282,7 +282,7 @@ def _shared_covariance(moments: ClassMoments, family: GaussianFamily, amount: fl
 
 
 def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric, ...]:
-    """Return for each class the metric of its covariance."""
+    """Return the metric of the covariance of each class."""
     check_rows_for_family(moments, family)
     covariances = family_covariances(moments, family)
     if covariances.ndim == 2:
@@ -370,8 +370,8 @@ def scores_with_missing(
     """Return the (n, K) scores of rows (n, d) that have NaN where a feature is missing.
 
     If a class is Gaussian in all d features, it is Gaussian in any subset o of them, with the same
-    means and the corresponding block of the covariance. So a row is scored exactly by the features
-    that are present:
+    means and the corresponding block of the covariance. So a row can be scored exactly from the
+    features that are present:
 
         score_k(x) = log p(x_o | k) + log prior_k,    x_o ~ N(mean_k[o], S_k[o, o])
 
@@ -379,10 +379,11 @@ def scores_with_missing(
     row without any feature are the log priors. Rows are grouped by the features that are present,
     so that each block is factorised once. Nothing is imputed. Values are assumed to be missing at
     random: that a value is missing carries no information about the class. Terms common to all
-    classes are left out, so scores are comparable only within a row.
+    classes are left out, so the scores of different rows are not comparable.
 
-    `rule_from` returns the rule of densities other than Gaussian ones, from the moments of the
-    features present and the metrics of the classes (one metric if all classes share it).
+    If the class densities are not Gaussian, pass `rule_from`, a function that returns their rule,
+    given the moments of the features that are present and the metrics of the classes (one metric if
+    all classes share it).
     """
     missing = np.isnan(rows)
     patterns, groups = np.unique(missing, axis=0, return_inverse=True)
@@ -419,9 +420,9 @@ def _metrics_on_features(
     *,
     family: GaussianFamily,
 ) -> tuple[Metric, ...]:
-    """Return the metrics for the features `present`; the warnings of the fit are muted.
+    """Return the metrics for the features `present`, without repeating the warnings of the fit.
 
-    `part` are the moments of these features. If all classes share one covariance, one metric is
+    `part` holds the moments of these features. If all classes share one covariance, one metric is
     returned.
     """
     with warnings.catch_warnings():

@@ -10,21 +10,22 @@ given, n prior_k is the weight of class k. The discriminant directions v solve
 Neither S_w^-1 S_b nor S_b is formed. C = S_w / degrees is factorised (a `Metric`), and the vectors
 sqrt(n prior_k) a_k are whitened by it; their right singular vectors give the directions. The
 directions are scaled so that projected rows have the identity as covariance within classes, as in
-R's MASS. The sign of a direction is such that the last class has a positive projected mean; classes
-whose projected mean coincides with the centre do not count. So with two classes the direction is a
-positive multiple of C^-1 (m_2 - m_1). The sign does not depend on the units of the columns.
+R's MASS. The sign of a direction is chosen so that the projected mean of the last class is
+positive; classes whose projected mean coincides with the centre are skipped. So with two classes
+the direction is a positive multiple of C^-1 (m_2 - m_1). The sign does not depend on the units of
+the columns.
 
-Other criteria (trace ratio, mean difference) determine only the subspace that r directions W span.
-Canonical directions within the subspace are then computed in the same way, so the above holds for
-every criterion.
+The other criteria (trace ratio, mean difference) determine only the subspace spanned by r
+directions W. Canonical directions within this subspace are then computed as above, so scale and
+sign are the same for every criterion.
 
 For classification, a threshold is added to the projection. With z the projection of a row, and z_k
 the projected mean of class k:
 
     score_k = z . z_k - |z_k|^2 / 2 + log prior_k     'gaussian': LDA in the subspace (reduced rank)
     without log prior_k                               'midpoint': the nearest projected mean
-    boundary at (z_1 s_2 + z_2 s_1) / (s_1 + s_2)     'equal_error': equal error rates of two
-                                                      Gaussian classes of projected sd s_k
+    boundary at (z_1 s_2 + z_2 s_1) / (s_1 + s_2)     'equal_error': equal error rates for two
+                                                      Gaussian classes, s_k their projected sd
 
 The trace ratio tr(W' S_b W) / tr(W' S_w W) is maximised over matrices W (d, r) with orthonormal
 columns. The trace ratio is often replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), whose
@@ -84,7 +85,7 @@ def best_trace_ratio(means: Floats, *, within: Floats, components: int, steps: i
     components
         Number r of directions. Fewer are returned if the rows vary along fewer directions.
     steps
-        Largest number of Newton steps.
+        Maximum number of Newton steps.
     """
     basis = _varying_directions(means.T @ means + within)
     means, within = means @ basis, basis.T @ within @ basis
@@ -109,7 +110,7 @@ def _varying_directions(total: Floats) -> Floats:
 
 
 def _leading_eigenvectors(matrix: Floats, r: int) -> Floats:
-    """Return the (d, r) eigenvectors of the r largest eigenvalues, the largest first."""
+    """Return the (d, r) eigenvectors of the r largest eigenvalues, in descending order."""
     d = len(matrix)
     return np.asarray(eigh(matrix, subset_by_index=[d - r, d - 1])[1][:, ::-1])
 
@@ -147,9 +148,7 @@ class ProjectionOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FisherRule(LinearRule):
-    """Linear rule on r discriminant directions. The anchor of the rule is the centre, up to
-    rounding.
-    """
+    """Linear rule on r discriminant directions. Rows are centred at `centre`, up to rounding."""
 
     scalings: Floats  # (d, r) discriminant directions, for offsets
     shift: Floats  # (r,) added to projected offsets, so that they refer to the exact centre
@@ -165,7 +164,7 @@ class FisherRule(LinearRule):
     def trace_ratio(self) -> float:
         """Trace ratio tr(W' S_b W) / tr(W' S_w W), where W spans the directions.
 
-        The columns of W are orthonormal in the user's units. With scalings = W R, W' S_w W is
+        The columns of W are orthonormal in the units of the data. With scalings = W R, W' S_w W is
         proportional to R^-T R^-1, and W' S_b W to R^-T diag(lambda) R^-1.
         """
         slopes = self.scalings / self.anchor.unit[:, None]
@@ -207,7 +206,7 @@ def fit_fisher(
     projection
         Number of directions, criterion and threshold.
     metric
-        The factorised covariance C. None: computed from the moments.
+        The factorised covariance C; by default it is computed from the moments.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def _variates(
     prior: Floats,
     projection: ProjectionOptions,
 ) -> CanonicalVariates:
-    """Return the directions for the method and criterion of `projection`, from centred means."""
+    """Compute the directions from centred means, by the method and criterion of `projection`."""
     degrees = pooled_degrees(moments, family.denominator)
     if projection.method == "mean_difference":
         covariance = _plain_covariance(moments, family)
@@ -313,7 +312,7 @@ def _variates_within(
 def _mean_directions(moments: ClassMoments, prior: Floats, components: int | None) -> Floats:
     """Return the (d, r) directions in which the class means differ most.
 
-    The directions are orthonormal in the user's units.
+    The directions are orthonormal in the units of the data.
     """
     relative = _relative_units(moments.anchor)
     weighted_means = np.sqrt(prior)[:, None] * moments.mean * relative
@@ -339,7 +338,7 @@ def _rule(
     intercept: Floats,
     residue: Floats,
 ) -> FisherRule:
-    """Return the rule that takes offsets from `anchor`.
+    """Return the rule for offsets from `anchor`, `(x - origin) / unit`.
 
     `residue` (d,) is the centre minus the anchor.
     """
@@ -367,7 +366,7 @@ def _intercepts(
     prior: Floats,
     threshold: Threshold,
 ) -> Floats:
-    """Return the (K,) terms that the threshold adds to the nearest-mean scores."""
+    """Return the (K,) terms that, added to the nearest-mean scores, give the chosen threshold."""
     if threshold == "gaussian":
         return np.asarray(np.log(prior))
     if threshold == "midpoint":
@@ -378,7 +377,7 @@ def _intercepts(
 def _equal_error_intercepts(
     moments: ClassMoments, variates: CanonicalVariates, family: GaussianFamily
 ) -> Floats:
-    """Return the (2,) terms that move the boundary to where both classes have equal error rates."""
+    """Return the (2,) terms that move the boundary to the point of equal error rates."""
     if len(moments.labels) != 2:
         allowed = f"'gaussian' or 'midpoint' with {len(moments.labels)} classes: it takes two"
         raise OptionError.of("threshold", "equal_error", allowed)

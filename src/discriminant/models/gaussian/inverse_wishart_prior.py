@@ -16,7 +16,8 @@ covariances vary between classes about the pooled covariance C,
 
     S_k ~ inverse Wishart(t C, t + d + 1),   so that E S_k = C,   t > 0
 
-Small t means different covariances, large t equal ones. The mean of S_k given W_k is
+If t is small, the class covariances differ; if t is large, they are nearly equal. The mean of S_k
+given W_k is
 
     (W_k + t C) / (v_k + t)
 
@@ -60,7 +61,7 @@ _OPTION = "map_prior"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalInverseWishart:
-    """Prior of the mean and covariance of every class, of the offsets `(x - origin) / unit`."""
+    """Prior of the mean and covariance of every class, for offsets `(x - origin) / unit`."""
 
     mean: Floats  # (d,)
     strength: float
@@ -68,9 +69,9 @@ class NormalInverseWishart:
     degrees: float
 
     def posterior_mode(self, moments: ClassMoments) -> ClassMoments:
-        """Return moments whose means and covariances (denominator 'ml') are the posterior mode.
+        """Return moments whose means and 'ml' covariances are the posterior mode.
 
-        The prior counts as `degrees` rows, so that a class with few rows has an invertible
+        The prior has the weight of `degrees` rows, so even a class with few rows has an invertible
         covariance.
         """
         n, d = moments.weight, len(self.mean)
@@ -90,11 +91,11 @@ class NormalInverseWishart:
 def conjugate_prior(
     options: MapPrior | Literal["default"], moments: ClassMoments, denominator: Denominator
 ) -> NormalInverseWishart:
-    """Return the prior with the given options, and defaults from the moments for the others.
+    """Return the prior with the given options; options that are missing are set from the moments.
 
-    The defaults are the mean of all rows, a strength of 0.01, d + 2 degrees of freedom, and the
-    pooled covariance times degrees - d - 1 as scale, so that it is the prior mean of S_k. Raise
-    `OptionError` if an option is invalid.
+    The defaults are the mean of all rows, a strength of 0.01, d + 2 degrees of freedom, and a scale
+    of (degrees - d - 1) times the pooled covariance, so that the prior mean of S_k is the pooled
+    covariance. Raise `OptionError` if an option is invalid.
     """
     if isinstance(options, str) and options == "default":
         options = {}
@@ -152,7 +153,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def friedman_pooling(moments: ClassMoments, denominator: Denominator) -> float:
-    """Return the pooling p that gives Friedman's mixture the largest marginal likelihood."""
+    """Return the pooling p for which Friedman's mixture has the largest marginal likelihood."""
     from scipy.optimize import brentq
 
     degrees = class_degrees(moments, denominator)
@@ -170,7 +171,7 @@ def friedman_pooling(moments: ClassMoments, denominator: Denominator) -> float:
 
 
 def scatter_eigenvalues(moments: ClassMoments, total: float) -> Floats:
-    """Return the (K, m) eigenvalues of C^-1 W_k; directions without variance are left out."""
+    """Return the (K, m) eigenvalues of C^-1 W_k; m excludes directions without variance."""
     pooled = moments.pooled
     noise = (16 * _EPS * np.abs(moments.mean).max(axis=0, initial=0.0)) ** 2 * total
     varying = np.flatnonzero(np.diagonal(pooled) > noise)
@@ -189,7 +190,7 @@ def scatter_eigenvalues(moments: ClassMoments, total: float) -> Floats:
 def marginal_log_likelihood(t: float, eigenvalues: Floats, degrees: Floats) -> float:
     """Return the sum over classes of log p(W_k | t), up to terms that do not depend on t.
 
-    `eigenvalues` (K, m) are those of C^-1 W_k, and `degrees` (K,) the v_k.
+    `eigenvalues` (K, m) holds the eigenvalues of C^-1 W_k, and `degrees` (K,) the v_k.
     """
     m = eigenvalues.shape[1]
     a = t + m + 1.0

@@ -1,8 +1,8 @@
 """Minimum covariance determinant (MCD): location and covariance that outlying rows do not shift.
 
 The raw MCD of n rows is the mean and the covariance of those h rows whose covariance has the
-smallest determinant, with h between about n/2 and n. It is searched for by the deterministic
-algorithm of Hubert, Rousseeuw and Verdonck (2012):
+smallest determinant, with h between about n/2 and n. These rows are searched for by the
+deterministic algorithm of Hubert, Rousseeuw and Verdonck (2012):
 
     columns are centred at their medians and divided by a robust scale (the tau scale)
     six starts       principal axes P of six robust matrices, see `_starting_axes`
@@ -18,12 +18,13 @@ rows (Croux and Haesbroeck 1999): with q the quantile of chi2(d) at h/n,
 
     c(d, h/n) = (h/n) / P(chi2(d + 2) <= q)
 
-The second factor corrects for small n (Pison, Van Aelst and Willems 2002). Rows within the 97.5%
-quantile of chi2(d) of the raw estimate are retained; their mean and covariance, multiplied by c(d,
-share retained) and another small-sample factor, are the reweighted MCD, which is more efficient.
-Factors and starts are those of R's robustbase, with `scalefn = scaleTau2`.
+The second factor corrects for small n (Pison, Van Aelst and Willems 2002). Rows are retained if
+their squared distance by the raw estimate is at most the 97.5% quantile of chi2(d). The mean and
+the covariance of the retained rows are the reweighted MCD, which is more efficient; the covariance
+is multiplied by c(d, share retained) and by another small-sample factor. Factors and starts are
+those of R's robustbase, with `scalefn = scaleTau2`.
 
-Rows are sorted first, so that the order of rows changes nothing.
+Rows are sorted first, so that the result does not depend on their order.
 """
 
 from __future__ import annotations
@@ -68,14 +69,14 @@ def least_rows(features: int) -> int:
 
 
 def constant_columns(rows: Floats) -> npt.NDArray[np.bool_]:
-    """Return a boolean array (d,): True where half of the rows or more equal the median."""
+    """Return a boolean array (d,): True for columns in which half of the rows equal the median."""
     gaps = np.abs(rows - np.median(rows, axis=0))
     noise = 16 * _EPS * np.abs(rows).max(axis=0, initial=0.0)
     return np.asarray(np.median(gaps, axis=0) <= noise)
 
 
 def fit_mcd(rows: Floats, *, support_fraction: float = 0.5) -> MCD | None:
-    """Return the MCD estimates of rows (n, d), or None if h of the rows lie on a hyperplane.
+    """Return the MCD estimates for rows (n, d), or None if h of the rows lie on a hyperplane.
 
     There must be at least `least_rows(d)` rows, and no constant column (`constant_columns`).
 
@@ -113,13 +114,13 @@ def fit_mcd(rows: Floats, *, support_fraction: float = 0.5) -> MCD | None:
 
 
 def subset_size(support_fraction: float, rows: int, features: int) -> int:
-    """Return h, which is n for a fraction of 1 and the smallest possible number for 0.5."""
+    """Return h: all n rows for a fraction of 1, the smallest possible number of rows for 0.5."""
     least = (rows + features + 1) // 2
     return int(2 * least - rows + 2 * (rows - least) * support_fraction)
 
 
 def _reweighted(rows: Floats, n: int, support_fraction: float) -> tuple[Floats, Floats]:
-    """Return mean and covariance of the retained rows out of n, with their factors."""
+    """Return the mean and the covariance of the retained rows, with the two factors applied."""
     m, d = rows.shape
     mean = rows.mean(axis=0)
     covariance = (rows - mean).T @ (rows - mean) / (m - 1)
@@ -146,7 +147,7 @@ def _univariate_subset(values: Floats, h: int) -> Subset:
 
 
 def _best_subset(rows: Floats, h: int) -> Subset | None:
-    """Return the h rows whose covariance has the smallest determinant; None if it is zero."""
+    """Return the h rows with the smallest covariance determinant, or None if this is zero."""
     best, smallest, visited = None, np.inf, set[bytes]()
     for axes in _starting_axes(rows):
         subset = _nearest(_axis_distances(rows, axes), h)
@@ -175,7 +176,7 @@ def _nearest(distances: Floats, h: int) -> Subset:
 
 
 def _mean_and_factor(rows: Floats) -> tuple[Floats, Floats] | None:
-    """Return mean and Cholesky factor of the covariance; None if the covariance is singular."""
+    """Return mean and Cholesky factor of the covariance, or None for a singular covariance."""
     mean = rows.mean(axis=0)
     centred = rows - mean
     covariance = centred.T @ centred / (len(rows) - 1)
@@ -192,7 +193,7 @@ def _squared_distances(rows: Floats, mean: Floats, lower: Floats) -> Floats:
 
 
 def _axis_distances(rows: Floats, axes: Floats) -> Floats:
-    """Return the (n,) squared distances by robust scales along orthogonal axes (d, d)."""
+    """Return the (n,) squared distances, computed from robust scales along orthogonal axes."""
     along = rows @ axes
     scale = _positive_scale(along)
     # The location is the median of the rows sphered by P l^-1 P', mapped back by P l P'.
@@ -203,7 +204,7 @@ def _axis_distances(rows: Floats, axes: Floats) -> Floats:
 
 
 def _positive_scale(rows: Floats) -> Floats:
-    """Return the tau scale of each column; its standard deviation where that is zero."""
+    """Return the tau scale of each column, or its standard deviation if the tau scale is zero."""
     scale = tau_scale(rows.T)
     if (scale > 0).all():
         return scale
@@ -212,11 +213,11 @@ def _positive_scale(rows: Floats) -> Floats:
 
 
 def _starting_axes(rows: Floats) -> Iterator[Floats]:
-    """Yield the eigenvectors of six matrices of the standardised rows that outliers hardly change.
+    """Yield the eigenvectors of six robust matrices of the standardised rows.
 
-    These are the correlations of hyperbolic tangents, of ranks and of normal scores; the
-    covariance of spatial signs; the covariance of the half of the rows nearest to the centre; and
-    the matrix of Gnanadesikan and Kettenring (1972).
+    The matrices are the correlations after transforming the columns to hyperbolic tangents, to
+    ranks and to normal scores; the covariance of the spatial signs; the covariance of the half of
+    the rows nearest to the centre; and the matrix of Gnanadesikan and Kettenring (1972).
     """
     n = len(rows)
     yield _eigenvectors(np.corrcoef(np.tanh(rows), rowvar=False))
@@ -231,7 +232,7 @@ def _starting_axes(rows: Floats) -> Iterator[Floats]:
 
 
 def _ranks(values: Floats) -> Floats:
-    """Return the ranks of values (n,), from 1; equal values share the mean of their ranks."""
+    """Return the ranks of values (n,), starting at 1; equal values get the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - 0.5 * (counts - 1))[places])
 
@@ -265,7 +266,7 @@ def tau_scale(columns: Floats) -> Floats:
 
         scale^2 = s^2 mean(min(((x - t) / s)^2, 9)) / e
 
-    where e makes the scale consistent for Gaussian values. The scale is 0 if s is.
+    where the constant e makes the scale consistent for Gaussian values. If s is 0, the scale is 0.
     """
     gaps = columns - _medians(columns)[:, None]
     deviation = _medians(np.abs(gaps))
@@ -295,7 +296,7 @@ _TAU_EXPECTED = _expected_rho(3.0 * float(ndtri(0.75)))
 
 
 def consistency_factor(features: int, share: float) -> float:
-    """Return the factor c(d, share) for the covariance of the innermost share of Gaussian rows."""
+    """Return c(d, share), which corrects the covariance of the innermost `share` of the rows."""
     if share >= 1.0:
         return 1.0
     return share / float(chdtr(features + 2, chdtri(features, 1.0 - share)))

@@ -2,19 +2,19 @@
 
     p(x | k) = sum over the components c of class k of  share_c N(x; m_c, S_c)
 
-The covariances S_c are one for all components ('shared'), one for each class ('class') or one for
-each component ('component'), shrunk as in `models.gaussian.family`. One step of EM reads the rows
+There is one covariance for all components ('shared'), one for each class ('class') or one for each
+component ('component'); it is shrunk as in `models.gaussian.family`. One step of EM reads the rows
 once:
 
     E   r_ic = share_c N(x_i; m_c, S_c) / p(x_i | k)      for the components c of the class of row i
     M   n_c = sum_i w_i r_ic,   m_c = sum_i w_i r_ic x_i / n_c,   share_c = n_c / n_k
 
-If the components of a class have one covariance, its scatter follows without products of rows from
-the scatter T_k of the class about its mean M_k:
+If the components of a class share one covariance, its scatter is computed from the scatter T_k of
+the class about its mean M_k, and no products of rows are needed:
 
     sum_c sum_i w_i r_ic (x_i - m_c)(x_i - m_c)'  =  T_k - sum_c n_c (m_c - M_k)(m_c - M_k)'
 
-The steps need only sums over rows (`MixtureReading`), so they run on partitioned rows as well.
+The steps need only sums over rows (`MixtureReading`), so they also work on partitioned tables.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MixtureRule:
         return self.class_scores(self.components.scores(features))
 
     def class_scores(self, scores: Floats) -> Floats:
-        """Return the (n, K) scores of the classes, given those of the components (n, C)."""
+        """Return the (n, K) scores of the classes, given the (n, C) scores of the components."""
         starts = np.searchsorted(self.classes, np.arange(len(self.labels)))
         by_component = scores.T
         top = np.maximum.reduceat(by_component, starts, axis=0)
@@ -100,7 +100,7 @@ class MixtureRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         classes, components = parts["classes"], parts["components"]
         (K,) = parts["labels"].shape
         if classes.ndim != 1 or len(components.labels) != len(classes):
@@ -112,7 +112,7 @@ class MixtureRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureSums(Summable):
-    """Sums over rows of one step of EM: weight and mean of each component, and the likelihood.
+    """Sums that one step of EM needs: weight and mean of each component, and the likelihood.
 
     A row of weight 2 counts as two equal rows.
     """
@@ -138,7 +138,7 @@ class MixtureSums(Summable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureReading:
-    """Compute the sums of one step of EM, given the components of the step before."""
+    """Compute the sums of one step of EM, given the components after the previous step."""
 
     rules: tuple[ComponentRule, ...]  # K, each with the scores of the components of one class
     starts: Places  # (K + 1,) number of the first component of each class
@@ -179,7 +179,7 @@ class MixtureReading:
 def _responsibilities(
     scores: Floats, weight: Floats | None
 ) -> tuple[Floats, float, npt.NDArray[np.intp]]:
-    """Return the weights of rows in each component (R, n), the log likelihood and the codes."""
+    """Return row weights in each component (R, n), the log likelihood, and class codes."""
     logs = np.ascontiguousarray(scores.T)
     most_probable = logs.argmax(axis=0)
     top = logs.max(axis=0)
@@ -223,7 +223,7 @@ class Mixture:
 
     @property
     def collapsed(self) -> int | None:
-        """Class with a component that has hardly any weight or a singular covariance, or None."""
+        """Class that has a component with almost no weight or a singular covariance, or None."""
         singular = np.array([metric.shrunk > 0 for metric in self.metrics])
         for k, moments in enumerate(self.moments):
             several = len(moments.labels) > 1
@@ -234,7 +234,7 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureModel:
-    """Data that no step changes: structure of the covariances, and class moments."""
+    """What stays constant during EM: structure of the covariances, and class moments."""
 
     structure: Structure
     family: GaussianFamily  # of the components that have one covariance, or of single ones
@@ -244,7 +244,7 @@ class MixtureModel:
     def of(
         cls, structure: Structure, totals: ClassMoments, *, shrinkage: Any, target: Any
     ) -> MixtureModel:
-        """Create with the family that the structure of the covariances needs."""
+        """Create a model; the structure of the covariances determines the Gaussian family."""
         if structure == "component":
             family = GaussianFamily(0.0, shrinkage, target, "ml", shrink="mixed")
         else:
@@ -258,10 +258,10 @@ class MixtureModel:
         return replace(self, structure=structure, totals=totals)
 
     def is_scarce(self, mixture: Mixture) -> bool:
-        """Whether a component has a covariance of its own and fewer than two rows per feature.
+        """Whether a component with its own covariance has fewer than two rows per feature.
 
-        The likelihood of such a component grows without bound as its rows approach a plane, so its
-        maximum says little about new rows. Shrinkage bounds the likelihood.
+        The likelihood of such a component grows without bound as its rows approach a plane, so a
+        large likelihood says little about new rows. With shrinkage the likelihood is bounded.
         """
         if self.structure != "component" or np.any(self.family.shrinkage):
             return False
@@ -276,7 +276,7 @@ class MixtureModel:
         return free + covariances[self.structure] * d * (d + 1) // 2
 
     def maximise(self, sums: MixtureSums, mean: Floats, starts: Places) -> Mixture:
-        """Return the components that the sums of a step yield (the M-step)."""
+        """Return the components computed from the sums of one step (the M-step)."""
         moments = [
             self._component_moments(k, sums, mean, slice(int(starts[k]), int(starts[k + 1])))
             for k in range(len(starts) - 1)
@@ -317,7 +317,7 @@ class MixtureModel:
         )
 
     def from_moments(self, moments: Sequence[ClassMoments]) -> Mixture:
-        """Return the components, given their moments by class."""
+        """Return the components, given the moments of the components of each class."""
         metrics = self._metrics(moments)
         rules: list[ComponentRule] = []
         for own, metric in zip(moments, metrics, strict=True):
@@ -361,7 +361,7 @@ class MixtureModel:
         return likelihood
 
     def rule(self, mixture: Mixture, prior: Floats) -> tuple[MixtureRule, QuadraticRule]:
-        """Return the rule of the classes, and the densities of all components."""
+        """Return the rule of the classes, and a rule with all components as classes."""
         joined, classes = join_components(mixture.moments), mixture.classes
         shares = prior[classes] * mixture.shares
         densities = quadratic_rule(joined, metrics=mixture.metrics, prior=shares)
@@ -371,7 +371,7 @@ class MixtureModel:
         return MixtureRule(self.totals.labels, components, classes), densities
 
     def bic(self, mixture: Mixture) -> float:
-        """Return the Bayesian information criterion; smaller is better."""
+        """Return the Bayesian information criterion; the smaller, the better."""
         numbers = [len(own.labels) for own in mixture.moments]
         rows = float(self.totals.weight.sum())
         return self.parameters(numbers) * float(np.log(rows)) - 2.0 * mixture.log_likelihood
@@ -383,7 +383,7 @@ def component_names(label: Any, number: int) -> Labels:
 
 
 def join_components(moments: Sequence[ClassMoments]) -> ClassMoments:
-    """Return the moments of the components of all classes as those of one set of components."""
+    """Join the moments of the components of each class into moments of all components."""
     detail = moments[0].detail
     scatters = [own.scatter for own in moments]
     scatter = np.sum(scatters, axis=0) if detail == "pooled" else np.concatenate(scatters)
@@ -406,9 +406,10 @@ def run_em(
     max_steps: int,
     progress: Callable[[int, float], object] | None = None,
 ) -> Mixture:
-    """Repeat steps of EM until the mean log likelihood changes by at most `tolerance`.
+    """Run EM until a step changes the mean log likelihood by at most `tolerance`.
 
-    `fold` computes the sum of a reading over all rows. Stop early if a component collapses.
+    `fold` computes the sum of a reading over all rows. EM stops early if a component collapses: its
+    weight is almost zero or its covariance singular.
     """
     mixture, before = start, start.log_likelihood
     total = float(model.totals.weight.sum())
@@ -435,7 +436,7 @@ def run_em(
 def scores_with_missing(rows: Floats, rule: MixtureRule, densities: QuadraticRule) -> Floats:
     """Return the (n, K) scores of rows (n, d) that have NaN where a feature is missing.
 
-    A component that is Gaussian in all features is Gaussian in those that are present, with the
+    The density of a component in the features that are present is again Gaussian, with the
     corresponding block of its covariance. Terms common to all classes are left out.
     """
     missing = np.isnan(rows)
@@ -494,10 +495,10 @@ def starting_mixtures(
     starts: int,
     rng: np.random.Generator,
 ) -> Iterator[Mixture]:
-    """Yield mixtures to start EM from, each by k-means with random first centres in every class.
+    """Yield starting mixtures for EM, each from k-means with random initial centres in every class.
 
-    `blocks` has the rows of each class. Distances are measured in units of the pooled covariance
-    within classes.
+    `blocks` holds the rows of each class. Distances are Mahalanobis distances for the pooled
+    covariance within classes.
     """
     anchor = model.totals.anchor
     pooled = GaussianFamily(1.0, model.family.shrinkage, model.family.target, "ml")

@@ -1,8 +1,8 @@
-"""Predictive densities of Gaussian classes: Student's t, which includes the error of the estimates.
+"""Predictive densities of Gaussian classes: Student's t, which accounts for estimation error.
 
-A plug-in rule treats the estimated means and covariances as exact, so its posteriors are too
-certain where a class has few rows. The predictive density of a class averages its Gaussian density
-over the posterior distribution of mean and covariance. With the reference prior
+A plug-in rule treats the estimated means and covariances as exact, so its posteriors are
+overconfident if a class has few rows. The predictive density of a class averages its Gaussian
+density over the posterior distribution of mean and covariance. With the reference prior
 
     p(m_1, ..., m_K, C)  ~  |C|^(-(d+1)/2)            one covariance (LDA)
     p(m_k, C_k)          ~  |C_k|^(-(d+1)/2)          one for each class (QDA)
@@ -21,8 +21,9 @@ covariance S = V / g (any g, since it cancels),
 
     constant_k  =  log Gamma((v + d) / 2) - log Gamma(v / 2) - d/2 log(pi s_k) - log|S| / 2
 
-Pooling and shrinkage are conjugate priors. An inverse-Wishart prior with a degrees of freedom and
-the scatter a T adds both to those of the rows, so the covariance is a mixture again:
+Pooling and shrinkage are conjugate priors. An inverse-Wishart prior with `a` degrees of freedom and
+scatter a T adds `a` to the degrees of freedom, and a T to the scatter of the rows, so the
+covariance is a mixture again:
 
     (V + a T) / (g + a)  =  (1 - s) V / g  +  s T,      a = s g / (1 - s)
 
@@ -30,18 +31,18 @@ Hence
 
     shrinkage by s        T the target: s g / (1 - s) more degrees; infinite for s = 1, where the
                           covariance is treated as known and the density is Gaussian
-    pooling by p          T = C, the pooled covariance: p g_k / (1 - p) more degrees, but in total
-                          at most those of C itself
+    pooling by p          T = C, the pooled covariance: p g_k / (1 - p) more degrees, but the sum is
+                          at most the degrees of C itself
     weighting="friedman"  the other classes count p times (a power prior): m = (1 - p) m_k + p m
 
-A density needs m >= d. If there are fewer degrees of freedom, those of the priors included, the
-covariance is treated as if it had d, with a warning. The target, and C within pooling, are
-estimated from the same rows but treated as given, as in every empirical Bayes estimate. With
-weights that are not counts (denominator='reliability') the degrees are those of that denominator,
-and 1 / n_k is sum w^2 / (sum w)^2.
+A density needs m >= d. If the degrees of freedom, including those of the priors, are fewer than d,
+the covariance is treated as if it had d degrees of freedom, with a warning. The target T, and C in
+pooling, are estimated from the same rows but treated as known, as in every empirical Bayes
+estimate. With weights that are not counts (denominator='reliability') the degrees of freedom are
+that denominator, and 1 / n_k is replaced by sum w^2 / (sum w)^2.
 
-The marginal density of some of the features is t with the same v and s_k and the block of S, so
-rows with missing features are scored exactly.
+The marginal density of a subset of the features is again t, with the same v and s_k and the
+corresponding block of S, so rows with missing features are scored exactly.
 """
 
 from __future__ import annotations
@@ -132,13 +133,13 @@ class StudentRule(QuadraticRule):
         return np.asarray(self.constant - np.where(gaussian, 0.5 * relative, power * logs))
 
     def log_joint(self, features: Features) -> Floats:
-        """Return log p(offsets, class), (n, K); unlike scores, never relative to a maximum."""
+        """Return the (n, K) log joint densities log p(offsets, class); no maximum is subtracted."""
         if np.isinf(self.freedom).all():
             return self.from_distances(self.distances(features))
         return self.scores(features)
 
     def _far_scores(self, scaled: Floats, power: Any) -> Floats:
-        """Return the scores of rows whose squared distances are `scaled` times 4^power."""
+        """Return the scores of very distant rows: squared distances are `scaled` times 4^power."""
         relative = scaled / self.scale
         gaussian = np.isinf(self.freedom)
         if gaussian.all():
@@ -172,7 +173,7 @@ class StudentRule(QuadraticRule):
         return (kernel + self.constant).with_name("score", names)
 
     def radii(self, code: int, uniform: Floats) -> Floats:
-        """Return factors (n,) that convert Gaussian offsets of a class to Student-t offsets.
+        """Return the factors (n,) that turn Gaussian random offsets into Student-t offsets.
 
         `uniform` (n,) holds random numbers, uniform from 0 to 1.
         """
@@ -183,7 +184,7 @@ class StudentRule(QuadraticRule):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         freedom, scale = parts["freedom"], parts["scale"]
         if freedom.shape != parts["log_prior"].shape or scale.shape != freedom.shape:
             return "freedom and scale must have one number per class"
@@ -193,13 +194,13 @@ class StudentRule(QuadraticRule):
 
 
 def _log1p(z: Expression, names: Sequence[str]) -> Expression:
-    """Return log(1 + z) as an expression, accurate for small z: the rounding of 1 + z is undone."""
+    """Return log(1 + z) as an expression, accurate for small z despite the rounding of 1 + z."""
     u = (z + 1.0).with_name("one_plus", names)
     return u.log() - ((u - 1.0) - z) / u
 
 
 def _log_constant(freedom: float, scale: float, metric: Metric) -> float:
-    """Return the log density at the mean."""
+    """Return the log density at the class mean."""
     d = metric.rank
     if np.isinf(freedom):
         return float(-0.5 * d * np.log(2.0 * np.pi * scale) - 0.5 * metric.logdet)
@@ -287,9 +288,10 @@ def _warn_few_degrees(
 def posterior_degrees(
     classes: Classes, family: GaussianFamily, shrinkage: Floats
 ) -> tuple[Floats, Floats]:
-    """Return degrees of freedom and denominator of the covariance of each class, (K,) each.
+    """Return two (K,) arrays: degrees of freedom and denominator of the covariance of each class.
 
-    The degrees include those of the priors that pooling and `shrinkage` (K,) stand for.
+    The degrees of freedom include those of the priors to which pooling and `shrinkage` (K,)
+    correspond.
     """
     kind: Denominator = "reliability" if family.denominator == "reliability" else "unbiased"
     moments: Any = classes
@@ -317,7 +319,7 @@ def posterior_degrees(
 
 
 def _with_prior(degrees: Floats, denominator: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Add the degrees and denominators of a prior that has this share of the covariance."""
+    """Add the degrees of freedom and denominators of a prior with this share of the covariance."""
     known = (share >= 1.0) | np.isinf(denominator)
     odds = np.where(known, 0.0, share) / np.where(known, 1.0, 1.0 - share)
     added = np.where(known, np.inf, np.where(known, 0.0, denominator) * odds)
@@ -327,7 +329,7 @@ def _with_prior(degrees: Floats, denominator: Floats, share: Floats) -> tuple[Fl
 def student_scores_with_missing(
     rows: Floats, rule: StudentRule, *, moments: ClassMoments, family: GaussianFamily, prior: Floats
 ) -> Floats:
-    """Return the (n, K) scores of rows with NaN where a feature is missing (module docstring)."""
+    """Return the (n, K) scores of rows in which NaN stands for a missing feature."""
 
     def marginal(part: ClassMoments, metrics: tuple[Metric, ...]) -> StudentRule:
         if family.linear:

@@ -17,9 +17,9 @@ The scores are linear in x, up to a term common to all classes:
                  + log prior_k
 
 Only weights, means and variances are needed. With K = 2 and threshold 0, d_kj is a t statistic with
-s_0 added to its denominator; s_0 keeps features with a very small variance from being selected by
-chance. The formulas are those of Tibshirani, Hastie, Narasimhan and Chu (2002, PNAS 99, and 2003,
-Statistical Science 18, which corrects the sign in m_k).
+s_0 added to its denominator; s_0 prevents features with a very small variance from being selected
+by chance. The formulas are those of Tibshirani, Hastie, Narasimhan and Chu (2002, PNAS 99, and
+2003, Statistical Science 18, which corrects the sign in m_k).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class CentroidDifferences:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShrunkenCentroidRule(LinearRule):
-    """Linear rule of shrunken centroids; features that are not selected have zero coefficients."""
+    """Linear rule of shrunken centroids; the coefficients of removed features are zero."""
 
     shrunken: Floats  # (K, d) standardised differences d'_kj after soft thresholding
     centroid: Floats  # (K, d) offsets of the shrunken centroids from the anchor
@@ -129,7 +129,7 @@ class ShrunkenCentroidRule(LinearRule):
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         reason = LinearRule.invalid_reason(parts)
         shape = parts["coef"].shape
         if reason is None and not (
@@ -160,13 +160,13 @@ def fit_shrunken_centroids(
 
 
 def pooled_variances(moments: ClassMoments) -> Floats:
-    """Return the (d,) pooled variances of the offsets, with denominator n - K."""
+    """Return the (d,) pooled variances (denominator n - K) of the offsets `(x - origin) / unit`."""
     pooled = pooled_covariance(moments)
     return pooled if pooled.ndim == 1 else np.diagonal(pooled)
 
 
 def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, Columns]:
-    """Return two masks (d,): columns without variance in classes, and columns constant in all rows.
+    """Return two masks (d,): columns constant within each class, and columns constant in all rows.
 
     A variance within the rounding of the class means counts as zero.
     """
@@ -180,12 +180,11 @@ def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, 
 
 
 def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Columns, float]:
-    """Return s_j (d,), the mask of constant columns, and s_0.
+    """Return s_j (d,) for offsets, the mask of constant columns, and s_0 in data units.
 
-    s_j is in units of the offsets `(x - origin) / unit`, s_0 in units of the data.
-
-    The quantile s_0 is taken over the columns that vary. If s_0 is zero, columns that vary only
-    between classes get a very small s_j instead of zero.
+    The s_j are those of the offsets `(x - origin) / unit`. The quantile s_0 is computed over the
+    columns that vary. If s_0 is zero, columns that vary only between classes get a very small s_j
+    instead of zero.
     """
     variance = pooled_variances(moments)
     still, constant = constant_columns(moments, variance)
@@ -201,9 +200,9 @@ def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats
 
 
 def check_class_rows(moments: ClassMoments | ClassRows) -> None:
-    """Raise an error if a class has a single row that counts once.
+    """Raise an error if a class has only a single row, with weight one.
 
-    The centroid of a class with one row is the row itself, so its distance from it carries no
+    The centroid of a class with one row is this row, so the distance between them carries no
     information.
     """
     for k in np.flatnonzero((moments.rows == 1) & (moments.weight <= 1.0)):

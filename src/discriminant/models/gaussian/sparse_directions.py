@@ -22,9 +22,9 @@ result is used. v = 0 is a further local maximum, with f = 0. As in the publishe
 is used only if the iteration reaches it from both starts. In that case this direction and all later
 ones are dropped. With penalty 2 this always happens, since no entry of M'M v exceeds |M|^2.
 
-Rows are classified along the directions, by Gaussian classes with the covariance that the
-projections have if the features are uncorrelated. With V (d, r) the directions v_jl / s_j and G
-the products v_l . v_m (r, r):
+Rows are classified by their projections on the directions. The classes are Gaussian, with the
+covariance that the projections would have if the features were uncorrelated. Let V (d, r) hold the
+directions v_jl / s_j, and G (r, r) the products v_l'v_m. Then
 
     score_k(x) = (x - (mean_k + x_mean)/2)' V G^-1 V' (mean_k - x_mean) + log prior_k
 
@@ -93,7 +93,7 @@ class StandardisedMeans:
         return vectors
 
     def largest_penalty(self) -> float:
-        """Return, to 0.1%, the smallest penalty that removes every feature, computed by bisection.
+        """Return the smallest penalty that removes every feature, computed to 0.1% by bisection.
 
         For v of length 1, |(M'M v)_j| is at most |M_j| |M|, which gives an upper bound.
         """
@@ -154,9 +154,10 @@ def sparse_direction(means: Floats, strength: float, *, tolerance: float, max_st
 def _best_ascent(
     means: Floats, strength: float, *, tolerance: float, max_steps: int
 ) -> tuple[Floats, float]:
-    """Return the better result from two starts, and its change in the last step.
+    """Return the better result of two starts, and the change in its last step.
 
-    Both are iterated to few digits first, and only the better one to the tolerance.
+    The iteration from each start first uses a coarse tolerance; only the better result is iterated
+    to the final tolerance.
     """
     leading = np.linalg.svd(means, full_matrices=False)[2][0]
     single = np.zeros(len(leading))
@@ -177,7 +178,7 @@ def _best_ascent(
 def _ascend(
     means: Floats, strength: float, vector: Floats, *, tolerance: float, max_steps: int
 ) -> tuple[Floats, float]:
-    """Iterate until entries change by at most `tolerance`; return the vector and last change."""
+    """Iterate until entries change by at most `tolerance`; return vector and last change."""
     change = np.inf
     for _ in range(max_steps):
         slope = (means @ vector) @ means
@@ -201,7 +202,8 @@ def _objective(means: Floats, strength: float, vector: Floats) -> float:
 def _signs(projected: Floats) -> Floats:
     """Return the (r,) signs of the directions, from the projected class means (K, r).
 
-    In each direction the last class whose projected mean is not zero gets a positive mean.
+    The signs are chosen so that, in each direction, the last class with a non-zero projected mean
+    has a positive one.
     """
     distance = np.abs(projected)
     distinct = distance > 1e-6 * distance.max(axis=0, initial=0.0)

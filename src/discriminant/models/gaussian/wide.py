@@ -13,7 +13,7 @@ denominators. The matrix with the rows sqrt(a_i) z_i D^-1/2 has the thin SVD U d
     S = D^1/2 (I + V diag(e^2) V') D^1/2,      log det S = sum log D + sum log(1 + e^2)
 
 The result is a `Metric`; computing it takes about N^2 d operations. If D is zero, S has no inverse;
-this case is treated as in `gaussian.covariance`, with the same warnings.
+this case is handled as described in `models.gaussian.covariance`, with the same warnings.
 
 `RowSpace` is for penalised linear models. The centred and scaled rows have the thin SVD U S V', so
 they span at most N directions. The coefficients of the fit lie in this span, since any part outside
@@ -74,7 +74,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpace:
-    """Coordinates of N rows in the r directions that they span."""
+    """Coordinates of N rows with respect to r directions that span them."""
 
     rows: Floats  # (N, r) coordinates z of the rows
     axes: Floats  # (d, r) V / sd
@@ -149,7 +149,7 @@ def wide_metric(rows: ClassRows, family: GaussianFamily) -> Metric:
 
 
 def wide_shrinkage(rows: ClassRows, family: GaussianFamily) -> float | Floats:
-    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+    """Return the amount of shrinkage, which is estimated if the option is 'auto' or 'oas'.
 
     The amount is (K,) if it is estimated for each class separately, else a number.
     """
@@ -198,7 +198,7 @@ def _pooled_metric(centred: _CentredRows, family: GaussianFamily) -> Metric:
 
 
 def _class_metrics(centred: _CentredRows, family: GaussianFamily) -> tuple[Metric, ...]:
-    """Return for each class the metric of its covariance."""
+    """Return the metric of the covariance of each class."""
     check_rows_for_family(centred.moments, family)
     amounts = np.broadcast_to(wide_shrinkage(centred.rows, family), len(centred.rows.labels))
     return tuple(
@@ -249,7 +249,7 @@ def _class_mixture(
 def _weight_factors(
     moments: ClassMoments, family: GaussianFamily, code: int
 ) -> tuple[float, float]:
-    """Return the two factors of row weights in the covariance of class `code`.
+    """Return two factors by which row weights are multiplied in the covariance of class `code`.
 
     The first factor is for the scatter of the class itself, the second for the pooled scatter.
     """
@@ -294,7 +294,7 @@ def _mixture_metric(centred: _CentredRows, mixture: _Mixture) -> Metric:
 
 
 def _low_rank_metric(part: Floats, diagonal: Floats) -> Metric:
-    """Return the metric of part' part + diag(diagonal)."""
+    """Return the metric of the covariance part' part + diag(diagonal)."""
     root = 1.0 / np.sqrt(diagonal)
     part *= root
     _, length, right = thin_svd(part)
@@ -322,9 +322,9 @@ def _dense_metric(
     code: int | None,
     degrees: int,
 ) -> Metric:
-    """Return the metric by way of a covariance matrix of the columns that vary.
+    """Return the metric, computed from the full covariance matrix of the columns that vary.
 
-    Call this function only if there are at least as many rows as columns that vary.
+    Call this function only if the number of rows is at least the number of columns that vary.
     """
     moments: ClassMoments = centred.rows.select(np.flatnonzero(varying).tolist()).reduce("class")
     covariance = part.T @ part
@@ -344,8 +344,8 @@ def _singular_metric(
 ) -> Metric:
     """Return the metric of part' part, which is singular.
 
-    If class means or rows lie outside its range, the covariance is shrunk; otherwise the metric is
-    restricted to the range.
+    If class means or rows lie outside the range of the covariance, the covariance is shrunk;
+    otherwise the metric is restricted to the range.
     """
     sd = np.sqrt(variance[varying])
     # Each array of this size takes as long to allocate as to compute, so arrays are reused.
@@ -381,7 +381,7 @@ def _metric_of_independent(
 ) -> Metric:
     """Return the metric of columns that are linearly independent over the rows of all classes.
 
-    The other columns are left out.
+    Columns that depend linearly on the chosen ones are left out.
     """
     standard = centred.offsets[:, varying] * np.sqrt(centred.rows.weights)[:, None]
     standard /= np.sqrt(centred.moments.pooled[varying])
@@ -458,7 +458,7 @@ def shared_family_metric(classes: Classes, family: GaussianFamily) -> Metric:
 
 
 def family_shrinkage(classes: Classes, family: GaussianFamily) -> Any:
-    """Return the amount of shrinkage. If the option is 'auto' or 'oas', it is estimated.
+    """Return the amount of shrinkage, which is estimated if the option is 'auto' or 'oas'.
 
     The amount is (K,) if it is estimated for each class separately, else a number.
     """

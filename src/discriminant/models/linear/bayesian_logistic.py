@@ -7,14 +7,15 @@ normal distribution at its mode:
     mode          argmin  L(theta) + precision / 2 |theta|^2
     covariance    A^-1,   A = L''(mode) + precision Q       Q: 1 for slopes, 0 for the f intercepts
 
-and the evidence for the precision, the integral of likelihood times prior, by
+The evidence for the precision, which is the integral of the likelihood times the prior, is
+approximated by
 
     log evidence = -L(mode) - precision / 2 |mode|^2  +  n/2 log precision  -  log det A / 2
                    + f/2 log 2 pi
 
 A search over log precision maximises the evidence; every evaluation is a fit that starts from the
-previous fit. The density of a flat prior is 1, so evidences are comparable between models with the
-same intercepts.
+previous fit. The flat prior of the intercepts has density 1, so the evidences of two models are
+comparable if both have the same intercepts.
 
 A prediction integrates over the posterior. The score of a row, s = z'theta, is normal with mean a
 and variance v = z'A^-1 z. The integral of the logistic function over this distribution has no
@@ -46,7 +47,7 @@ _TOLERANCE = 1e-6  # tolerance of log precision
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaplaceFit:
-    """Normal approximation of the posterior, in the coordinates of the fit."""
+    """Normal approximation of the posterior of theta (coefficients of standardised columns)."""
 
     theta: Floats  # (q, m) mode
     precision: float
@@ -57,12 +58,12 @@ class LaplaceFit:
 
 
 def fit_laplace(problem: PathProblem, free: int, precision: float | None) -> LaplaceFit:
-    """Fit the approximation; if `precision` is None, it maximises the evidence.
+    """Fit the approximation; if `precision` is None, it is chosen to maximise the evidence.
 
     Parameters
     ----------
     problem
-        Problem with one fit, to all rows, and a diagonal ridge of ones for the slopes.
+        Problem with a single fit to all rows, and a ridge of one for every slope.
     free
         Number of leading columns that are intercepts.
     precision
@@ -103,7 +104,7 @@ def fit_laplace(problem: PathProblem, free: int, precision: float | None) -> Lap
 
 
 def _posterior_curvature(problem: PathProblem, theta: Floats, precision: float) -> Floats:
-    """Return A (m q, m q)."""
+    """Return the posterior precision matrix A (m q, m q)."""
     total, m = float(problem.totals[-1]), theta.shape[1]
     curvature = total * problem.curvature_without(theta, len(problem.totals) - 1)
     return curvature + np.kron(np.eye(m), np.diag(precision * problem.ridge[-1]))
@@ -146,14 +147,14 @@ class ScoreVariance:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid object, or None if they do."""
+        """Return the reason why the fields of the variances are invalid, or None."""
         root, width = parts["root"], len(parts["anchor"].origin)
         if root.ndim != 3 or root.shape[1] != width + 1:
             return f"root has shape {root.shape} for {width} features"
         return None
 
     def variances(self, features: Features) -> Floats:
-        """Return the (n, s) variances of the scores: one for two classes, else one per class."""
+        """Return the (n, s) variances of the scores: s is 1 for two classes, otherwise K."""
         offsets = self.anchor.offsets(features)
         vectors = [offsets @ part[:-1] + part[-1] for part in self.root]
         return np.column_stack([np.vecdot(each, each) for each in vectors])

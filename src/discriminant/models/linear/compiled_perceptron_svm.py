@@ -1,7 +1,7 @@
 """Compiled loops (Numba) over the rows of the perceptron and of the SVM's dual solver.
 
-These loops are compiled because each row is processed with the result of the row before, so NumPy
-cannot process all rows at once. The module is imported only when a loop is about to run. A loop is
+These loops are compiled because each row depends on the result of the previous row, so NumPy cannot
+process all rows at once. The module is imported only when a loop is about to run. A loop is
 compiled on first use, for float32 and for float64 rows, and cached on disk for later processes.
 Compiling takes time, so the loops are few and short.
 
@@ -29,9 +29,10 @@ ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # indices of the training state
 def row_outcome(correct: Any, row: Any, state: Any, longest: Any) -> int:
     """Return what to do after a row has been classified; update the counters in `state`.
 
-    ENDED: the row is classified correctly; do nothing. STEP: the row is misclassified; update the
-    weights. RECORD: the row is misclassified after more than `longest` consecutive correctly
-    classified rows; evaluate the current weights before updating them.
+    The result is ENDED if the row is classified correctly, so that there is nothing to do. It is
+    STEP if the row is misclassified, so that the weights are to be updated. It is RECORD if the row
+    is misclassified after more than `longest` consecutive correctly classified rows; evaluate the
+    current weights before updating them.
     """
     if correct:
         state[RUN] += 1
@@ -88,12 +89,12 @@ def perceptron_dense(
     longest: Any,
     target: Any,
 ) -> int:
-    """Train on the rows from `state[ROW]`; stop where the longest run of correct rows ends.
+    """Train on the rows from `state[ROW]`; stop after a new longest run without an error.
 
-    An update ends a run of consecutive correct rows. If the run has more than `longest` rows, the
-    function returns before this update. `correction` and
-    `correction_b` are sums over all updates of the update times the number of rows before it; the
-    average of the weights follows from them. These arrays are empty if the average is not needed.
+    An update ends a run of consecutive correctly classified rows. If the run has more than
+    `longest` rows, the function returns before this update. `correction` and `correction_b` are
+    sums over all updates of the update times the number of rows before it; the average of the
+    weights follows from them. These arrays are empty if the average is not needed.
     """
     d, K = len(origin), len(b)
     for i in range(state[ROW], len(codes)):
@@ -213,9 +214,9 @@ def dual_sweep(
     """Make one sweep of dual coordinate descent; return the number of rows that are still active.
 
     The active rows are order[:active]. The intercept is b0 + B^2 r, where r is the sum of alpha t.
-    `state` holds b0, r, B^2, the largest and smallest projected gradient of the previous sweep, the
-    same of this sweep, `active`, and the seed. A row at a bound becomes inactive if its gradient
-    lies beyond all gradients of the previous sweep.
+    `state` holds b0, r, B^2, the largest and smallest projected gradients of the previous sweep and
+    of this sweep, `active`, and the seed. A row at a bound becomes inactive if its gradient lies
+    beyond all gradients of the previous sweep.
     """
     active, seed = int(state[7]), np.uint64(state[8])
     base_intercept, total_alpha, bias_square = state[0], state[1], state[2]

@@ -6,19 +6,20 @@
 as in glmnet: two classes have one score; K > 2 classes have K scores, each with its own
 coefficients (symmetric, ungrouped). Adding the same term to the scores of all classes changes the
 penalty but not the loss, so the penalty determines this term, and the K coefficients of a column
-need not sum to zero. For intercepts the term is arbitrary; intercepts are chosen to sum to zero for
-a row at the column means. If l1_ratio is 1 and K is even, the minimum is not unique: the K
-coefficients of a column may be shifted by a common term, between the two shifts at which one of
-their two medians is zero. Unless several coefficients are zero, the end with the smaller sum of
-squares is used.
+need not sum to zero. A common term of the intercepts is arbitrary; it is chosen so that the scores
+of a row at the column means sum to zero. If l1_ratio is 1 and K is even, the minimum is not unique:
+the K coefficients of a column may be shifted by a common term, between the two shifts at which one
+of their two medians is zero. Unless several coefficients are zero, the shift that gives the smaller
+sum of squares is used.
 
-For the optimiser columns are scaled and centred, which does not change the penalty:
+The optimiser works on scaled and centred columns, which does not change the penalty:
 theta_j = size_j coef_j, and sd_j is replaced by sd_j / size_j. The objective is
 
     f(theta) = loss(theta) / weight  +  sum_j steep_j |theta_j|^2 / 2  +  sum_j corner_j |theta_j|_1
 
-Every evaluation is one pass over the rows, as in `linear.optimise`. The smallest subgradient takes
-the place of the gradient. It is zero only at the minimum, and has the same criterion:
+Every evaluation is one pass over the rows, as in `linear.optimise`. The smallest subgradient
+replaces the gradient. It is zero only at the minimum, and the fit has converged if all its entries
+satisfy
 
     theta_jk = 0     |slope_jk| - corner_j, or 0 if this is negative
     else             |slope_jk + corner_j sign theta_jk|             <= 1e-8
@@ -35,7 +36,7 @@ is approximated from the last passes. `proximal_gradient` is accelerated descent
 
 If the signs of x were known, this would be a linear system. Therefore the signs are guessed, and
 the guess is improved iteratively. A face is the set of all x with given signs, some of which are
-zero. Each iteration has two parts:
+zero. Each iteration does two things:
 
     zeros that should move      those with a large subgradient move together: each makes its own
                                 best step, divided by their number, which decreases the value by
@@ -43,8 +44,8 @@ zero. Each iteration has two parts:
     Newton step on the face     it goes as far as the signs do not change; a coordinate that would
                                 change its sign becomes zero
 
-Every iteration decreases the value and no face attains its minimum twice, so the iteration ends.
-The result is exact: an excluded coordinate is exactly zero.
+Every iteration decreases the value and the minimum on a face is reached at most once, so the
+iteration ends. The result is exact: a coordinate that is not in the model is exactly zero.
 """
 
 from __future__ import annotations
@@ -124,9 +125,7 @@ class L1Quadratic:
         return x
 
     def _activate_zeros(self, x: Floats) -> Floats:
-        """Return x after a small step along those zero coordinates that have the largest
-        subgradients.
-        """
+        """Return x after a small step along zero coordinates with a large subgradient."""
         gradient = subgradient(self.slope(x), x, self.corner)
         curvature = np.diagonal(self.curvature)
         strength = np.abs(np.where((x == 0) & (curvature > 0), gradient, 0.0))
@@ -135,9 +134,7 @@ class L1Quadratic:
         return np.asarray(np.where(enter, -gradient / np.where(enter, curvature, 1.0) / count, x))
 
     def _minimise_on_face(self, x: Floats) -> Floats:
-        """Return the minimiser on the face of x. If signs would change, the result is on a smaller
-        face.
-        """
+        """Return the minimiser on the face of x, or on a smaller face if a sign would change."""
         for _ in range(len(x) + 1):
             step = self._newton(x)
             after = x + step
@@ -165,7 +162,7 @@ class L1Quadratic:
 
 
 def _solve_regularised(curvature: Floats, slope: Floats) -> Floats:
-    """Return the (n,) solution H^-1 g, with H scaled to a unit diagonal.
+    """Return the (n,) solution H^-1 g, computed with H scaled to a unit diagonal.
 
     If H is singular, directions without curvature are left out.
     """
@@ -194,10 +191,7 @@ def subgradient(slope: Floats, x: Floats, corner: Floats) -> Floats:
 
 
 def _to_first_zero(x: Floats, step: Floats, changing: npt.NDArray[np.bool_]) -> Floats:
-    """Return the point on the way along `step` at which one of the `changing` coordinates is zero.
-
-    If there are several such points, the first is returned.
-    """
+    """Return the first point along `step` at which one of the `changing` coordinates is zero."""
     indices = np.flatnonzero(changing)
     factors = -x[indices] / step[indices]
     point = x + factors.min() * step
@@ -234,7 +228,7 @@ class L1PenalisedLoss:
 
 
 class _ProximalTrace(Trace):
-    """Trace with the criteria of convergence, and of accepting a step, for an l1 penalty."""
+    """Trace with the criteria for convergence and for accepting a step, given an l1 penalty."""
 
     def __init__(
         self,
@@ -258,8 +252,8 @@ class _ProximalTrace(Trace):
         """Return whether the step from `point` to `after` is accepted.
 
         A step is accepted if the value decreases by at least a small share of the predicted change
-        `decrease`, which is negative. Near the minimum values differ only by rounding; then a point
-        with a smaller subgradient is accepted too.
+        `decrease`, which is negative. Near the minimum, values differ only by rounding errors, so a
+        point with a smaller subgradient is accepted too.
         """
         if not np.isfinite(after.value):
             return False
@@ -413,7 +407,7 @@ def _two_loops(
 def _within_orthant(
     trace: _ProximalTrace, point: SubgradientPoint, step: Floats
 ) -> SubgradientPoint | None:
-    """Return the first accepted point among shorter and shorter steps, or None.
+    """Try shorter and shorter steps; return the first accepted point, or None.
 
     Coordinates that would change their sign are set to zero.
     """
@@ -521,11 +515,11 @@ class ColumnScales:
     def of_sums(
         cls, sums: ColumnSums, *, features: tuple[str, ...], weight: Floats
     ) -> ColumnScales:
-        """Create from column sums about zero, for sparse rows of many features."""
+        """Create from column sums about zero, for sparse rows with many features."""
         return cls(features, Anchor.zero(len(features)), sums.mean, sums.std, weight)
 
     def coordinates(self, *, intercept: bool) -> ScaledCoordinates:
-        """Return coordinates in which columns have variance one.
+        """Return coordinates in which every column has variance one.
 
         Without an intercept the columns have a mean square of one instead.
         """
@@ -545,7 +539,8 @@ def fit_elastic_net(read: Pass, columns: ColumnScales, options: LogisticOptions)
     Parameters
     ----------
     read
-        Function that makes a pass: it sums what a reading computes for each block over all rows.
+        Function that passes over the rows: it sums over all blocks of rows what a reading computes
+        for each block.
     columns
         Means and scales of the columns of the same rows.
     options
@@ -572,8 +567,8 @@ def _descend(
 ) -> OptimisationResult:
     """Minimise with the solver that the options name.
 
-    'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
-    converges slowly.
+    'auto' means Newton's method if there are few coefficients, else L-BFGS, followed by Newton
+    steps if L-BFGS converges slowly.
     """
     tolerance = GRADIENT if options.link == "logit" else SLOW_TOLERANCE  # else expected
     start = _intercept_start(objective, share)
@@ -612,9 +607,7 @@ def _starting_curvature(objective: L1PenalisedLoss, share: Floats) -> Floats:
 
 
 def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
-    """Return theta (q, m) with zero slopes, and intercepts for which the probabilities are the
-    class shares.
-    """
+    """Return theta (q, m) with slopes of zero and intercepts that predict the class shares."""
     coordinates = objective.plain.coordinates
     level = np.log(share)
     level = level - level.mean() if len(share) > 2 else level[1:] - level[:1]
@@ -624,10 +617,11 @@ def _intercept_start(objective: L1PenalisedLoss, share: Floats) -> Floats:
 
 
 def _fix_common_shift(theta: Floats, free: int, *, lasso: bool) -> Floats:
-    """Return theta (q, m) with the terms fixed that loss and penalty do not determine.
+    """Return theta (q, m) after fixing the terms that loss and penalty do not determine.
 
-    The terms that are not determined are common to all classes: of intercepts, and with a pure
-    lasso also of columns. The module docstring describes how these terms are chosen.
+    Loss and penalty do not change if the intercepts of all classes are shifted by a common term;
+    with a pure lasso, the coefficients of a column may be shifted too. The module docstring
+    describes how these terms are chosen.
     """
     m = theta.shape[1]
     if m == 1:

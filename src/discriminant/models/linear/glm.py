@@ -5,18 +5,18 @@
 with d the deviance of a row (`moments.glm_families`), in white coordinates. The first step is the
 same as in R's `glm`: a least-squares fit of the link of means near the responses. Every later step
 is a Newton step with the expected curvature, which is weighted least squares of the working
-response. A step is shortened if the link gives some row no valid mean. With many rows a sample is
-fitted first, so that few passes over all rows are needed. The units of theta and of the loss are
-chosen so that the curvature at the start is about one. So the convergence criteria do not depend on
-the unit of the response.
+response. A step is shortened if the mean of some row would be outside the range of the family. With
+many rows a sample is fitted first, so that few passes over all rows are needed. Theta and the loss
+are scaled so that the curvature at the start is about one, so the convergence criteria do not
+depend on the unit of the response.
 
 After the criteria of `linear.optimise` are met, steps continue until the gradient is only rounding
-error. With a canonical link, one Newton step from a gradient of 1e-9 is enough, and no pass has to
-confirm it. If the link is not canonical, each step gains only a few digits, and almost none if
-responses are far from their means. In this case L-BFGS corrects the curvature. The gamma family
-with log link has a convex loss, so Newton steps use its observed curvature. Standard errors follow
-from the expected one, which is the sum of the products of the rows, whatever the coefficients; it
-is known from the moments.
+error. With a canonical link, one Newton step from a gradient of 1e-9 is enough, and no further pass
+is needed to confirm it. If the link is not canonical, each step gains only a few digits, and almost
+none if responses are far from their means. In this case L-BFGS corrects the curvature. The gamma
+family with log link has a convex loss, so Newton steps use its observed curvature. Standard errors
+use the expected curvature, which for any coefficients is the sum of the products of the rows, known
+from the moments.
 
 Means may be bounded by a value that responses attain: a share of 1 with the log link, a count of 0
 with the identity link. The minimum may then lie on the boundary, where the gradient does not
@@ -24,13 +24,14 @@ vanish. The condition for a minimum (Karush, Kuhn, Tucker) is
 
     gradient = sum of multipliers times the rows at their boundary,    multipliers >= 0
 
-A barrier keeps all rows away from their boundary. The minimum with a barrier satisfies the
-condition with the multipliers barrier / distance, up to a gap of `barrier` for every row. As the
-barrier decreases, these minima form a path that converges smoothly, so its limit is extrapolated
-from the last three points.
+A barrier term keeps the means of all rows away from their bounds. The minimum with a barrier
+satisfies the condition with the multipliers barrier / distance, up to a gap of `barrier` for every
+row. As the barrier decreases, these minima form a path that converges smoothly, so its limit is
+extrapolated from the last three points.
 
-`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. This fit needs a ridge,
-scales columns to variance one, and uses L-BFGS, starting from the mean curvature of the scores.
+`fit_glm_scaled` fits sparse rows with too many features for a d x d matrix. A ridge is required.
+Columns are scaled to variance one, and L-BFGS is used, whose first approximation of the curvature
+is the mean curvature of the scores.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ from discriminant.moments.glm_families import (
     BarrierLoss,
     Deviance,
     ObservedDeviance,
-    Pearson,
+    PearsonStatistic,
     StartingFit,
 )
 from discriminant.moments.loss_gradient_sums import Loss, LossReading, LossSums, Pass, Want
@@ -99,7 +100,7 @@ class BarrierResult:
 def minimise_on_boundary(
     objective: PenalisedLoss, start: Floats, *, max_passes: int, progress: Progress | None = None
 ) -> BarrierResult:
-    """Minimise with a decreasing barrier; at `start`, the mean of every row must be valid."""
+    """Minimise with a decreasing barrier. At `start`, every row must have a valid mean."""
     assert isinstance(objective.loss, Deviance)
     deviance, passes, points = objective.loss, 0, [start]
 
@@ -150,7 +151,7 @@ _MAX_BOUNDED_SCORING = 20  # number of passes before the minimum is sought on a 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RescaledObjective:
-    """An objective divided by `unit`, a unit of the loss."""
+    """Objective divided by the constant `unit`."""
 
     objective: PenalisedLoss
     unit: float
@@ -189,10 +190,10 @@ def minimise_deviance(
 ) -> ScoringResult:
     """Minimise until the gradient is only rounding error.
 
-    If scoring does not converge and means are bounded, the minimum is sought on the boundary. If
-    the mean of some row is invalid at the first of the `starts`, the second is used.
-    `approximation` is the curvature of a sample near the first start, `features` are the moments of
-    the features about the anchor in which the rows are read.
+    If scoring does not converge and means are bounded, the search continues on the boundary. If the
+    mean of some row is invalid at the first of the two `starts`, the second is used.
+    `approximation` is the curvature of a sample near the first start. `features` holds the moments
+    of the features for the offsets `(x - origin) / unit` with which the rows are read.
     """
     bounded = _has_boundary(objective.objective)
     limit = min(max_passes, _MAX_BOUNDED_SCORING if bounded else _MAX_SCORING)
@@ -259,7 +260,7 @@ def _products_of_rows(features: ClassMoments) -> Floats:
 
 
 def _with_curvature(objective: RescaledObjective, point: Point, summed: Floats) -> Point:
-    """Return a point with another curvature, which is summed over the rows."""
+    """Return the point with its curvature replaced by `curvature`, a sum over the rows."""
     penalised = objective.objective
     curvature = penalised.coordinates.curvature(summed) / point.slope.weight
     if penalised.penalty is not None:
@@ -335,7 +336,7 @@ def refine(
     """Take further steps from a converged point, as long as the gradient decreases.
 
     Return the last result that decreased the gradient, and the losses of all passes. The curvature
-    of the result is computed at its theta.
+    in the result is computed at the theta of the result.
     """
     best, path = descent, tuple[float, ...]()
     if not descent.converged:
@@ -356,7 +357,7 @@ def refine(
 
 
 def _has_exact_curvature(objective: RescaledObjective | PenalisedLoss) -> bool:
-    """Return whether steps use the observed curvature, which a canonical link expects too."""
+    """Return whether steps use the observed curvature, as they always do with a canonical link."""
     penalised = objective.objective if isinstance(objective, RescaledObjective) else objective
     loss = penalised.loss
     if isinstance(loss, ObservedDeviance):
@@ -418,7 +419,7 @@ class GLMProblem:
 
     @cached_property
     def features(self) -> ClassMoments:
-        """Moments of the features only, about the anchor in which the rows are read."""
+        """Moments of the features only, for the offsets with which the rows are read."""
         features = self.moments.select(range(self.width))
         return features.at(reading_anchor(features, intercept=self.intercept))
 
@@ -467,7 +468,7 @@ class GLMProblem:
         return np.asarray(sd if self.intercept else np.hypot(sd, features.centre))
 
     def penalty_factors(self) -> Floats | None:
-        """Return the (d,) factors of the coefficients in the ridge penalty; None without ridge."""
+        """Return the (d,) factors of the coefficients in the ridge penalty, or None."""
         if not self.ridge:
             return None
         return self.scale() if self.standardize else np.asarray(1.0 / self.features.anchor.unit)
@@ -485,7 +486,7 @@ class GLMProblem:
 def fit_glm(
     problem: GLMProblem, *, max_passes: int = 200, progress: Progress | None = None
 ) -> GLMFit:
-    """Fit a generalised linear model by maximum likelihood. With a ridge the loss is penalised."""
+    """Fit a generalised linear model by maximum likelihood, penalised if there is a ridge."""
     white_frame = white_coordinates(
         problem.features,
         classes=0,
@@ -536,7 +537,7 @@ def fit_glm(
 
 
 def _sample_problem(problem: GLMProblem, size: int) -> GLMProblem:
-    """Return the problem of the sample only. If the sample is too small, return the problem."""
+    """Return the problem restricted to the sample, or unchanged if the sample is too small."""
     sample = problem.sample
     if sample is None or len(sample) < _ROWS_PER_COEFFICIENT * size:
         return problem
@@ -546,7 +547,7 @@ def _sample_problem(problem: GLMProblem, size: int) -> GLMProblem:
 def make_fit(
     objective: RescaledObjective, scoring: ScoringResult, null: OptimisationResult, *, passes: int
 ) -> GLMFit:
-    """Return the fit, given the result of scoring. `passes` is the number of passes before it."""
+    """Return the fit, given the result of scoring. `passes` counts the passes before scoring."""
     end, penalised, unit = scoring.end, objective.objective, objective.unit
     stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
     diverging = scoring.converged and stride > _MAX_RELATIVE_STEP * (
@@ -575,8 +576,8 @@ def make_fit(
 def _pearson(objective: PenalisedLoss, point: Point, theta: Floats) -> tuple[float, int]:
     """Return Pearson's chi-squared at theta and the number of passes it took.
 
-    Chi-squared is NaN if the family has a fixed dispersion. For the Gaussian family it is the
-    deviance, which does not change to first order between the last point and theta.
+    Chi-squared is NaN if the family has a fixed dispersion. For the Gaussian family chi-squared is
+    the deviance, which is equal at the last point and at theta to first order.
     """
     deviance = objective.loss
     assert isinstance(deviance, Deviance)
@@ -585,7 +586,7 @@ def _pearson(objective: PenalisedLoss, point: Point, theta: Floats) -> tuple[flo
     if deviance.family not in FREE_DISPERSION:
         return float("nan"), 0
     coef, intercept = objective.coordinates.coefficients(theta)
-    loss = Pearson(deviance)
+    loss = PearsonStatistic(deviance)
     reading = LossReading(objective.features, objective.anchor, coef, intercept, loss)
     return 2.0 * float(objective.read(reading).loss), 1
 
@@ -636,7 +637,7 @@ def _quadratic_minimum(point: Point) -> Floats:
 
 
 def _units(problem: GLMProblem, point: Point) -> tuple[float, float]:
-    """Return the unit of the loss, and the unit of theta that makes its curvature about one."""
+    """Return the unit of the loss, and a unit of theta for which the curvature is about one."""
     assert point.curvature is not None
     unit = problem.unit
     mean = float(np.trace(point.curvature)) / max(len(point.curvature), 1)
@@ -670,7 +671,8 @@ def fit_glm_scaled(
     Parameters
     ----------
     problem
-        Problem whose moments have a column of zeros in place of the features, and the response.
+        Problem whose moments are those of the response, with a column of zeros in place of the
+        features.
     sums
         Sums of the columns.
     sample
@@ -678,7 +680,7 @@ def fit_glm_scaled(
     features
         Names of the columns.
     max_passes
-        Largest number of passes over the rows.
+        Maximum number of passes over the rows.
     progress
         Callback that is called after each pass.
     """

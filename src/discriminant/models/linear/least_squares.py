@@ -4,41 +4,41 @@
 
     S W = C,   b = mean(v) - mean(u)'W        S = scatter of u (+ ridge), C = scatter of u with v
 
-S is represented by a matrix `root` with S = root'root, and C by `target` with C = root'target. The
-root is computed from moments by Cholesky, which loses half of the digits; or it is the triangular
-factor of the rows (`ScatterFactor`); or, for wide rows, it is the centred rows themselves. The
-penalty is added to the sum of squares, not to the mean, and the intercept is not penalised. So
-`ridge` is the alpha of scikit-learn's Ridge.
+S is represented by a matrix `root` with S = root'root, and C by `target` with C = root'target.
+There are three ways to obtain the root: by Cholesky factorisation of the moments, which loses half
+of the digits; from the rows, as their triangular factor (`ScatterFactor`); or, for wide rows, the
+root is the matrix of centred rows itself. The penalty is added to the sum of squares, not to the
+mean, and the intercept is not penalised. So `ridge` is the alpha of scikit-learn's Ridge.
 
 `RootSolver` solves root w = target in the least-squares sense, for a root of any rank. `scale`
 holds the lengths of the columns of the root. With the SVD root / scale = U s V':
 
-    rank       singular values above a tolerance relative to the largest
+    rank       number of singular values above a tolerance relative to the largest
     w          V s^-1 U' target / scale                if the rank is full
-    w          the shortest w in the user's units      if not: w = Q T'^-1 s^-1 U' target,
+    w          the shortest w in units of the data     if not: w = Q T'^-1 s^-1 U' target,
                                                        where (scale V) = Q T spans the rows
 
 The rank is computed for standardised columns, so it does not depend on the units of the columns.
-The shortest w has the least norm in the user's units. If the root is a well-conditioned triangular
-matrix, the system is solved directly.
+The shortest w is the one with the least norm in the units of the data. If the root is a
+well-conditioned triangular matrix, the system is solved directly.
 
 Classification regresses codes of the classes on the features, using class moments:
 
     C = sum of weight_k (mean_k - mean) code_k'        the scatter of features with codes
 
     indicator  code_k = e_k         fitted values sum to one (ESL 4.2)
-    sign       code_k = 2 e_k - 1   the same decisions
+    sign       code_k = 2 e_k - 1   the same predictions as indicator
     fisher     N/N_1 and -N/N_2     two classes: W is Fisher's direction; threshold at the mean
 
 The class with the largest fitted value is predicted. A class is masked on the training rows if it
-has the largest fitted value in no training row. A class is masked everywhere if its fitted value is
-the largest at no point of the feature space (`never_predicted_classes`); it is then masked on the
-training rows too.
+is predicted for no training row. A class is masked everywhere if it is predicted at no point of the
+feature space (`never_predicted_classes`); such a class is also masked on the training rows.
 
 Fitted values estimate posteriors, E(indicator | x), but may lie outside [0, 1]. To obtain
-memberships, negative values are set to zero and positive values are divided by their sum. Only the
-order of the classes is meaningful. (A softmax would be wrong, since fitted values are not logs.)
-Fisher's coding weights both classes equally, so its memberships refer to equal priors.
+memberships, negative values are set to zero and positive values are divided by their sum.
+Memberships show only the order of the classes; they are not probabilities. (A softmax would be
+wrong, since fitted values are not log probabilities.) Fisher's coding weights both classes equally,
+so its memberships refer to equal priors.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootSolver:
-    """Solver of least-squares problems with a given root: its factorised pseudo-inverse."""
+    """Solver of least-squares problems with a given root, by the pseudo-inverse of the root."""
 
     scale: Floats  # (d,) lengths of the columns
     rank: int
@@ -93,9 +93,10 @@ class RootSolver:
         root
             (r, d) matrix.
         unit
-            (d,) units of the columns.
+            (d,) units by which the columns have been divided.
         squared
-            Whether the root was computed from sums of squares, which loses half of the digits.
+            Whether the root was computed from sums of squares, so that it has only half of the
+            digits.
         ridge
             Penalty, if it is not yet included in the root (for wide rows).
         """
@@ -176,10 +177,11 @@ def _svd_solver(standard: Floats, scale: Floats, unit: Floats, squared: bool) ->
 
 
 def _minimum_norm_map(right: Floats, size: Floats, unit: Floats) -> Floats:
-    """Return the (d, k) map to the coefficients of least norm in the user's units.
+    """Return the (d, k) map to the coefficients with the least norm in the units of the data.
 
-    `right` is V, `size` (d,) holds the lengths of the columns in the user's units. If the units
-    differ too much, the norm of the coefficients of standardised columns is minimised instead.
+    `right` is V; `size` (d,) holds the lengths of the columns in the units of the data. If the
+    units differ too much, the norm of the coefficients of standardised columns is minimised
+    instead.
     """
     basis, upper = qr(right * (size / size.max())[:, None], mode="economic")
     lift: Floats = np.full(right.shape, np.nan)
@@ -190,13 +192,13 @@ def _minimum_norm_map(right: Floats, size: Floats, unit: Floats) -> Floats:
 
 
 def _missing_length(rows: Floats) -> Floats:
-    """Return for each of the d unit vectors the length of its part outside the span of the rows."""
+    """Return a (d,) array: the length of each unit vector's part outside the span of the rows."""
     inside = np.einsum("kd,kd->d", rows, rows)
     return np.asarray(np.sqrt(np.maximum(1.0 - inside, 0.0))[:, None])
 
 
 def _ridge_solver(root: Floats, scale: Floats, unit: Floats, ridge: float) -> RootSolver:
-    """Return the solver with a ridge, w = V s / (s^2 + ridge) U' target, in the user's units."""
+    """Return the ridge solver, w = V s / (s^2 + ridge) U' target, in the units of the data."""
     left, values, right = thin_svd(root * unit, driver="gesvd")
     nonzero = values > 0
     left, values, right = left[:, nonzero], values[nonzero], right[nonzero].T
@@ -231,9 +233,10 @@ class LeastSquaresProblem:
         return LinearFit(coef, self.mean_response - self.mean @ coef)
 
     def correct(self, line: LinearFit, residuals: ResidualSums) -> tuple[LinearFit, float]:
-        """Return the fit `line`, corrected by its residuals, and the relative size of the change.
+        """Return the fit `line` after one step of iterative refinement, and its relative change.
 
-        `residuals` are the sums of the residuals of `line` and of their products with the features.
+        `residuals` holds sums over the rows: of the residuals of `line`, and of the products of
+        residuals and features.
         """
         total, products = residuals.sums[0], residuals.sums[1:]
         centred = products - self.mean[:, None] * total - self.penalty[:, None] * line.coef
@@ -284,7 +287,7 @@ class LinearFit:
     rest: Floats | None = None  # (d, m) rounding error of coef: coef + rest is more accurate
 
     def rule(self, problem: LeastSquaresProblem, labels: Labels) -> LinearRule:
-        """Return the fit as a linear rule whose anchor is at the mean of the rows."""
+        """Return the fit as a linear rule for offsets from the mean of the rows."""
         d = len(self.coef)
         u, v = _split(problem.anchor, d)
         anchor, moved = u.shift(problem.mean)
@@ -293,10 +296,10 @@ class LinearFit:
         return LinearRule(labels, anchor, coef.T, intercept)
 
     def slopes(self, anchor: Anchor) -> tuple[Floats, Floats]:
-        """Return the (m, d) slopes and (m,) intercepts in the user's units.
+        """Return the (m, d) slopes and (m,) intercepts in the units of the data.
 
-        All rows may be far from x = 0, so that rounding errors would be large in the intercept. Its
-        terms are therefore summed exactly.
+        If all rows are far from x = 0, the intercept is a sum of large terms that nearly cancel.
+        These terms are therefore summed exactly.
         """
         u, v = _split(anchor, len(self.coef))
         slope = (self.coef * v.unit).T / u.unit
@@ -387,10 +390,10 @@ def problem_from_rows(
     ridge: float = 0.0,
     intercept: bool = True,
 ) -> LeastSquaresProblem:
-    """Return the least-squares problem of wide rows, which have more features d than rows n.
+    """Return the least-squares problem of wide data, which have more features d than rows n.
 
-    `offsets` are those of the features (n, d) and of the responses (n, m). No d x d matrix is
-    formed: the root consists of the centred rows.
+    The offsets are passed as two arrays: of the features (n, d) and of the responses (n, m). No d x
+    d matrix is formed: the root consists of the centred rows.
     """
     u, v = offsets
     weights = np.ones(len(u)) if weight is None else weight
@@ -419,7 +422,8 @@ def problem_from_scatter(
 ) -> LeastSquaresProblem:
     """Return the least-squares problem, given scatter matrices.
 
-    `scatter` (d, d) is that of the features, `cross` (d, m) that of features with responses.
+    `scatter` (d, d) is the scatter of the features, `cross` (d, m) the scatter of features with
+    responses.
     """
     unit = anchor.unit[: len(features)]
     penalty = _penalty(ridge, unit)
@@ -496,9 +500,7 @@ class IndicatorRule:
         return self.line.values(self._columns(features))
 
     def scores(self, features: Features) -> Floats:
-        """Return the (n, K) log memberships. The log membership is -inf where the membership is
-        zero.
-        """
+        """Return the (n, K) log memberships, -inf for a membership of zero."""
         return self.log_memberships(self.finite_fitted(features))
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
@@ -521,7 +523,7 @@ class IndicatorRule:
     def finite_fitted(self, features: Features) -> Floats:
         """Return the (n, K) fitted values, all finite.
 
-        The values of a row that overflows are all divided by the same power of two.
+        If a value of a row overflows, all values of this row are divided by the same power of two.
         """
         return self.line.finite_values(self._columns(features))
 
@@ -534,7 +536,7 @@ class IndicatorRule:
             return np.asarray(np.log(self.memberships(fitted)))
 
     def memberships(self, fitted: Floats) -> Floats:
-        """Return the (n, K) memberships: not negative, with sum one for each row.
+        """Return the (n, K) memberships, which are at least 0 and sum to one for each row.
 
         The class with the largest fitted value has the largest membership.
         """
@@ -548,10 +550,10 @@ class IndicatorRule:
 
 
 def _keep_first(shares: Floats, first: npt.NDArray[np.intp]) -> Floats:
-    """Return the shares, changed so that the class `first` (n,) of each row has the largest share.
+    """Return the shares, adjusted so that class `first` (n,) of each row has the largest share.
 
-    If rounding made the share of an earlier class equal, the share of `first` is increased by one
-    unit in the last place.
+    If an earlier class has the same share because of rounding, the share of `first` is increased by
+    one unit in the last place.
     """
     rows = np.flatnonzero(shares.argmax(axis=1) != first)
     shares[rows, first[rows]] = np.nextafter(shares[rows].max(axis=1), 2.0)
@@ -559,7 +561,7 @@ def _keep_first(shares: Floats, first: npt.NDArray[np.intp]) -> Floats:
 
 
 def class_codes(weight: Floats, coding: Coding) -> Floats:
-    """Return the (K, m) codes of the classes, the responses of the regression.
+    """Return the (K, m) codes of the classes: the responses of the regression on the features.
 
     >>> class_codes(np.array([1.0, 3.0]), "fisher").ravel().round(3).tolist()
     [4.0, -1.333]
@@ -577,7 +579,7 @@ def class_codes(weight: Floats, coding: Coding) -> Floats:
 def class_problem(
     moments: ClassMoments | ClassRows, *, codes: Floats, ridge: float = 0.0
 ) -> LeastSquaresProblem:
-    """Return the least-squares problem whose response is, for each row, the code of its class.
+    """Return the least-squares problem in which the response of a row is the code of its class.
 
     `codes` (K, m) holds the codes of the classes.
     """
@@ -617,7 +619,7 @@ def factor_problem(
 def class_rule(problem: LeastSquaresProblem, line: LinearFit, labels: Labels) -> LinearRule:
     """Return the linear rule with a fitted value for each class.
 
-    If two classes have only one response, their fitted values have opposite signs.
+    If two classes are coded by a single response, their fitted values have opposite signs.
     """
     rule = line.rule(problem, labels)
     if len(rule.intercept) == len(labels):
@@ -635,18 +637,19 @@ def anchor_with_codes(anchor: Anchor, responses: int) -> Anchor:
 def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (K,): True for classes that are predicted at no point x.
 
-    Class k with the fitted value f_k(x) = w_k'x + c_k has a region if some x has f_k(x) > f_j(x)
-    for all j. After multiplying x and the levels c by a common factor s >= 0, which makes the
-    problem independent of scale, this is a linear programme. Class k has a region if t > 0 in
+    Class k has the fitted value f_k(x) = w_k'x + c_k. It is predicted somewhere if some x has
+    f_k(x) > f_j(x) for all j. Multiplying x and the levels c by a common factor s >= 0 turns this
+    into a linear programme that does not depend on the scale of x. Class k is predicted somewhere
+    if t > 0 in
 
         max t  over  (w_k - w_j)'x + (c_k - c_j) s >= t,   |x| <= 1,  0 <= s <= 1
 
     An affine map of the features does not change the result. So the slopes are replaced by an
-    orthonormal basis of their span over the classes, and the levels by their residual from this
-    span. If the slopes have full rank K - 1, every order of the fitted values occurs at some x, so
-    every class has a region, though it may be a wedge far from all rows. Therefore a class can be
-    masked everywhere only if there are fewer than K - 1 features, or if the class means differ in
-    fewer than K - 1 directions.
+    orthonormal basis of the space that their columns span, and the levels by their residual from
+    this space. If the slopes have full rank K - 1, every order of the fitted values occurs at some
+    x, so every class is predicted somewhere, though perhaps only in a wedge far from all rows.
+    Therefore a class can be masked everywhere only if there are fewer than K - 1 features, or if
+    the class means differ in fewer than K - 1 directions.
 
     Parameters
     ----------

@@ -4,15 +4,16 @@
 
 in white coordinates (`linear.preconditioning`), starting from the linear discriminant. Without a
 ridge the likelihood has a maximum only if the classes are not separated. The fit tries to prove
-that the classes are not separated. With g the gradient and H the curvature of the summed loss,
+that the classes are not separated. Let g be the gradient and H the curvature of the summed loss.
+Then
 
     sqrt(g' H^-1 g) R <= 1/2        R = sqrt(2) / sqrt(least weight times probability of any row)
 
-implies a maximum nearby (Bach 2010, proposition 2: |l'''| <= R l'' along any direction of unit
-length in H, since the curvature of a single row never exceeds H). For separated classes this
-inequality never holds. If the inequality does not hold, `linear.separation` decides whether the
-classes are separated. If Newton steps converge slowly, the separation test is made during the
-iteration, since for separated classes the steps would continue without end.
+implies that the likelihood has a maximum nearby (Bach 2010, proposition 2: |l'''| <= R l'' along
+any direction of unit length in H, since the curvature of a single row never exceeds H). For
+separated classes this inequality never holds. If the inequality does not hold, `linear.separation`
+decides whether the classes are separated. If Newton steps converge slowly, separation is tested
+during the iteration, since for separated classes the steps would never end.
 
 With Jeffreys' prior (Firth 1993) estimates are finite even for separated classes:
 
@@ -20,7 +21,7 @@ With Jeffreys' prior (Firth 1993) estimates are finite even for separated classe
 
 with H the curvature of the summed loss. Each evaluation takes two passes over the rows: one for the
 determinant, one for its gradient. As is usual, steps use H and ignore the curvature of the prior;
-the minimum is the same.
+this does not change the minimum.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class JeffreysLoss:
 Solver = Literal["auto", "newton", "lbfgs", "gradient"]
 SOLVERS = ("auto", "newton", "lbfgs", "gradient")
 
-NEAR_ZERO = 4.0  # rows are not centred if all means are within so many standard deviations of 0
+NEAR_ZERO = 4.0  # rows are not centred if all means are within this many standard deviations of 0
 FEW_COEFFICIENTS = 64  # up to this number the curvature is summed about as fast as the gradient
 SOME_COEFFICIENTS = 1500  # up to this number exact curvature is worth its cost if L-BFGS is slow
 _PATIENCE = 24  # number of passes of L-BFGS before Newton steps are tried
@@ -178,7 +179,8 @@ def fit_logistic(
     Parameters
     ----------
     read
-        Function that makes a pass: it sums what a reading computes for each block over all rows.
+        Function that passes over the rows: it sums over all blocks of rows what a reading computes
+        for each block.
     moments
         Class moments of the same rows, of detail 'pooled' or finer.
     sample
@@ -245,8 +247,8 @@ def fit_logistic(
 class _SeparationWatch:
     """Returns whether to end the iteration because the classes are separated.
 
-    If the gradient decreases slowly in several Newton steps, the test of separation is asked once.
-    For separated classes each step decreases it by a factor of about e.
+    If the gradient decreases slowly over several Newton steps, separation is tested once. For
+    separated classes each step divides the gradient by about e.
     """
 
     def __init__(
@@ -273,7 +275,7 @@ class _SeparationWatch:
 
 
 def _check_jeffreys_size(moments: ClassMoments, numbers: int) -> None:
-    """Raise if computing the curvature is too expensive; Jeffreys' prior needs it in every step."""
+    """Raise an error if it is too expensive to compute the curvature for Jeffreys' prior."""
     rows = int(moments.rows.sum())
     if rows * float(numbers) ** 2 > _MAX_PRODUCTS or numbers > _MAX_COEFFICIENTS:
         raise OptionError.of(
@@ -310,7 +312,8 @@ def fit_logistic_scaled(
     Parameters
     ----------
     read
-        Function that makes a pass: it sums what a reading computes for each block over all rows.
+        Function that passes over the rows: it sums over all blocks of rows what a reading computes
+        for each block.
     sums
         Sums of the columns.
     weight
@@ -364,9 +367,9 @@ def _descend(
 ) -> OptimisationResult:
     """Minimise with the solver that the options name.
 
-    'auto' is Newton's method for few coefficients, else L-BFGS, which Newton steps follow if it
-    converges slowly. `watch` ends Newton's method early for separated classes. `approximation` is
-    the curvature of a sample near the start, for Newton's method.
+    'auto' means Newton's method if there are few coefficients, else L-BFGS, followed by Newton
+    steps if L-BFGS converges slowly. `watch` ends Newton's method early for separated classes.
+    `approximation` is the curvature of a sample near the start, for Newton's method.
     """
     solver, size = options.solver, start.size
     if not size:  # no column varies and there is no intercept
@@ -374,7 +377,7 @@ def _descend(
     if options.jeffreys:  # L-BFGS, since the curvature is computed without that of the prior
 
         def step_factor(step: Floats) -> float:
-            """Return the factor that limits the change of scores; steps may be far too long."""
+            """Return the factor that shortens a step if it would change the scores too much."""
             return _MAX_CHANGE / max(float(np.abs(white.rows @ step).max(initial=0.0)), _MAX_CHANGE)
 
         return lbfgs(
@@ -441,7 +444,7 @@ def shift_progress(progress: Progress | None, passes: int) -> Progress | None:
 
 
 def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
-    """Return the anchor of the offsets in which the rows are read.
+    """Return the origin and the units with which the rows are read, as an anchor.
 
     The origin is zero if this costs no accuracy, since offsets then need no subtraction. Without an
     intercept the origin is always zero, since scores must be zero at x = 0.
@@ -459,8 +462,8 @@ def penalty_factors(moments: ClassMoments, *, standardize: bool, intercept: bool
     """Return the (d,) factors by which coefficients are multiplied in the penalty.
 
     With `standardize` the factors are the standard deviations of the columns or, without an
-    intercept, the root mean squares. Otherwise the factors convert coefficients to the user's
-    units.
+    intercept, the root mean squares. Otherwise the factors convert coefficients to the units of the
+    data.
     """
     if not standardize:
         return np.asarray(1.0 / moments.anchor.unit)
@@ -512,10 +515,10 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
 
 
 def sample_curvature(sample: WhiteSample, theta: Floats) -> ExactCurvature | None:
-    """Return the curvature of the sample at theta; None if the sample is too small for it.
+    """Return the curvature of the sample at theta, or None if the sample is too small.
 
-    A fit to the sample would not give a better start: the sampling error of its coefficients is as
-    large as the error of the discriminant.
+    Only the curvature of the sample is used, not its coefficients: their sampling error would be as
+    large as the error of the linear discriminant.
     """
     if len(sample.rows) < _ROWS_PER_COEFFICIENT * theta.size:
         return None
@@ -535,7 +538,7 @@ def sample_curvature(sample: WhiteSample, theta: Floats) -> ExactCurvature | Non
 
 
 def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
-    """Return theta (q, m) with zero slopes, and intercepts whose probabilities are class shares."""
+    """Return theta (q, m) with slopes of zero and intercepts that predict the class shares."""
     contrast = coordinates.contrast
     columns = 1 if contrast is None else contrast.shape[1]
     start = np.zeros((coordinates.size, columns))

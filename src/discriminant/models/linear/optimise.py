@@ -10,9 +10,9 @@ has variance one:
 
 Newton's method uses the exact curvature H. L-BFGS (Nocedal & Wright, algorithm 7.4) starts from an
 approximation, a sketch (`linear.preconditioning`), and corrects it by the gradients of the last
-passes. If full steps turn out too long, the sketch is also scaled to the curvature along the last
-step (ibid., equation 7.20). Gradient descent uses an upper bound of the curvature. The Newton
-decrement is computed with the exact or approximate curvature H that the method uses.
+passes. If full steps turn out to be too long, the sketch is also rescaled to match the curvature
+along the last step (ibid., equation 7.20). Gradient descent uses an upper bound of the curvature.
+The Newton decrement is computed with the exact or approximate curvature H that the method uses.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _GIVEN_REDUCTION = 0.5  # the same for a given approximate curvature, which each
 _SMALL_GRADIENT = 0.1
 _FEWEST_APPROXIMATE = 4  # passes; with fewer, an approximation of the curvature is not used
 _QUADRATIC = 4.0  # assumed gradient after a Newton step, relative to the square of that before it
+_SKETCH_STEPS = 20  # number of L-BFGS steps after which the curvature is sketched again
 _PAIRS = 12  # number of corrections of the curvature that L-BFGS stores
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
@@ -89,9 +90,10 @@ class ExactCurvature:
 
 
 def solve_positive(matrix: Floats, rhs: Floats) -> Floats | None:
-    """Return the solution of a positive definite system; None if the matrix is not definite.
+    """Return the solution of a linear system, or None if its matrix is not positive definite.
 
-    LAPACK is called directly: for few unknowns the checks of `cho_factor` take longer.
+    LAPACK is called directly, since for few unknowns the checks of `cho_factor` take longer than
+    the solution.
     """
     if not rhs.size:
         return rhs
@@ -218,14 +220,15 @@ def newton_descent(
 
     If the loss returns its expected curvature, this is Fisher scoring. When both criteria are met,
     one more step is taken without another pass over the rows, which squares the remaining error.
-    A `tolerance` above that of the criteria applies to the decrement too.
+    A `tolerance` larger than that of the criteria also applies to the decrement.
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
-    next step; the loss must be one to which `bounds_after_newton_step` applies. The iteration ends
-    early at a point for which `stop` returns True. With `reuse_curvature` a curvature that takes
-    long to compute is used for several steps. This takes more passes over the rows, but less time
-    if the rows are in memory. With an `approximation` of the curvature near the start, the first
-    steps use it in the same way, so that the curvature is first computed near the minimum. The
-    point of the result has its own curvature, unless its value is infinite or `stop` returned True.
+    next step; this requires a loss for which the bounds of `bounds_after_newton_step` hold. The
+    iteration ends early at a point for which `stop` returns True. With `reuse_curvature` a
+    curvature that takes long to compute is used for several steps. Reusing the curvature takes more
+    passes over the rows, but less time if the rows are in memory. If an `approximation` of the
+    curvature near the start is given, the first steps use it, so that the exact curvature is not
+    computed before a point near the minimum is reached. The result contains the curvature at its
+    point, unless the value there is infinite or `stop` returned True.
     """
     trace = Trace(objective, max_passes, progress)
     least_decrement = DECREMENT if tolerance <= GRADIENT else tolerance
@@ -283,14 +286,14 @@ def _descend_with_fixed_curvature(
     target: float,
     good_reduction: float = _GOOD_REDUCTION,
 ) -> Point | None:
-    """Take steps with a fixed curvature, corrected as in L-BFGS, as long as they are good.
+    """Take steps with a fixed curvature, corrected as in L-BFGS, as long as steps succeed.
 
-    A pass for the gradient takes a fraction of the time of one for the curvature. The last step is
-    the one after which the gradient is expected to be at most `target`, if it decreases as by the
-    step before, or the one after a step that was not good. The pass of the last step also computes
-    the curvature. Return the last point with its own curvature, or None if no step is accepted. One
-    of the remaining passes is reserved for this curvature. A point for which `stop` returns True is
-    returned as it is.
+    A pass that computes only the gradient takes a fraction of the time of a pass that also computes
+    the curvature. The steps end when the next one is expected to reduce the gradient to `target`,
+    judging by the previous step, or when a step was not good. The pass of the last step also
+    computes the curvature; one of the remaining passes is reserved for it. Return the last point
+    with its curvature, or None if no step is accepted. A point for which `stop` returns True is
+    returned without its curvature.
     """
     pairs, last, is_last = list[CorrectionPair](), None, False
     while trace.remaining > 1:
@@ -316,15 +319,15 @@ def _descend_with_fixed_curvature(
 
 
 def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
-    """Return upper bounds of two quantities after a full Newton step.
+    """Return upper bounds of the largest gradient and of the decrement after a full Newton step.
 
-    They are the largest absolute component of the gradient, and the decrement.
-    The bounds hold for the logit and softmax losses. For a row, the range of a step is the largest
-    minus the smallest change of its scores. The third derivative of these losses along a step is at
-    most its range times the second derivative. If the range is at most r for all rows, the
-    curvature changes by a factor between exp(-r) and exp(r) (Bach 2010), so the norm of the
-    gradient in H^-1 shrinks to at most (exp(r) - 1 - r) / r of its value. The range r is at most
-    sqrt(2 g'H^-1 g / least), since the curvature of a row never exceeds H.
+    The largest gradient means its largest absolute component. The bounds hold for the logit
+    and softmax losses. For a row, the range of a step is the largest minus the smallest change of
+    its scores. The third derivative of these losses along a step is at most its range times the
+    second derivative. If the range is at most r for all rows, the curvature changes by a factor
+    between exp(-r) and exp(r) (Bach 2010), so the step multiplies the norm of the gradient, sqrt(g'
+    H^-1 g), by at most (exp(r) - 1 - r) / r. The range r is at most sqrt(2 g'H^-1 g / least), since
+    the curvature of a row never exceeds H.
     """
     assert point.curvature is not None
     weight, least = point.slope.weight, point.slope.least
@@ -351,31 +354,31 @@ def lbfgs(
     memory: int = _PAIRS,
     stop: Callable[[Point], bool] | None = None,
 ) -> OptimisationResult:
-    """Minimise by L-BFGS, which corrects a sketch of the curvature by the last passes.
+    """Minimise by L-BFGS: the last passes correct a sketch (approximation) of the curvature.
 
     Parameters
     ----------
     objective
         Function to minimise.
     start
-        (q, m) first point.
+        (q, m) starting point.
     sketch
-        Function that returns a curvature model at a point. The function is called at the start, and
-        once more after `resketch_after` steps. If `resketch_after` is None, the function is called
-        before every step.
+        Function that returns a curvature model at a point. The function is called at the start,
+        after `resketch_after` steps, and after every 20th step, since the curvature may have
+        changed. If `resketch_after` is None, the function is called before every step.
     max_passes
-        Largest number of passes over the rows.
+        Maximum number of passes over the rows.
     progress
         Callback that is called after each pass.
     tolerance
-        Largest gradient at convergence.
+        Largest absolute component of the gradient at which the iteration stops.
     accept
         Function that returns whether a converged point is accepted. If the result is rejected, the
         iteration continues with a hundredth of the tolerance, at most twice.
     step_factor
         Function that returns the factor, at most one, by which to shorten a step.
     memory
-        Largest number of passes by which the sketch is corrected.
+        Maximum number of earlier passes by which the sketch is corrected.
     stop
         The iteration ends early at a point for which this function returns True.
     """
@@ -384,7 +387,8 @@ def lbfgs(
     curvature, pairs, final_tolerance = sketch(point), list[CorrectionPair](), 1e-4 * tolerance
     scale, too_long = 1.0, False
     for iteration in count():
-        if iteration == resketch_after or resketch_after is None:
+        is_old = iteration > 0 and iteration % _SKETCH_STEPS == 0
+        if iteration == resketch_after or resketch_after is None or is_old:
             curvature = sketch(point)
         step = _two_loops(point.gradient, pairs, curvature, scale)
         decrement = -0.5 * float((point.gradient * step).sum())
@@ -443,7 +447,7 @@ class CorrectionPair:
         self.product = float((move * change).sum())
 
     def predicted_product(self, curvature: CurvatureModel) -> float:
-        """Return the product if the change of the gradient were due to the given curvature."""
+        """Return the product of step and gradient change that the given curvature predicts."""
         return float((self.change * curvature.solve(self.change)).sum())
 
 
@@ -471,7 +475,7 @@ def _line_search(
 ) -> Point | None:
     """Return the first point, among shorter and shorter steps, that decreases the value enough.
 
-    Near the minimum values differ only by rounding; then a point with a smaller gradient is
+    Near the minimum, values differ only by rounding errors, so a point with a smaller gradient is
     accepted too. Return None if no step is accepted before only `reserved` passes remain.
     """
     slope = float((point.gradient * step).sum())
@@ -495,8 +499,8 @@ def _line_search(
 def _step_factor(value: float, slope: float, after: float) -> float:
     """Return the factor by which to shorten a step.
 
-    The shorter step ends at the minimum of the parabola through both values with the given slope;
-    the factor is limited to between 0.05 and 0.5.
+    The shorter step ends at the minimum of the parabola that passes through both values and has the
+    given slope at the start. The factor is restricted to values from 0.05 to 0.5.
     """
     excess = after - value - slope
     if not np.isfinite(excess) or excess <= 0:

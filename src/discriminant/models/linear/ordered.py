@@ -71,7 +71,7 @@ _UNDERFLOW = 1e-300
 
 
 class ThresholdInterval(NamedTuple):
-    """Probability of an interval (b, a) under a link, with its derivatives, for each row."""
+    """For each row, the probability of an interval (b, a) under a link, with its derivatives."""
 
     log_p: Floats  # log(F(a) - F(b))
     upper: Floats  # f(a) / p
@@ -154,7 +154,7 @@ def interval(link: str, a: Floats, b: Floats) -> ThresholdInterval:
 
 
 def level_log_probabilities(link: str, eta: Floats, thresholds: Floats) -> Floats:
-    """Return the (n, K) log probabilities of all levels, in their order, at scores eta (n,)."""
+    """Return the (n, K) log probabilities of the ordered levels at the scores eta (n,)."""
     eta = np.clip(eta, -_LARGEST_SCORE, _LARGEST_SCORE)[:, None]
     ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
     with np.errstate(all="ignore"):
@@ -166,7 +166,7 @@ def level_log_probabilities(link: str, eta: Floats, thresholds: Floats) -> Float
 class OrderedLossReading:
     """Sum the loss of a cumulative link model and its derivatives over the rows.
 
-    Derivatives are by the K-1 thresholds, the d coefficients and the constant of the score
+    Derivatives are with respect to the K-1 thresholds, the d coefficients and the constant of
 
         eta = u'coef + constant
     """
@@ -322,7 +322,7 @@ class OrderedResult:
         return self.descent.theta
 
     def line(self) -> LinearRule:
-        """Return the score eta as a linear rule with one predictor."""
+        """Return the rule that computes the score eta."""
         m = len(self.objective.positions) - 1
         coef, centre = self.objective.coordinates.coefficients(self.theta[m:])
         return LinearRule(np.zeros(1), self.objective.anchor, coef.T, centre)
@@ -345,9 +345,11 @@ def fit_ordered(
     Parameters
     ----------
     read
-        Function that makes a pass: it sums what a reading computes over all rows.
+        Function that passes over the rows: it sums over all blocks of rows what a reading computes
+        for each block.
     moments
-        Moments of the same rows about the anchor for reading, of detail 'pooled' or finer.
+        Moments of the same rows, for the offsets with which the rows are read, of detail 'pooled'
+        or finer.
     positions
         (K,) position of each class in the order of the classes.
     options
@@ -355,7 +357,7 @@ def fit_ordered(
     scale
         (d,) factors of the coefficients in the ridge penalty.
     sample
-        Function that makes a pass over a sample of the rows, for the starting point.
+        Like `read`, but over a sample of the rows, to compute the starting point.
     """
     white = white_coordinates(
         moments,
@@ -385,17 +387,18 @@ def fit_ordered(
 
 
 def _separation_test(options: OrderedOptions) -> Callable[[Point], bool]:
-    """Return a function that tests whether a point proves that scores separate all classes.
+    """Return a function that tests if the loss at a point proves that scores separate all classes.
 
-    If the total loss is less than log 2 for the row of smallest weight, every row has a
-    probability above 1/2, so its score lies between two thresholds that are shifted by the median.
+    If the total loss is less than log 2 times the smallest weight of a row, every row has a
+    probability above 1/2. The score of a row then lies between the two thresholds of its class,
+    both shifted by the median of the link's distribution.
     """
     limit = 0.99 * np.log(2.0) * options.min_row_weight
     return lambda point: not options.ridge and bool(point.slope.loss < limit)
 
 
 def _is_finite(descent: OptimisationResult) -> bool:
-    """Return whether a converged point is near its minimum: the last step is short."""
+    """Return whether the last step to a converged point was short, so that a minimum is near."""
     if not descent.converged:
         return True
     return float(np.abs(descent.theta - descent.point.theta).max(initial=0.0)) <= _MAX_STEP
@@ -440,7 +443,7 @@ class OrderedRule:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form a valid rule, or None if they do."""
+        """Return the reason why the fields of a rule are invalid, or None if they are valid."""
         (K,) = parts["labels"].shape
         thresholds, levels = parts["thresholds"], parts["levels"]
         if thresholds.shape != (K - 1,) or parts["tilt"].shape != (K,):

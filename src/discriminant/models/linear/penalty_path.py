@@ -1,30 +1,31 @@
-"""Linear models fitted along a path of penalties, to all rows and to the rows outside each fold.
+"""Linear models fitted along a path of penalties, to all rows and to the training set of each fold.
 
-Fit t minimises, over theta (q, m), for one penalty after the other, from large to small,
+Fit t minimises over theta (q, m), for each penalty of the path from the largest to the smallest,
 
     sum_i v_it l_i(z_i' theta)  +  ridge ( (1 - a) / 2 theta' Q_t theta  +  a sum_j c_tj |theta_j| )
 
-with z the rows in the coordinates of the fits, v the weights divided by their sum, and a the share
-of the penalty on absolute values. Fits 0 to F - 1 leave out the rows of one fold, and the last fit
-uses all rows. Standardisation is part of Q_t and c_t, so it is repeated within each training set.
+Here z_i is row i in the coordinates of the fits, v_it its weight divided by the sum of the weights
+in fit t, and a the share of the l1 penalty. Fits 0 to F - 1 leave out the rows of one fold, and the
+last fit uses all rows. Standardisation is part of Q_t and c_t, so it is repeated within each
+training set.
 
-All fits read the rows together: the scores of all fits are one matrix product. Their solutions are
-close to each other, and close to those for the last penalty. Each fit therefore starts from its own
-last solutions, extrapolated by a parabola in the log of the penalty, and takes steps with the
-curvature H at the solution for all rows, which each fit corrects by its own last steps, as in
-L-BFGS. With few coefficients, H is summed for each fold, so that the curvature of every training
-set is the sum over the other folds; with more, all fits start from the curvature of all rows. A
-step is not verified by the value of the objective but by the next decrement g' H^-1 g / 2. A fit
-whose decrement grows, or is not small after some steps, takes Newton steps with a line search.
+All fits read the rows together: the scores of all fits are one matrix product. The solutions of all
+fits are close to each other, and close to the solutions for the last penalty. Each fit therefore
+starts from its own previous solutions, extrapolated by a parabola in the log of the penalty. The
+steps of a fit use the curvature H at the solution for all rows, corrected by the last steps of this
+fit, as in L-BFGS. If there are few coefficients, H is summed for each fold, and the curvature of a
+training set is the sum over the other folds; if there are many, all fits use the curvature of all
+rows. A step is verified by the next decrement g' H^-1 g / 2, not by the value of the objective. A
+fit whose decrement grows, or is not small after some steps, takes Newton steps with a line search.
 
 With an l1 penalty, a step goes to the minimum of the quadratic approximation plus the penalty
 (`elastic_net.L1Quadratic`). Columns are screened by the sequential strong rule (Tibshirani et al.
-2012): at the penalty r after s, column j stays zero if
+2012): at penalty r, after penalty s, the coefficients of column j stay zero if
 
     |gradient_j at the last solution|  <  a c_j (2 r - s)
 
-The rule can fail, so the conditions of Karush, Kuhn and Tucker are checked for all columns, and
-columns that violate them enter.
+The rule can fail, so the conditions of Karush, Kuhn and Tucker are checked for all columns. Columns
+that violate the conditions are added to the fit.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _EVERYWHERE = (
 
 
 class RowLoss(Protocol):
-    """Loss of each row as a function of its m scores, for T fits at a time."""
+    """Loss of each row as a function of its m scores, computed for T fits at once."""
 
     @property
     def columns(self) -> int:
@@ -75,7 +76,7 @@ class RowLoss(Protocol):
 
     @property
     def guarded(self) -> bool:
-        """Whether some scores have no valid mean, so that every step needs a line search."""
+        """Whether some scores have no corresponding mean, so that steps need a line search."""
         ...
 
     def slopes(self, scores: Floats, rows: slice) -> Floats:
@@ -95,11 +96,11 @@ class RowLoss(Protocol):
         ...
 
     def null_scores(self, weight: Floats) -> Floats:
-        """Return scores (m,), the same for rows of these weights (n,), with about least loss."""
+        """Return constant scores (m,) that nearly minimise the loss, given row weights (n,)."""
         ...
 
     def take(self, rows: npt.NDArray[np.intp]) -> RowLoss:
-        """Return the loss of some of the rows."""
+        """Return the loss restricted to the selected rows."""
         ...
 
 
@@ -138,7 +139,7 @@ class TwoClassLoss:
         return np.asarray((small / (1.0 + small) ** 2)[:, :, None])
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where the sign of the score is wrong."""
+        """Return an array: 1 for rows whose score has the wrong sign, else 0."""
         predicted = scores[..., 0] > 0
         return np.asarray(predicted != (self.second[rows, None] > 0), dtype=np.float64)
 
@@ -148,13 +149,13 @@ class TwoClassLoss:
         return np.log([second / (weight.sum() - second)])
 
     def take(self, rows: npt.NDArray[np.intp]) -> TwoClassLoss:
-        """Return the loss of some of the rows."""
+        """Return the loss restricted to the selected rows."""
         return TwoClassLoss(self.second[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassLoss:
-    """Softmax loss of K classes; m = K - 1 contrasts of the scores, or K scores."""
+    """Softmax loss of K classes, as a function of m = K - 1 contrasts of scores or of K scores."""
 
     codes: Codes  # (n,)
     contrast: Floats  # (K, m)
@@ -166,7 +167,7 @@ class ClassLoss:
         return int(self.contrast.shape[1])
 
     def slopes(self, scores: Floats, rows: slice) -> Floats:
-        """Return the contrasts of probabilities minus indicators."""
+        """Return the contrasts of the differences between probabilities and class indicators."""
         probability = self._probabilities(scores)
         probability[self.codes[rows], np.arange(len(scores))] -= 1.0
         flat = probability.reshape(len(probability), -1)
@@ -188,7 +189,7 @@ class ClassLoss:
         return np.asarray(diagonal - mean[:, :, None] * mean[:, None, :])
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where another class has the largest score."""
+        """Return an array: 1 for rows in which another class has the largest score, else 0."""
         predicted = (scores @ self.contrast.T).argmax(axis=2)
         return np.asarray(predicted != self.codes[rows, None], dtype=np.float64)
 
@@ -198,18 +199,18 @@ class ClassLoss:
         return np.asarray((logs - logs.mean()) @ self.contrast)
 
     def take(self, rows: npt.NDArray[np.intp]) -> ClassLoss:
-        """Return the loss of some of the rows."""
+        """Return the loss restricted to the selected rows."""
         return ClassLoss(self.codes[rows], self.contrast)
 
     def _probabilities(self, scores: Floats) -> Floats:
-        """Return probabilities (K, ...) at scores (..., m)."""
+        """Return the probabilities of the classes (K, ...), given contrasts or scores (..., m)."""
         probability = self._centred_scores(scores)
         np.exp(probability, out=probability)
         probability /= probability.sum(axis=0)
         return probability
 
     def _centred_scores(self, scores: Floats) -> Floats:
-        """Return the scores (K, ...) of the classes, minus the largest, at scores (..., m).
+        """Return the class scores (K, ...) minus the largest, given contrasts or scores (..., m).
 
         The axis of the classes comes first, since NumPy is slow along a short last axis.
         """
@@ -234,11 +235,11 @@ class HalfDeviance:
 
     @property
     def guarded(self) -> bool:
-        """Whether some scores have no valid mean, so that every step needs a line search."""
+        """Whether some scores have no corresponding mean, so that steps need a line search."""
         return (self.deviance.family, self.deviance.link) not in _EVERYWHERE
 
     def slopes(self, scores: Floats, rows: slice) -> Floats:
-        """Return the derivative of half the deviance by the score."""
+        """Return the derivative of half the deviance with respect to the score."""
         return self._derivatives(scores[..., 0], rows).slope[..., None]
 
     def losses(self, scores: Floats, rows: slice) -> Floats:
@@ -246,14 +247,14 @@ class HalfDeviance:
         return self._derivatives(scores[..., 0], rows).loss
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
-        """Return the expected curvature; the observed one for gamma responses and log link."""
+        """Return the expected curvature, or the observed one for gamma responses with log link."""
         derivatives = self._derivatives(scores, rows)
         if (self.deviance.family, self.deviance.link) == ("gamma", "log"):
             return np.asarray((1.0 - derivatives.slope)[:, :, None])
         return derivatives.curvature[:, :, None]
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where the sign of the score is wrong, for responses 0 and 1."""
+        """Return an array: 1 for rows (with response 0 or 1) whose score has the wrong sign."""
         predicted = scores[..., 0] > 0
         return np.asarray(predicted != (self.response[rows, None] > 0.5), dtype=np.float64)
 
@@ -265,7 +266,7 @@ class HalfDeviance:
         return np.array([score - offset if np.isfinite(score) else 0.0])
 
     def take(self, rows: npt.NDArray[np.intp]) -> HalfDeviance:
-        """Return the loss of some of the rows."""
+        """Return the loss restricted to the selected rows."""
         offset = None if self.offset is None else self.offset[rows]
         return HalfDeviance(self.deviance, self.response[rows], offset)
 
@@ -298,11 +299,11 @@ class SquaredHingeLoss:
         return np.maximum(1.0 - self.sign[rows, None] * scores[..., 0], 0.0) ** 2
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
-        """Return 2 where the loss is positive."""
+        """Return an array: 2 for rows with a positive loss, else 0."""
         return np.asarray(2.0 * (self.sign[rows, None] * scores < 1.0))[:, :, None]
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
-        """Return 1 where the sign of the score is wrong."""
+        """Return an array: 1 for rows whose score has the wrong sign, else 0."""
         return np.asarray((scores[..., 0] > 0) != (self.sign[rows, None] > 0), dtype=np.float64)
 
     def null_scores(self, weight: Floats) -> Floats:
@@ -310,7 +311,7 @@ class SquaredHingeLoss:
         return np.zeros(1)
 
     def take(self, rows: npt.NDArray[np.intp]) -> SquaredHingeLoss:
-        """Return the loss of some of the rows."""
+        """Return the loss restricted to the selected rows."""
         return SquaredHingeLoss(self.sign[rows])
 
 
@@ -334,11 +335,11 @@ class PathProblem:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Numbers of fits T, coordinates q and scores m."""
+        """Number of fits T, number of coordinates q, and number of scores m."""
         return len(self.totals), self.rows.shape[1], self.loss.columns
 
     def select(self, columns: npt.NDArray[np.intp]) -> PathProblem:
-        """Return the problem with some of the columns; Q must be diagonal."""
+        """Return the problem restricted to some of the columns; Q must be diagonal."""
         assert self.ridge.ndim == 2
         return replace(
             self,
@@ -365,7 +366,7 @@ class PathProblem:
         return np.asarray(gradient + self._penalty_gradient(theta, fits, penalty))
 
     def held_out_sums(self, theta: Floats, *, error: bool = False) -> Floats:
-        """Return the weighted sums (F,) of the losses, or errors, of each fold by its own fit."""
+        """Return the (F,) weighted losses (or errors) of the folds, by the fits without them."""
         measure = self.loss.errors if error else self.loss.losses
         sums = np.zeros(len(self.starts) - 1)
         for f, (lo, hi) in enumerate(pairwise(self.starts)):
@@ -392,10 +393,10 @@ class PathProblem:
     def curvature_sums(
         self, theta: Floats, *, by_fold: bool = False, without: int | None = None
     ) -> Floats:
-        """Return the sums (F + 1, m q, m q) over each fold and the remaining rows of w z z' l''.
+        """Return the (F + 1, m q, m q) sums of w z z' l'' over each fold, and over all other rows.
 
-        Without `by_fold`, return only the sum (1, m q, m q) over all rows, or over all rows except
-        those of the fold `without`.
+        The last sum is over the rows that no fold contains. Without `by_fold`, return only the sum
+        (1, m q, m q) over all rows, or over all rows except those of the fold `without`.
         """
         F, (q, m) = len(self.starts) - 1, theta.shape
         sums = np.zeros((F + 1 if by_fold else 1, m, q, m, q))
@@ -420,7 +421,7 @@ class PathProblem:
         return sums.reshape(len(sums), m * q, m * q)
 
     def curvature_without(self, theta: Floats, fit: int) -> Floats:
-        """Return the mean curvature (m q, m q) of the rows of one fit at theta (q, m)."""
+        """Return the mean curvature (m q, m q) over the rows of one fit at theta (q, m)."""
         return np.asarray(self.curvature_sums(theta, without=fit)[0] / self.totals[fit])
 
     def penalty_matrix(self, fit: int, penalty: float) -> Floats:
@@ -436,7 +437,7 @@ class PathProblem:
         return np.asarray(penalty * (1.0 - self.l1_ratio) * product)
 
     def _chunks(self, width: int) -> Iterator[tuple[int, slice]]:
-        """Yield the fold and the rows of each chunk; rows that no fit leaves out have fold -1."""
+        """Yield the fold and the rows of each chunk; the fold is -1 if all fits use the rows."""
         size = int(np.clip(_CHUNK // max(width, 1), 64, 8192))
         ends = [*self.starts, len(self.rows)]
         for fold, (lo, hi) in enumerate(pairwise(ends)):
@@ -462,7 +463,7 @@ class _CurvatureModel:
         self.mean = np.concatenate([whole - sums[:-1], whole[None]]) / problem.totals[:, None, None]
 
     def at(self, penalty: float) -> _StepModel:
-        """Return the model that computes steps for one penalty."""
+        """Return a step model for one penalty."""
         return _StepModel(self, penalty)
 
 
@@ -484,7 +485,7 @@ class _StepModel:
             self.solve_shared = _solver(self.matrices[0])
 
     def _solve(self, flat: Floats, fits: npt.NDArray[np.intp]) -> Floats:
-        """Return the products (S, n) of the inverse curvatures of S fits and vectors (S, n)."""
+        """Return (S, n) products: the inverse curvature of each of S fits times its vector."""
         if self.by_fold:
             return np.asarray((self.inverse[fits] @ flat[:, :, None])[:, :, 0])
         return np.asarray(self.solve_shared(flat.T).T)
@@ -514,9 +515,10 @@ class _StepModel:
 
 
 class _Corrections:
-    """Last steps of T fits and the changes of their gradients, which correct a curvature.
+    """Last steps of T fits and changes of their gradients, by which a curvature is corrected.
 
-    The correction is that of L-BFGS (`linear.optimise`), for S of the fits at a time.
+    The correction is that of L-BFGS (`linear.optimise`), and is computed for S of the T fits at
+    once.
     """
 
     def __init__(self, fits: int) -> None:
@@ -545,7 +547,7 @@ class _Corrections:
     def solve(
         self, flat: Floats, fits: npt.NDArray[np.intp], solve: Callable[[Floats], Floats]
     ) -> Floats:
-        """Return the products (S, n) of the corrected inverse curvatures and gradients (S, n)."""
+        """Return (S, n) products: corrected inverse curvature times gradient, for each fit."""
         direction, weights = flat, []
         for moves, changes, inverse in reversed(self.pairs):
             weights.append(inverse[fits] * np.vecdot(moves[fits], direction))
@@ -560,7 +562,7 @@ class _Corrections:
 def l1_step(
     gradient: Floats, curvature: Floats, corner: Floats, start: Floats
 ) -> tuple[Floats, float]:
-    """Return the step to the minimum of a quadratic plus an l1 penalty, and half the decrease."""
+    """Return the step to the minimum of a quadratic plus an l1 penalty, and half its decrease."""
     quadratic = L1Quadratic(gradient, curvature, corner, start)
     end = quadratic.minimise(tolerance=1e-9 * float(np.abs(gradient).max(initial=0.0)) + 1e-13)
     step = end - start
@@ -592,10 +594,10 @@ def _regularised(matrices: Floats) -> Floats:
 
 
 class PathSolver:
-    """Fits a problem for one penalty after the other."""
+    """Fits a problem for a sequence of penalties."""
 
     def __init__(self, problem: PathProblem, start: Floats) -> None:
-        """Start from theta (T, q, m), the fits without slopes."""
+        """Start from the fits without slopes, theta (T, q, m)."""
         self.problem, self.theta = problem, start
         self.curvature: _CurvatureModel | None = None
         self.recent: list[tuple[float, Floats]] = []  # last log penalties and solutions
@@ -604,7 +606,7 @@ class PathSolver:
     def fit(self, penalty: float, *, exact: bool = False) -> Floats:
         """Return theta (T, q, m) for a penalty.
 
-        With `exact`, every step of every fit has its own curvature.
+        With `exact`, the curvature is computed anew for every step of every fit.
         """
         T, _, m = self.problem.shape
         theta = self._extrapolate(penalty)
@@ -690,7 +692,7 @@ class PathSolver:
 
 
 def null_fits(problem: PathProblem, free: int) -> Floats:
-    """Return theta (T, q, m) of the fits without slopes: intercepts only, or zero without one."""
+    """Return theta (T, q, m) of the fits without slopes; without an intercept, theta is zero."""
     T, q, m = problem.shape
     theta = np.zeros((T, q, m))
     if not free:
@@ -709,10 +711,10 @@ def null_fits(problem: PathProblem, free: int) -> Floats:
 
 
 class NetPath:
-    """Fits a problem with an l1 penalty for one penalty after the other, on screened columns."""
+    """Fits a problem with an l1 penalty for a sequence of penalties, on screened columns."""
 
     def __init__(self, problem: PathProblem, start: Floats, free: int) -> None:
-        """Start from theta (T, q, m), the fits without slopes; `free` columns have no penalty."""
+        """Start from the fits without slopes, theta (T, q, m); `free` columns are not penalised."""
         assert problem.corner is not None
         self.problem, self.theta, self.free = problem, start, free
         self.corner = problem.l1_ratio * problem.corner[:, :, None]
@@ -740,7 +742,7 @@ class NetPath:
         return self.theta
 
     def _fit_columns(self, wanted: npt.NDArray[np.bool_], penalty: float, exact: bool) -> None:
-        """Fit the wanted columns, and compute the gradients of all columns."""
+        """Fit the selected columns, and compute the gradients of all columns."""
         columns = np.flatnonzero(wanted)
         if self.solver is None or not (self.inside == wanted).all():
             self.inside = wanted

@@ -4,27 +4,27 @@ Let z be (x - origin) scale with a constant feature 1 appended for the intercept
 class of the row:
 
     two classes   wrong if  sign z.w <= 0           w   += sign z
-    K classes     wrong if  z.w_t <= z.w_r          w_t += z,  w_r -= z     r the best of the others
+    K classes     wrong if  z.w_t <= z.w_r          w_t += z,  w_r -= z     r: best other class
 
 The update for K classes is the update for two classes applied to Kesler's long vectors: K blocks,
-with +z in block t, -z in block r, and 0 in all other blocks. A row on the boundary counts as wrong,
-so that training can start at w = 0. The lead of w on a row is sign z.w, or z.w_t - z.w_r. Batch
-training decreases the perceptron criterion,
+with +z in block t, -z in block r, and 0 in all other blocks. A row on the boundary counts as
+misclassified, so that training can start at w = 0. The margin of a row is sign z.w, or z.w_t -
+z.w_r for K classes. Batch training decreases the perceptron criterion,
 
-    J_p(w) = - sum over wrong rows of the lead        w += mean of the updates of wrong rows
+    J_p(w) = - sum of the margins of misclassified rows    w += mean update of misclassified rows
 
-The mean is used instead of the sum, so that the convergence theorem holds for batch steps as for
-single rows: if some w* leads on every row by at least gamma |w*|, and no long vector is longer than
-R, then
+The mean is used instead of the sum, so that the convergence theorem holds for batch steps as well
+as for single rows: if, for some w*, every row has a margin of at least gamma |w*|, and no long
+vector has a length above R, then
 
     number of updates <= R^2 / gamma^2.
 
 If the classes are not separable, training never ends by itself. So if the number of updates per
-pass no longer decreases, the caller tests whether a w* exists; if not, training ends. The pocket
-algorithm (Gallant 1990, with ratchet) then returns the best rule. A rule is evaluated on all rows
-whenever it ends a run of correct rows that is longer than all runs before. Rules are also evaluated
-after each of the first few hundred updates, so that a good rule is found for small tables without
-long runs too.
+pass no longer decreases, the caller tests whether such a w* exists; if not, training ends. The
+pocket algorithm (Gallant 1990, with ratchet) then returns the best weights. Weights are evaluated
+on all rows after they have classified more consecutive rows correctly than any weights before.
+Weights are also evaluated after each of the first few hundred updates, since small tables have no
+long runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from discriminant.table.blocks import Codes, Features, is_sparse
 
 
 def as_compiled_csr(rows: Any) -> Any:
-    """Return sparse rows as the compiled loops read them, without a copy if possible.
+    """Convert sparse rows to the format of the compiled loops, without a copy if possible.
 
     The result is a canonical CSR matrix of float32 or float64 with 32-bit indices.
     """
@@ -62,7 +62,7 @@ def as_compiled_csr(rows: Any) -> Any:
 
 
 def unsigned_indices(rows: Any) -> Any:
-    """Return the column indices as unsigned integers; compiled loops need not check their sign."""
+    """Return the column indices as unsigned integers, so that loops need not check their sign."""
     return rows.indices.view(np.uint32)
 
 
@@ -115,8 +115,8 @@ def train_online(
     `start` holds the initial weights, zero by default. With `record`, the weights after each update
     and the criterion after each pass are stored.
 
-    `is_separable` returns whether the classes are separable, or None if this is not known. Without
-    `max_passes` it is called once if training for the pocket makes no progress.
+    `is_separable` returns whether the classes are separable, or None if this is not known. If
+    `max_passes` is None, the function is called once when training makes no more progress.
     """
     if is_sparse(features) and not scaling.squarable:
         features, scaling = (
@@ -171,7 +171,7 @@ def train_batch(
     start: LinearWeights | None = None,
     record: bool = False,
 ) -> PerceptronFit:
-    """Train on all misclassified rows at once. The weights with the fewest errors are returned.
+    """Train on all misclassified rows at once; return the weights with the fewest errors.
 
     `start` and `record` are as for `train_online`.
     """
@@ -215,14 +215,15 @@ def should_continue(path: list[int], *, rows: int, max_passes: int | None) -> bo
 
 
 def _has_stalled(path: list[int]) -> bool:
-    """Return whether the last passes brought no decrease of the number of updates."""
+    """Return whether the number of updates did not decrease in the last passes."""
     return len(path) > _PATIENCE and min(path[-_PATIENCE:]) >= min(path[:-_PATIENCE])
 
 
 class _Pocket:
     """Weights with the fewest errors so far.
 
-    Evaluations take at most half as many rows as training, except for the first few.
+    To limit their cost, evaluations (except the first few) may process at most half as many rows as
+    training has processed.
     """
 
     def __init__(self, count: Callable[[LinearWeights], int], *, rows: int, enabled: bool) -> None:
@@ -234,7 +235,7 @@ class _Pocket:
         self.best: tuple[LinearWeights, int] | None = None  # weights and number of errors
 
     def consider(self, weights: LinearWeights, *, run: int, seen: int) -> None:
-        """Evaluate weights that classified `run` consecutive rows correctly, unless too costly.
+        """Evaluate weights after `run` consecutive correct rows, unless that is too costly.
 
         `seen` is the number of rows that training has processed.
         """
@@ -292,7 +293,7 @@ class _OnlineTraining:
 
     @property
     def countable(self) -> bool:
-        """Whether the compiled loop counts errors: rows are dense and can be read in place."""
+        """Whether the compiled loop can count errors: rows are dense and can be read in place."""
         return not is_sparse(self._features) and readable_in_place(self._features)
 
     def count_mistakes(self, weights: LinearWeights) -> int:
@@ -302,7 +303,7 @@ class _OnlineTraining:
         return int(self._loops.count_mistakes_dense(*rows, *arrays))
 
     def average(self) -> LinearWeights:
-        """Return the mean of the weights after each row."""
+        """Return the mean, over all processed rows, of the weights after each row."""
         seen = max(int(self._state[self._loops.SEEN]), 1)
         return self._unscaled(self._weights.add_scaled(self._average_correction, -1.0 / seen))
 
@@ -313,7 +314,7 @@ class _OnlineTraining:
         return LinearWeights(weights.slope / scale, weights.intercept)
 
     def run_pass(self, order: Any, pocket: _Pocket) -> bool:
-        """Make one pass; return whether as many consecutive rows were correct as the table has."""
+        """Make one pass; return whether the weights classify every row of the table correctly."""
         target = len(self._codes) if order is None else _NEVER
         for features, codes in self._parts(order):
             while True:
@@ -348,7 +349,7 @@ class _OnlineTraining:
         return self._loops.perceptron_dense(*rows, *arrays, self._row, self._state, longest, goal)
 
     def _parts(self, order: Any) -> Iterator[tuple[Any, Codes]]:
-        """Yield the rows as the compiled loop reads them: in place if possible, else in chunks."""
+        """Yield the rows in the format of the compiled loop: in place if possible, or in chunks."""
         features, codes = self._features, self._codes
         if order is None and readable_in_place(features):
             yield features, codes
@@ -377,6 +378,6 @@ def _as_compiled(rows: Any) -> Any:
 
 
 def _entries_per_row(features: Features) -> int:
-    """Return the number of stored entries per row; for sparse rows the average, rounded up."""
+    """Return the number of stored entries per row (for sparse rows the average, rounded up)."""
     rows, width = features.shape
     return max(-(-features.nnz // rows), 1) if is_sparse(features) else int(width)

@@ -1,17 +1,18 @@
-"""Preconditioning of linear fits: white coordinates of coefficients, sketches of the curvature.
+"""Preconditioning of linear fits: coefficients in white coordinates, sketches of the curvature.
 
 The optimisers work on coordinates theta. The coefficients for offsets u are a linear map of theta:
 
     [coef; intercept] = A theta C'        A = [[0, T], [1, -mean'T]]        T' S T = I
 
-with S the covariance of the features. For theta the features are white and centred. So an optimiser
-takes the same path however the columns are scaled or mixed, and directions in which the features
-are constant have no coordinate. T is computed from the moments. If columns are nearly collinear, S
-is not accurate enough, since forming it squares the condition number. T is then computed from the
-triangular factor of the rows (`moments.qr_factor`), and rows are transformed by A before anything
-is summed. The K - 1 columns of C (K, K-1) are orthonormal, and each sums to zero, since K scores
-are determined only up to a common term. The contrasts leave the norm unchanged, |theta C'| =
-|theta|, so a penalty of theta equals the penalty of the K scores.
+with S the covariance of the features. In these coordinates the features are white (uncorrelated,
+with variance one) and centred. So linear transformations of the columns do not change the path of
+an optimiser, and directions in which the features are constant have no coordinate. T is computed
+from the moments. If columns are nearly collinear, S is not accurate enough, since forming it
+squares the condition number. T is then computed from the triangular factor of the rows
+(`moments.qr_factor`), and rows are transformed by A before anything is summed. The K - 1 columns of
+C (K, K-1) are orthonormal, and each sums to zero, since K scores are determined only up to a common
+term. Multiplication by C' leaves the norm unchanged, |theta C'| = |theta|, so the penalty on theta
+equals the penalty on the coefficients of the K scores.
 
 `WhiteSample` approximates (sketches) the curvature from a sample of rows. Rows z are white and
 centred, and their scores are s = z'theta C'. In directions orthogonal to the columns of theta, z is
@@ -30,9 +31,9 @@ passes, but no accuracy of the result.
 
     coef = scale theta,    intercept = theta_0 - mean'coef        scale = 1 / sd
 
-For theta the columns have variance one, but stay correlated. The curvature is approximated by the
-mean curvature of the scores, the same for every column, plus the penalty. L-BFGS then corrects the
-approximation for the correlations.
+In these coordinates the columns have variance one, but remain correlated. The curvature is
+approximated by the mean curvature of the scores, which is used for every column, plus the penalty.
+L-BFGS then corrects the approximation for the correlations.
 """
 
 from __future__ import annotations
@@ -94,10 +95,9 @@ class Coordinates:
 
     @property
     def summed(self) -> Coordinates:
-        """Coordinates with the same theta, for the rows in the form in which they are summed.
+        """Coordinates with the same theta, for rows that have been transformed by the frame.
 
-        The coordinates are returned unchanged, unless rows are transformed by the frame before they
-        are summed.
+        If no frame transforms the rows, the coordinates themselves are returned.
         """
         if not self.turned:
             return self
@@ -107,25 +107,24 @@ class Coordinates:
     def reading(
         self, features: tuple[str, ...], anchor: Anchor, make: Callable[[Anchor], Any]
     ) -> Any:
-        """Return the reading that `make` creates from the anchor of the rows in the form in which
-        they are summed.
+        """Return the reading that `make` creates, given the anchor of the rows that are summed.
 
-        If rows are to be transformed by the frame, the reading transforms them first.
+        If there is a frame, the reading transforms the rows by the frame first.
         """
         if not self.turned:
             return make(anchor)
         return TransformedReading(make(Anchor.zero(self.size)), features, anchor, self.frame)
 
     def gradient(self, gradient: Floats) -> Floats:
-        """Return the (q, m) gradient by theta from the gradient by the coefficients of `summed`."""
+        """Convert a gradient for the coefficients of `summed` to a (q, m) gradient for theta."""
         transformed = self.summed.frame.T @ gradient
         return transformed if self.contrast is None else transformed @ self.contrast
 
     def curvature(self, curvature: Floats) -> Floats:
-        """Return the (m q, m q) curvature by theta.
+        """Return the (m q, m q) curvature for theta.
 
-        `curvature` is the one by the coefficients of `summed`: a square matrix with K (d+1) rows,
-        or K (q+1) if rows are transformed before they are summed.
+        `curvature` is the curvature for the coefficients of `summed`: a square matrix with K (d+1)
+        rows, or K (q+1) if rows are transformed before they are summed.
         """
         frame = self.summed.frame
         p, q = frame.shape
@@ -158,19 +157,20 @@ def white_coordinates(
 ) -> Coordinates:
     """Return coordinates in which the features are white.
 
-    Columns that are constant or depend on others cause a warning and have no coordinate.
+    Columns that are constant or linearly dependent on others cause a warning and have no
+    coordinate.
 
     Parameters
     ----------
     moments
         Moments of the features, of detail 'pooled' or finer.
     classes
-        Number K of scores if they are determined only up to a common term; 0 for a single score.
+        Number K of scores if they are determined only up to a common term, or 0 for a single score.
     intercept
         Whether the scores have an intercept.
     ridged
-        (d,) factors of the coefficients in a ridge penalty, if there is one. The ridge then
-        determines the coefficients of dependent columns, so there is no warning about these.
+        (d,) factors of the coefficients in a ridge penalty, if there is one. The ridge determines
+        the coefficients of linearly dependent columns, so there is no warning about such columns.
     read
         Function that sums a reading over all rows. This function is called once if the moments are
         not accurate enough to decide whether columns are collinear.
@@ -215,7 +215,7 @@ def _basis_from_rows(
 ) -> tuple[Floats, RankDeficiency]:
     """Return T, computed from the triangular factor of the rows, and the rank deficiency.
 
-    T has a row for each column that varies. Singular values of the size of the rounding errors of
+    T has a row for each column that varies. Singular values that could be due to rounding errors in
     the columns count as zero.
     """
     empty = np.zeros((len(moments.labels), 0))
@@ -236,14 +236,14 @@ def _basis_from_rows(
 
 
 def _complete_basis(axes: Floats) -> Floats:
-    """Return (d, d) orthonormal rows that begin with `axes`."""
+    """Complete the orthonormal rows `axes` to d orthonormal rows (d, d)."""
     if axes.shape[0] == axes.shape[1]:
         return axes
     return np.vstack([axes, qr(axes.T)[0].T[len(axes) :]])
 
 
 def contrasts(classes: int) -> Floats:
-    """Return the (K, K-1) orthonormal columns that sum to zero.
+    """Return a (K, K-1) matrix of orthonormal columns, each with sum zero.
 
     >>> contrasts(2).ravel().round(3).tolist()
     [0.707, -0.707]
@@ -252,8 +252,7 @@ def contrasts(classes: int) -> Floats:
 
 
 def _least_penalised(basis: Floats, sd: Floats, scale: Floats) -> Floats:
-    """Return the (d, r) basis with the least ridge penalty among those that give every row the same
-    scores as `basis`.
+    """Return the (d, r) basis of least ridge penalty that gives rows the same scores as `basis`.
 
     The rows span the columns of V = sd^2 basis, since `basis` is orthogonal to the null directions
     of standardised columns. So each column c of the result minimises |scale c| subject to
@@ -279,9 +278,9 @@ _FLOOR = 1e-8  # smallest curvature relative to the largest; it limits steps in 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledCoordinates:
-    """Map from theta (q, m), for columns of variance one, to coefficients of the original columns.
+    """Map from theta (q, m), for columns of variance one, to coefficients for the original columns.
 
-    The intercepts are part of theta, and of the result.
+    Theta includes the intercepts, and so does the result.
     """
 
     scale: Floats  # (d,) 1 / sd; zero if a column does not vary
@@ -293,7 +292,10 @@ class ScaledCoordinates:
     def from_spread(
         cls, spread: Floats, mean: Floats, *, intercept: bool, contrast: Floats | None = None
     ) -> ScaledCoordinates:
-        """Create from the (d,) spreads and means of the columns. Means need an intercept."""
+        """Create from the (d,) standard deviations and means of columns.
+
+        Pass no means if there is no intercept.
+        """
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         return cls(scale, mean if intercept else np.zeros_like(mean), contrast, int(intercept))
 
@@ -311,14 +313,14 @@ class ScaledCoordinates:
         return coef @ self.contrast.T, intercept @ self.contrast.T
 
     def gradient(self, gradient: Floats) -> Floats:
-        """Return the (q, m) gradient by theta from the (d+1, K) gradient by coefficients."""
+        """Convert the (d+1, K) gradient for the coefficients to the (q, m) gradient for theta."""
         if self.contrast is not None:
             gradient = gradient @ self.contrast
         slope = self.scale[:, None] * (gradient[:-1] - self.mean[:, None] * gradient[-1])
         return np.vstack([gradient[-1:], slope]) if self.free else slope
 
     def curvature(self, curvature: Floats) -> Floats:
-        """Return the (m q, m q) curvature by theta. Use this function only for few features."""
+        """Return the (m q, m q) curvature for theta. Use this function only for few features."""
         frame = np.zeros((len(self.scale) + 1, self.size))
         frame[:-1, self.free :] = np.diag(self.scale)
         frame[-1, self.free :] = -self.mean * self.scale
@@ -399,11 +401,11 @@ class WhiteSample:
         return CurvatureSketch.factorise(directions, mean, exact, self.penalty)
 
     def best_between(self, low: Floats, high: Floats) -> Floats:
-        """Return the point with the least loss on the sample, among a few points between `low` and
-        `high`.
+        """Try points between `low` and `high`; return the one with the least loss on the sample.
 
-        If `high` is a discriminant with few rows per feature, its coefficients are too large. The
-        loss is convex: once it increases, the points nearer to `low` need no evaluation.
+        If `high` is a linear discriminant estimated from few rows per feature, its coefficients are
+        too large. The points are tried from `high` to `low`; since the loss is convex, the search
+        stops as soon as the loss increases.
         """
         sample = self._thinned(_COMPARISON_ROWS)
         best, least = high, sample._value(high)
@@ -446,12 +448,12 @@ class WhiteSample:
         return np.asarray((self.rows * least.ravel()[:, None]).T @ self.rows * self.total)
 
     def curvature_bound(self) -> float:
-        """Return an upper bound of the curvature of mean loss plus penalty (Boehning 1992)."""
+        """Return an upper bound on the curvature of the penalised mean loss (Boehning 1992)."""
         steepest = 0.0 if self.penalty is None else float(eigh(self.penalty)[0][-1])
         return steepest + (0.25 if self.contrast is None else 0.5)
 
     def _curves(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return the terms of the curvature of each row, l'' = diag - r r', as two (K, n) arrays.
+        """Return two (K, n) arrays, the terms of the curvature l'' = diag - r r' of each row.
 
         The first array holds the diagonals, the second the vectors r, both multiplied by the
         weights.
@@ -475,14 +477,16 @@ class WhiteSample:
         """
         m, r = contrast.shape[1], rows.shape[1]
         per_score = np.stack([(rows * weight[:, None]).T @ rows for weight in curve])
-        blocks = np.einsum("km,kij,kn->minj", contrast, per_score, contrast, optimize=True)
+        blocks = np.empty((m, r, m, r))
+        for i, j in np.ndindex(r, r):
+            blocks[:, i, :, j] = (contrast.T * per_score[:, i, j]) @ contrast
         outer = ((contrast.T @ cross).T[:, :, None] * rows[:, None, :]).reshape(len(rows), m * r)
         return np.asarray(blocks.reshape(m * r, m * r) - outer.T @ outer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurvatureSketch:
-    """Approximate curvature: exact along a few directions, the mean curvature outside them."""
+    """Approximate curvature: exact along a few directions, constant along all others."""
 
     directions: Floats  # (q, r) orthonormal directions
     inverse: Floats  # (m r, m r) inverse of the curvature along the directions
@@ -525,7 +529,8 @@ def _inverse_with_floor(matrix: Floats) -> Floats:
     """Return the inverse of a symmetric matrix whose small eigenvalues are raised to a minimum.
 
     The minimum is a small share of the largest eigenvalue. If the condition number proves that no
-    eigenvalue is smaller, the inverse is computed by a Cholesky factor, about ten times as fast.
+    eigenvalue is below the minimum, the inverse is computed from a Cholesky factor, which is about
+    ten times as fast.
     """
     factor, info = dpotrf(matrix, lower=1)
     if len(matrix) and not info:

@@ -1,8 +1,8 @@
 """Separation of classes: detect whether a maximum-likelihood fit has infinite coefficients.
 
 The scores of K classes are s = [u, 1] B or, without an intercept, s = u B. A row of class y has the
-margins s_y - s_c, one for each other class c. The coefficients B without a negative margin on any
-row form a cone,
+margins s_y - s_c, one for each other class c. The coefficients B for which no row has a negative
+margin form a cone,
 
     cone = { B : no margin is negative }
 
@@ -29,13 +29,13 @@ The margin of a row of class a to class c involves only the scores of these two 
 classes overlap and their rows span the whole space, they have the same scores on the whole cone.
 Classes with the same scores form a group, and the programme is solved for groups of classes.
 
-The programme starts with some of the rows; others are added by the method of cutting planes. A B is
-computed from some active rows and checked against all rows. The rows with the most negative margins
+The programme starts with some active rows; others are added by the method of cutting planes. B is
+computed from the active rows and checked against all rows. The rows with the most negative margins
 become active, and B is computed again. If the active rows overlap and span the space of all rows,
 then all rows overlap, since the cone of all rows lies within the cone of the active rows. If no row
 has a negative margin, B proves the separation. The programme is solved in coordinates in which the
-active rows are white (relative rank 1e-9), so units, offsets and collinear columns do not matter. A
-margin of less than 1e-9 of the size of its terms counts as zero.
+active rows are white (with a relative tolerance of 1e-9 for the rank), so units, origins and
+collinear columns do not matter. A margin of less than 1e-9 of the size of its terms counts as zero.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _GOLDEN = 0.6180339887498949  # multiples of this number, modulo one, are quasi-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cone:
-    """Cone of the coefficients without a negative margin, for r coordinates and K classes.
+    """Cone of the coefficients for which no margin is negative, for r coordinates and K classes.
 
     The classes form G groups; classes of one group have the same scores on the whole cone.
     """
@@ -78,9 +78,9 @@ class Cone:
     margins: Floats | None = None  # (n, v) margins that can be positive, for vectors of the span
 
     def central(self) -> Cone:
-        """Return the cone with the point inside whose smallest margin is largest.
+        """Return the cone with its most central point: the one whose smallest margin is largest.
 
-        Other rows are then less likely to have a negative margin.
+        Rows that are not yet active are then less likely to have a negative margin.
         """
         if self.margins is None or self.span is None:
             return self
@@ -104,9 +104,9 @@ class Cone:
         return _class_scores(self.span @ quasi_random(self.span.shape[1]), self.group)
 
     def is_free(self, rows: Floats, codes: Places) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (n,): True for rows with a margin that the span leaves open.
+        """Return a boolean array (n,): True for rows with a margin that is not determined.
 
-        An open margin is zero at the point `inside`, but not on the whole span.
+        Such a margin is zero at the point `inside`, but not on the whole span.
         """
         if self.span is None:
             return np.ones(len(rows), dtype=np.bool_)
@@ -138,11 +138,11 @@ def find_cone(rows: Floats, codes: Places, classes: int) -> Cone | None:
 
 
 def _likelihood_scores(rows: Floats, codes: Places, classes: int) -> Floats | None:
-    """Return (r, K) coefficients for which all margins are positive, or None if the search fails.
+    """Return (r, K) coefficients with only positive margins, or None if the search fails.
 
     The search maximises the likelihood, since the linear programme is slow for many classes. If
-    classes are completely separated, the likelihood tends to one, and all margins are positive long
-    before.
+    classes are completely separated, all margins become positive long before the likelihood reaches
+    its limit of one.
     """
     rows_index, indicator = np.arange(len(rows)), np.eye(classes)[codes]
 
@@ -169,7 +169,7 @@ def _likelihood_scores(rows: Floats, codes: Places, classes: int) -> Floats | No
 
 
 def _group_overlapping_classes(rows: Floats, codes: Places, classes: int) -> Places:
-    """Return the (K,) group of each class; classes of a group have equal scores on the whole cone.
+    """Return the (K,) group numbers; classes of a group have equal scores on the whole cone.
 
     Two classes belong to one group if they overlap and their rows span the whole space.
     """
@@ -187,8 +187,8 @@ def _group_overlapping_classes(rows: Floats, codes: Places, classes: int) -> Pla
 def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
     """Return a point b of the cone { b : margins b >= 0 }, its span, and its positive margins.
 
-    The point has as many positive margins as possible. They are returned for vectors of the span.
-    Return None if no margin can be positive.
+    The point has as many positive margins as possible. The matrix of these margins is returned in
+    coordinates of the span. Return None if no margin can be positive.
     """
     m = margins.shape[0]
     caps = 1.0 + quasi_random(m)
@@ -212,8 +212,8 @@ def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
 def _exact_face(margins: Any, solution: Floats) -> tuple[Floats, Floats, Floats] | None:
     """Return a point whose tight margins are exactly zero and whose other margins are positive.
 
-    `solution` satisfies this up to rounding. Return also the span, and the positive margins for
-    vectors of the span. Return None if no margin can be positive.
+    `solution` satisfies this up to rounding. Return also the span, and the matrix of the positive
+    margins in coordinates of the span. Return None if no margin can be positive.
     """
     tight = margins @ solution < 0.5
     size = abs(margins)
@@ -239,9 +239,7 @@ def _margin_matrix(rows: Floats, codes: Places, groups: int) -> Any:
 
 
 def _pairwise_margins(rows: Floats, codes: Places, groups: int) -> Iterator[tuple[Places, Floats]]:
-    """Yield, for each ordered pair of groups, the indices of the rows of the first group and their
-    margins to the second.
-    """
+    """Yield, for each ordered pair of groups, rows of the first and margins to the second."""
     r = rows.shape[1]
     for a in range(groups):
         own = np.flatnonzero(codes == a)
@@ -253,8 +251,7 @@ def _pairwise_margins(rows: Floats, codes: Places, groups: int) -> Iterator[tupl
 
 
 def _class_scores(scores: Floats, group: Places) -> Floats:
-    """Return the (r, K) coefficients of the classes from the coefficients of all groups but the
-    first.
+    """Convert the coefficients of all groups but the first to those of the classes, (r, K).
 
     `scores` is flat, of length r (G - 1). The coefficients of the first group are zero.
     """
@@ -278,7 +275,7 @@ def _rank(rows: Floats) -> int:
 
 
 def right_svd(rows: Floats) -> tuple[Floats, Floats]:
-    """Return the singular values and all right singular vectors; many rows are reduced by QR."""
+    """Return the singular values and all right singular vectors; QR reduces tall matrices first."""
     if len(rows) > 2 * rows.shape[1]:
         rows = np.asarray(qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]])
     _, size, axes = svd(rows, full_matrices=True, check_finite=False)
@@ -342,12 +339,12 @@ def detect_separation(
     intercept
         Whether scores have an intercept. Without an intercept, the anchor must be at zero.
     start
-        (d + 1, K) coefficients for offsets, intercepts last, that are tried first. The better these
-        coefficients separate the classes, the fewer rows become active. None: start from a sample
-        of the rows.
+        (d + 1, K) coefficients for offsets, with the intercepts last, that are tried first. The
+        better these coefficients separate the classes, the fewer rows become active. The default is
+        to start from a sample of the rows.
     keep
-        Number of rows of each class that a reading returns. None: two for each coefficient of a
-        class, but at least 32.
+        Number of rows of each class that a reading returns. The default is two for each coefficient
+        of a class, but at least 32.
     """
     keep = max(2 * (len(features) + 1), 32) if keep is None else keep
     query = _MarginQuery(read, anchor, features, spread, intercept, len(labels), keep)
@@ -470,9 +467,9 @@ class _ActiveRows:
 def _spanning_rows(query: _MarginQuery, active: _ActiveRows) -> _ActiveRows:
     """Add rows until the active ones span the space of all rows.
 
-    Scores that are zero on all active rows are not zero on rows outside their span. Rows outside
-    the span are identified by their negative margins. If such rows have only positive margins, the
-    scores with opposite signs are used.
+    Scores that are zero on all active rows are in general not zero on a row outside their span.
+    Rows outside the span are identified by a negative margin. If such rows have only positive
+    margins, the signs of the scores are reversed.
     """
     while True:
         frame = _WhiteFrame.from_rows(active, query)
@@ -548,7 +545,10 @@ class _WhiteFrame:
         return np.vstack([slope, level])
 
     def separating_columns(self, inside: Floats) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (d,): True if the coefficients of a feature differ by class."""
+        """Return a boolean array (d,):
+
+        True where the coefficients of a feature differ between classes.
+        """
         coefficients = self._standardised(inside)
         size = np.abs(coefficients - coefficients[:, :1]).max(axis=1)
         return np.asarray(size[:-1] > 1e-7 * size.max())
@@ -562,7 +562,7 @@ class _WhiteFrame:
 
 
 def _sparsest(coefficients: Floats, null: Floats) -> Floats:
-    """Return coefficients with the least l1 norm that give the rows the same scores.
+    """Return the coefficients of least l1 norm among those that give rows the same scores.
 
     The intercept does not count in the norm. `null` is a basis of the null space of the rows.
     """

@@ -16,16 +16,16 @@ interior-point method (Mehrotra; Ferris and Munson 2002) for the conditions
 
     P w = sum alpha t u    sum alpha t = 0    0 <= alpha <= c    slack >= 0
 
-Both solvers bound the distance of the objective from its minimum by duality. Take any alpha >= 0,
-with alpha <= c for the hinge and, if there is an intercept, sum alpha t = 0. Such an alpha proves
-that the objective exceeds the minimum by at most
+Both solvers bound the distance of the objective from its minimum by duality. Take any alpha >= 0
+that satisfies alpha <= c for the hinge and, if there is an intercept, sum alpha t = 0. Any such
+alpha proves that the objective exceeds its minimum by at most
 
     sum of `row_duality_gaps`  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
 
 The alpha of an intermediate point need not satisfy sum alpha t = 0, so the alpha of the class with
-the larger sum are scaled down (`balance_dual`). Both methods need only products of the rows: scores
-u.w, and weighted sums of u u' and of u. An engine computes these products, so the rows need not be
-in memory.
+the larger sum are scaled down (`balance_dual`). The solvers of both primal problems need only
+products of the rows: scores u.w, and weighted sums of u u' and of u. The engine that reads the
+table computes these products, so the rows need not be in memory.
 
 `fit_dual` fits sparse rows by dual coordinate descent. The minimum over w and b of
 w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
@@ -36,12 +36,13 @@ w'P w / 2 + sum c loss(t (x.w + b)) equals the maximum over alpha of
     squared hinge    most = infinity   soft = 1 / (2 c)
 
 In random order, one alpha at a time is set to its optimum, and w is updated (Hsieh et al. 2008).
-Rows whose alpha stays at a bound are skipped until nearly the end. An intercept without penalty
-requires sum alpha t = 0. The condition is enforced by the method of multipliers: b = b0 + B^2 sum
-alpha t, and b0 is set to b after each sweep. With a penalised intercept (a number `bias`), b0 stays
-0, and b is the score of a constant feature with the value `bias`, whose weight is penalised like
-all other weights, as in liblinear. The duality gap bounds the error: |w - w*|^2 <= 2 gap if P = 1.
-The gap is a sum over rows of terms that are never negative, so it is computed to full precision.
+Rows whose alpha stays at a bound are skipped until the solution is nearly reached. An intercept
+without penalty requires sum alpha t = 0. The condition is enforced by the method of multipliers: b
+= b0 + B^2 sum alpha t, and b0 is set to b after each sweep. If the intercept is penalised (`bias`
+is a number), b0 remains 0, and b is the score of a constant feature with the value `bias`. The
+weight of this feature is penalised like all other weights, as in liblinear. The duality gap bounds
+the error: |w - w*|^2 <= 2 gap if P = 1. The gap is a sum over rows of terms that are never
+negative, so it is computed to full precision.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class SVMProblem:
     def step(self, gram: Floats, rhs: Floats) -> Floats:
         """Return the (d + 1, m) solution of (P + gram) step = rhs.
 
-        The matrix is scaled to a unit diagonal before the system is solved. Columns that are left
-        out get a step of 0.
+        The matrix is scaled to a unit diagonal before the system is solved. The step is 0 for
+        columns that are left out.
         """
         lower = np.tril(gram) + np.diag(np.append(self.penalty, 0.0))
         size = np.sqrt(np.diagonal(lower)).copy()
@@ -100,7 +101,7 @@ class SVMProblem:
         return np.asarray(self.sign * (self.scores(weights[:-1]) + weights[-1]))
 
     def proof(self, alpha: Floats) -> Floats:
-        """Return the (N,) alpha with which the duality gap is computed: balanced if `free`."""
+        """Return the (N,) alpha that the duality gap uses; if `free`, alpha is balanced first."""
         return balance_dual(alpha, self.sign) if self.free else alpha
 
 
@@ -270,8 +271,8 @@ class _InteriorPath:
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the Newton step of weights, alpha, over and slack.
 
-        `slack_change` is the required change of the product of alpha and slack, and `over_change`
-        that of the product of (cost - alpha) and over.
+        `slack_change` is the required change of the product of alpha and slack; `over_change` is
+        the required change of the product of (cost - alpha) and over.
         """
         upper = self.upper
         rhs = -error - over_change / upper + slack_change / self.alpha
@@ -350,8 +351,8 @@ def row_duality_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bo
 def _solve_regularised(lower: Floats, rhs: Floats) -> Floats:
     """Solve a linear system whose matrix has a unit diagonal.
 
-    If the matrix is singular up to rounding, a small ridge is added. LAPACK is called directly: for
-    few unknowns the checks of `cho_factor` take longer.
+    If the matrix is singular up to rounding, a small ridge is added. LAPACK is called directly,
+    since for few unknowns the checks of `cho_factor` take longer than the solution.
     """
     if not np.isfinite(lower).all():
         return np.full_like(rhs, np.nan)
@@ -408,14 +409,15 @@ def fit_dual(
     loss
         'squared_hinge' or 'hinge'.
     bias
-        Value of a constant feature, whose weight is penalised. 0: no intercept. None: an intercept
-        that is not penalised.
+        Value of a constant feature, whose weight is penalised; 0 means no intercept. With None the
+        intercept is not penalised.
     penalty
-        (d,) diagonal of P. None: all penalties are 1. A penalty of 0 leaves a column out.
+        (d,) diagonal of P; by default all penalties are 1. A column with a penalty of 0 is left
+        out.
     tolerance
         Relative duality gap at which to stop.
     max_sweeps
-        Largest number of sweeps over the rows.
+        Maximum number of sweeps over the rows.
     seed
         Seed of the random order of rows.
 

@@ -1,23 +1,23 @@
 """Binary rules: the two-class rules of an output code, fitted from class moments.
 
 A column of the code puts some classes on the positive side of a two-class problem, and others on
-the negative side. The moments of a side are the sum of the moments of its classes, so the rows are
-not read again, whatever the number of columns. If every two-class rule is linear, with weights w_m0
-and w_m1 of the two sides of problem m, the decision values
+the negative side. The moments of a side are the sum of the moments of its classes, so the rows need
+not be read again for any column. If every two-class rule is linear, with weights w_m0 and w_m1 of
+the two sides of problem m, the decision values
 
     f_m(x) = u . (w_m1 - w_m0) + (b_m1 - b_m0)
 
 of all rules are computed by one matrix product. The common origin of the rules is near the rows.
 
-For LDA all columns are fitted at once. A column has two sides s, of weight n_s and mean m_s, and
-the sum W of the scatters of its classes:
+For LDA all columns are fitted at once. The two sides s of a column have weights n_s and means m_s.
+With W the sum of the scatters of its classes,
 
     S = W + sum over its classes of n_k (m_k - m_s)(m_k - m_s)'      the scatter within the sides
     w = C^-1 (m_1 - m_0),   f(u) = w . (u - (m_0 + m_1) / 2) + log prior_1 / prior_0
 
-where C is S over its degrees of freedom, shrunk as in the family. The scatters of many columns are
-computed by a few matrix products, and each C is factorised once. If C is nearly singular, the
-column is fitted separately, as an ordinary two-class problem, and the fit warns.
+where C is S divided by its degrees of freedom, and shrunk as the family requires. The scatters of
+many columns are computed by a few matrix products, and each C is factorised once. If C is nearly
+singular, the column is fitted separately, as an ordinary two-class problem, and the fit warns.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ class BinaryRules:
 
     @classmethod
     def from_rules(cls, rules: Sequence[Rule], anchor: Anchor) -> BinaryRules:
-        """Combine rules. If every rule is linear, the rules are also stacked as one rule, about
-        `anchor`.
-        """
+        """Combine rules; linear rules are also stacked as one rule for offsets from `anchor`."""
         lines = [line for rule in rules if (line := _linear_rule(rule)) is not None]
         stacked = stack_rules(lines, anchor) if len(lines) == len(rules) else None
         all_linear = all(isinstance(rule, LinearRule) for rule in rules)
@@ -88,7 +86,7 @@ class OutputCodeRule:
     def scores(self, features: Features) -> Floats:
         """Return the (n, K) logs of the coupled class probabilities.
 
-        For two classes the logs are exact even where a probability is very small.
+        For two classes the logs are exact even if a probability is very small.
         """
         return log_coupled_probabilities(self.members.log_odds(features), self.code)
 
@@ -128,7 +126,7 @@ def group_sides(moments: Any, code: OutputCode, column: int) -> Any:
 
 
 def stack_rules(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
-    """Stack two-class rules as one rule, each as a predictor: its second score minus its first.
+    """Stack two-class rules as one rule, whose predictors are second score minus first score.
 
     All predictors are converted to offsets from `anchor`.
     """
@@ -143,12 +141,12 @@ def stack_rules(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
 
 
 def _second_minus_first(of_class: Floats) -> Any:
-    """Return the second row minus the first; if there is only one row, return it."""
+    """Return the second row minus the first, or the only row."""
     return of_class[0] if len(of_class) == 1 else of_class[1] - of_class[0]
 
 
 def _linear_rule(rule: Rule) -> LinearRule | None:
-    """Return the linear rule of scores or fitted values; None if these are not linear."""
+    """Return the linear rule of the scores or fitted values, or None if they are not linear."""
     if isinstance(rule, IndicatorRule):
         return rule.line if rule.basis is None else None
     return rule if isinstance(rule, LinearRule) else None
@@ -238,7 +236,7 @@ def _spans(columns: int, d: int) -> Iterator[slice]:
 
 
 def _scatter_within_classes(moments: ClassMoments, used: Floats) -> Floats:
-    """Return for each column the sum of the scatters of the classes that it uses, (C, d, d).
+    """Return a (C, d, d) array: for each column, the sum of the scatters of the classes it uses.
 
     `used` (C, K) is 1 where a column uses a class. If all columns use all classes, return only the
     common sum (d, d).

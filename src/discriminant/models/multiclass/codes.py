@@ -5,22 +5,23 @@
                    0   left out
 
 The M classifiers predict a code word of M signs for a row, and the row is assigned to the class
-whose signs are nearest. In the distance of two classes, a column that puts them on opposite sides
-counts 1, and a column that leaves one of them out counts a half (Allwein, Schapire & Singer 2000):
+whose signs are nearest. In the distance between two classes, a column counts 1 if it puts the
+classes on opposite sides, and 1/2 if it leaves one of them out (Allwein, Schapire & Singer 2000):
 
     distance(j, k) = sum_m (1 - signs[j, m] signs[k, m]) / 2
 
-The distance of a code is the smallest distance of two of its classes. Without zeros the distance is
-the Hamming distance, and with a code of distance D up to floor((D - 1) / 2) errors of classifiers
-do not change the prediction. A classifier that leaves out the class of a row may predict either
-side, so a code with zeros is guaranteed to correct fewer errors (`OutputCode.corrects`).
+The distance of a code is the smallest distance between two of its classes. In a code without zeros
+this is the Hamming distance, and if the code has distance D, up to floor((D - 1) / 2) wrong
+classifiers do not change the prediction. A classifier that leaves out the class of a row may
+predict either side, so a code with zeros is guaranteed to correct fewer errors
+(`OutputCode.corrects`).
 
     one-vs-rest  K columns          each class against all others
     reference    K - 1              each class but the last against all others
     one-vs-one   K (K - 1) / 2      each pair of classes, the others left out
     exhaustive   2^(K - 1) - 1      every partition of the classes into two sides
     dense        10 log2 K          random; the code with the largest distance out of several
-    sparse       15 log2 K          likewise, with half of the entries 0 on average
+    sparse       15 log2 K          as dense, with half of the entries 0 on average
     designed     10 log2 K          from moments: sides that a linear rule can separate
     optimal      K                  the largest distance of all codes of this length, K <= 8
 
@@ -31,18 +32,18 @@ matrix is rejected if two classes are never on opposite sides.
 How well a linear rule separates the two sides of a column is measured by R^2, the squared
 correlation of the indicator of the positive side with its best linear prediction. Let T be the
 total scatter of all n rows, q the share of the rows that are on the positive side, and a_k the
-share of class k times the difference of its mean from the centre:
+share of class k times (its mean minus the centre):
 
     R^2(column) = n |T^-1/2 sum of a_k over the positive side|^2 / (q (1 - q))
 
-T is the same for all columns, so the R^2 of all columns take one matrix product. A designed code
-adds one column after the other, each time the one with the largest
+T does not depend on the column, so one matrix product gives the R^2 of all columns. A designed code
+is built column by column. The next column is the one with the largest
 
     R^2(column) * sum over pairs of classes that it separates of 2^-(times separated before)
 
-so that pairs of classes with a small distance so far count most (as in boosting with output codes,
-Schapire 1997). Candidates are random columns, and columns that divide the class means at a random
-point along a random direction.
+so that the pairs of classes that were separated least often count most (as in boosting with output
+codes, Schapire 1997). Candidates are random columns, and columns that divide the class means at a
+random point along a random direction.
 
 Decoding of output codes: class scores and probabilities from M two-class classifiers.
 
@@ -60,11 +61,11 @@ score is predicted. A row is ambiguous if its code word does not belong to exact
 one-vs-rest, if none or several classifiers are positive; with one-vs-one, if no class wins against
 all others (the regions shown in lecture 4).
 
-Class probabilities p are estimated by coupling. Let r_m be the probability that classifier m gives
-to its positive side, given that the row is of a class of problem m. Let q+_m and q-_m be the sums
-of p over the two sides. Then r_m should equal q+_m / (q+_m + q-_m). There are usually more problems
-than classes, so in general no p satisfies all of these equations, and one of these criteria is
-optimised:
+Class probabilities p are estimated by coupling. Let r_m be the probability of the positive side by
+classifier m, given that the class of the row occurs in problem m. Let q+_m and q-_m be the sums of
+the class probabilities p over the two sides of problem m. The aim is r_m = q+_m / (q+_m + q-_m).
+There are usually more problems than classes, so in general no p satisfies all of these equations,
+and one of these criteria is optimised:
 
     pairs  Wu, Lin & Weng (2004), their second method:
            min over p of  sum over pairs of (r_kj p_j - r_jk p_k)^2,  sum of p = 1
@@ -72,15 +73,15 @@ optimised:
 
     codes  without zeros: generalised Bradley-Terry (Zadrozny 2002; Huang, Weng & Lin 2006),
            max over p of  sum_m  r_m log q+_m + (1 - r_m) log q-_m
-           with zeros: that function may have several local maxima, so as for pairs
+           with zeros: that function may have several local maxima, so least squares are used:
            min over p of  sum_m ((1 - r_m) q+_m - r_m q-_m)^2,  p >= 0
            Both are solved by a primal-dual interior-point method for all rows at once:
            p_k z_k = mu, with multipliers z and decreasing mu. The last mu is positive, so
            every p_k is positive and log p is finite.
 
-    rest   one-vs-rest: Bradley-Terry as above. With a the multiplier of the constraint
-           sum p = 1, every p_k is a root of a p_k^2 - (1 + a) p_k + r_k = 0. For each row
-           a solves one equation: the sum of these roots is 1.
+    rest   one-vs-rest: Bradley-Terry as above. With `a` the multiplier of the constraint
+           sum p = 1, every p_k is a root of a p_k^2 - (1 + a) p_k + r_k = 0. For each row `a`
+           solves one equation: the sum of these roots is 1.
 
 If some p gives exactly the observed r_m, every criterion returns this p. For two classes the result
 is r itself.
@@ -127,7 +128,7 @@ class OutputCode:
         return code
 
     def check(self) -> None:
-        """Reject a code with a column of one side, or two classes never on opposite sides.
+        """Reject columns with only one side, and classes that are never on opposite sides.
 
         Warn about repeated columns.
         """
@@ -154,7 +155,7 @@ class OutputCode:
 
     @property
     def distance(self) -> float:
-        """Distance of the code: the smallest distance of two classes."""
+        """Distance of the code: the smallest distance between two classes."""
         return code_distance(self.signs)
 
     @property
@@ -181,9 +182,7 @@ class OutputCode:
 
 
 def count_opposed(signs: Signs) -> npt.NDArray[np.int64]:
-    """Return, for each pair of classes, the number of columns with the two on opposite sides,
-    (K, K).
-    """
+    """Return the (K, K) numbers of columns that have two classes on opposite sides."""
     plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
     one_way = plus @ minus.T
     return np.asarray((one_way + one_way.T).astype(np.int64))
@@ -205,16 +204,17 @@ def code_distance(signs: Signs) -> float:
 
 
 def one_vs_rest_code(K: int) -> Signs:
-    """Return the (K, K) code of each class against all others; two classes need only one column."""
+    """Return the (K, K) one-vs-rest code; for two classes it has a single column."""
     if K == 2:
         return np.array([[-1], [1]], dtype=np.int8)
     return (2 * np.eye(K) - 1).astype(np.int8)
 
 
 def reference_code(K: int) -> Signs:
-    """Return the (K, K - 1) code of each class but the last against all others.
+    """Return the (K, K - 1) code that compares each class but the last with all others.
 
-    A row that no classifier claims is nearest to the last class, the reference (lecture 4).
+    If all classifiers are negative, the row is assigned to the last class, the reference (lecture
+    4).
 
     >>> reference_code(3).tolist()
     [[1, -1], [-1, 1], [-1, -1]]
@@ -244,9 +244,10 @@ def exhaustive_code(K: int) -> Signs:
 
 
 def exhaustive_ternary_code(K: int) -> Signs:
-    """Return the code of all partitions of any of the classes into two sides.
+    """Return the code with all partitions of all subsets of the classes into two sides.
 
-    The shape of the code is (K, (3^K - 2^(K+1) + 1) / 2); a column may leave classes out.
+    The shape of the code is (K, (3^K - 2^(K+1) + 1) / 2). A column leaves out the classes that are
+    not in its subset.
     """
     digits = np.arange(3**K) // 3 ** np.arange(K)[:, None] % 3 - 1
     return distinct_columns(digits.astype(np.int8))
@@ -284,7 +285,7 @@ def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
 def _best_random_code(
     kind: str, K: int, columns: int | None, rng: np.random.Generator, sides: tuple[int, ...]
 ) -> Signs:
-    """Return, from several random codes, the code with the largest distance.
+    """Generate several random codes; return the one with the largest distance.
 
     Entries are chosen from `sides`.
     """
@@ -316,9 +317,10 @@ def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, .
 
 
 def distinct_columns(signs: Signs) -> Signs:
-    """Return the distinct columns that have both sides.
+    """Return the distinct columns that have classes on both sides.
 
-    The sign of a column is chosen such that its last class that is not left out is positive.
+    The sign of each column is chosen so that the last class that it does not leave out is on the
+    positive side.
     """
     signs = signs[:, (signs == 1).any(axis=0) & (signs == -1).any(axis=0)]
     oriented = signs * _last_side(signs)
@@ -327,7 +329,7 @@ def distinct_columns(signs: Signs) -> Signs:
 
 
 def _last_side(signs: Signs) -> Signs:
-    """Return for each column the side of the last class that it does not leave out, (M,)."""
+    """Return an (M,) array: for each column, the side of the last class that takes part in it."""
     last = signs.shape[0] - 1 - (signs[::-1] != 0).argmax(axis=0)
     return np.asarray(signs[last, np.arange(signs.shape[1])])
 
@@ -357,10 +359,10 @@ def optimal_code(K: int, columns: int | None) -> Signs:
     To find such a code is NP-hard, so only few classes are allowed. For each distance D, from an
     upper bound downwards, branch and bound looks for M different columns that separate every pair
     of classes at least D times. If a pair has been separated s < D times, it still needs D - s
-    columns. A partial code is given up if a pair needs more columns than remain, or if all pairs
-    together need more than the remaining columns can separate. The columns are in order of the
-    number of pairs that they separate. All first columns with equally many classes on one side
-    differ only in the order of the classes, so one of them is enough.
+    columns. A partial code is abandoned if a pair needs more columns than remain, or if all pairs
+    together need more separations than the remaining columns can provide. The columns are sorted by
+    the number of pairs that they separate. First columns with the same number of classes on one
+    side differ only in the order of the classes, so it is enough to try one of them.
 
     >>> code_distance(optimal_code(4, 5)), code_distance(optimal_code(5, 6))
     (2.0, 3.0)
@@ -389,7 +391,7 @@ def optimal_code(K: int, columns: int | None) -> Signs:
 
 
 class _ColumnSearch:
-    """Branch and bound for different columns that separate every pair of classes often enough."""
+    """Branch and bound: search for distinct columns that separate every pair often enough."""
 
     def __init__(self, separated: npt.NDArray[np.int64], starts: npt.NDArray[np.intp]) -> None:
         self._separated = separated  # (columns, pairs) in order of their numbers of pairs
@@ -397,7 +399,7 @@ class _ColumnSearch:
         self._nodes = 0
 
     def columns(self, M: int, distance: int) -> list[int] | None:
-        """Return the indices of M columns, or None if there are none of this distance."""
+        """Return the indices of M columns, or None if no code has this distance."""
         lacking = np.full(self._separated.shape[1], distance)
         return self._extend([], lacking, self._starts, M)
 
@@ -442,7 +444,7 @@ _DESIGN_WORK = 2e9  # largest number of multiplications to choose columns
 
 
 def design_code(moments: ClassMoments, columns: int | None, rng: np.random.Generator) -> Signs:
-    """Return a (K, M) code without zeros whose sides linear rules separate well.
+    """Return a (K, M) code without zeros, with sides that a linear rule separates well.
 
     Moments of any detail can be used.
     """
@@ -480,7 +482,8 @@ def means_in_total_metric(moments: ClassMoments) -> Floats:
 def separability(signs: Signs, axes: Floats, share: Floats) -> Floats:
     """Return the (M,) R^2 of the columns: how well a linear rule separates their two sides.
 
-    `axes` (K, r) are the class means of `means_in_total_metric`, `share` (K,) the class shares.
+    `axes` (K, r) holds the class means returned by `means_in_total_metric`, `share` (K,) the class
+    shares.
     """
     positive = share[:, None] * (signs == 1)
     q = positive.sum(axis=0)
@@ -530,7 +533,7 @@ _NUMBERS = 1 << 21  # size of the largest array; rows are coupled in chunks of t
 
 
 def couple_probabilities(positive: Floats, signs: Signs) -> Floats:
-    """Return the (n, K) class probabilities from the (n, M) probabilities of the positive sides."""
+    """Convert (n, M) probabilities of the positive sides to (n, K) class probabilities."""
     K, M = signs.shape
     if K == 2 and M == 1:
         second = positive[:, 0] if signs[1, 0] > 0 else 1.0 - positive[:, 0]
@@ -598,7 +601,7 @@ def _couple_rest(positive: Floats, signs: Signs) -> Floats:
 
 
 def _quadratic_root(positive: Floats, multiplier: Floats) -> tuple[Floats, Floats]:
-    """Return the root p in (0, 1) of `a p^2 - (1 + a) p + r = 0`, and sqrt((1 + a)^2 - 4 a r).
+    """Return the root p of a p^2 - (1 + a) p + r = 0 in (0, 1), and sqrt((1 + a)^2 - 4 a r).
 
     `positive` holds r, `multiplier` holds a.
     """
@@ -658,7 +661,7 @@ class _Likelihood:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Squares:
-    """Negative sum of squares - sum_m ((1 - r) q+ - r q-)^2 / 2 = - p' Q p / 2, with zeros."""
+    """Negative squares - sum_m ((1 - r) q+ - r q-)^2 / 2 = - p' Q p / 2, for codes with zeros."""
 
     square: Floats  # (n, K, K) Q
     final_product: float = 1e-18
@@ -681,7 +684,7 @@ class _Squares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _InteriorState:
-    """Iterate of the interior-point method: p > 0 with sum one, and multipliers z > 0 of p >= 0."""
+    """State of the interior-point method: p > 0 with sum one, and multipliers z > 0 of p >= 0."""
 
     p: Floats  # (n, K)
     z: Floats  # (n, K)
@@ -690,10 +693,10 @@ class _InteriorState:
         return _InteriorState(self.p[rows], self.z[rows])
 
     def step(self, objective: _CouplingObjective) -> tuple[_InteriorState, Floats]:
-        """Return the next iterate, and for each row the length of the step, (n,).
+        """Return the next state, and the (n,) step lengths.
 
-        The Newton step aims at products p z of a tenth of their current mean. The length is
-        infinite for rows whose products are still to decrease.
+        The Newton step aims at products p z of a tenth of their current mean. A row whose products
+        have not yet decreased enough has an infinite step length.
         """
         p, z = self.p, self.z
         mu = np.maximum(0.1 * (p * z).mean(axis=1, keepdims=True), objective.final_product)
@@ -778,8 +781,8 @@ class Ambiguity:
     def __repr__(self) -> str:
         """Return the three shares in one line."""
         return (
-            f"Ambiguity({len(self.claims)} rows: none says yes {self.none:.2%}, "
-            f"several {self.several:.2%}, tied {self.tie:.2%})"
+            f"Ambiguity({len(self.claims)} rows: no class {self.none:.2%}, "
+            f"several classes {self.several:.2%}, ties {self.tie:.2%})"
         )
 
 
@@ -787,7 +790,7 @@ def hamming_scores(outputs: Floats, signs: Signs) -> Floats:
     """Return the (n, K) negative Hamming distances, plus a small term that breaks ties.
 
     The term is proportional to the confidence sum_m f_m signs[k, m]. In the example (lecture 5,
-    figure 3.5) one of five classifiers errs, and class 2 is still predicted.
+    figure 3.5) one of five classifiers is wrong, but class 2 is still predicted.
 
     >>> signs = [[-1, 1, -1, 1, 1], [1, -1, -1, 1, -1], [-1, 1, 1, -1, 1], [-1, -1, 1, 1, -1]]
     >>> word = np.array([[-1.0, -1.0, 1.0, -1.0, 1.0]])
@@ -806,10 +809,9 @@ def hamming_scores(outputs: Floats, signs: Signs) -> Floats:
 
 
 def euclidean_scores(word: Floats, signs: Signs) -> Floats:
-    """Return the (n, K) negative distances between the code words of rows and of classes.
+    """Return the (n, K) negative Euclidean distances between predicted and class code words.
 
-    `word` (n, M), the predicted code word of each row, has entries in [-1, 1]. Distances are
-    Euclidean.
+    `word` (n, M) holds the predicted code words, with entries from -1 to 1.
     """
     columns = signs.T.astype(np.float64)
     squares = (word**2).sum(axis=1)[:, None] - 2 * np.dot(word, columns) + (columns**2).sum(axis=0)

@@ -5,15 +5,15 @@ temporary file replaces the target by renaming, in one step, and the folder is f
 If the process stops at any moment, the target is either the complete old file or the complete new
 one. `store.container` writes models in this way, and also locks their names.
 
-A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`, which the next writer of
-the same name removes. A writer holds a lock on its temporary file, which the system releases when
-the process ends for any reason; only unlocked files are removed. So several processes may write the
-same name at the same time, and no process removes the file of another. On some network file
-systems, locks are not visible to other hosts; therefore only temporary files of the same host are
-removed.
+If a writer is killed, its temporary file, `.name.HOST-RANDOM.tmp`, remains, and is removed by the
+next writer of the same name. A writer holds a lock on its temporary file, which the system releases
+when the process ends for any reason; only unlocked files are removed. So several processes may
+write the same name at the same time, and no process removes the file of another. On some network
+file systems, locks are not visible to other hosts; therefore only temporary files of the same host
+are removed.
 
-A lock is held as long as its file is open. The lock excludes other processes and other handles of
-the same process.
+A lock is held as long as its file is open. Neither other processes nor other handles of the same
+process can then acquire it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def can_lock() -> bool:
 def try_lock(handle: int, *, if_unsupported: bool = True) -> bool:
     """Lock an open file. Return False if another process holds the lock.
 
-    On a file system without locks, `if_unsupported` is returned.
+    If the file system does not support locks, return `if_unsupported`.
     """
     try:
         import fcntl
@@ -74,7 +74,7 @@ def _try_lock_byte(handle: int) -> bool:
 
 
 class LockedError(Exception):
-    """Another process, `owner`, holds a lock."""
+    """Raised if another process, `owner`, holds a lock."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner)
@@ -113,7 +113,7 @@ _ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # second form
 def atomic_write(
     path: str | os.PathLike[str], *, size: int | None = None, exclusive: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing. On success the temporary file replaces the file at `path`.
+    """Open a temporary file for writing, which on success replaces the file at `path`.
 
     Symbolic links are followed. The new file has the permissions of the old file; if there is no
     old file, the umask determines the permissions.
@@ -126,9 +126,9 @@ def atomic_write(
         Number of bytes, if known. The space is then reserved before the first byte is written, and
         the error for a full disk states how many bytes are needed.
     exclusive : bool, default=False
-        Whether the caller ensures that no other process writes the same name at the same time. The
-        temporary file is then `.name.tmp`, and a file of this name that a killed writer left is
-        removed.
+        True if the caller ensures that no other process writes the same name at the same time. The
+        temporary file is then `.name.tmp`, and replaces any such file that remained from a killed
+        writer.
 
     Yields
     ------
@@ -167,7 +167,7 @@ def atomic_write(
 
 
 def is_temporary_of(name: str, target: str) -> bool:
-    """Whether `name` is the name of a temporary file for `target`, written by any host.
+    """Whether `name` is the name of a temporary file for `target`, from this or another host.
 
     >>> is_temporary_of(".page.html.3f0a9c-5d41c2b7.tmp", "page.html")
     True
@@ -192,7 +192,7 @@ def _create_locked(target: Path) -> tuple[Path, int, int | None]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files for this name whose writers have ended."""
+    """Remove temporary files with this name whose writers have ended."""
     if not can_lock():
         return
     ours = f".{target.name[:_MAX_STEM]}.{_host()}-"
@@ -248,7 +248,7 @@ def atomic_write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def resolve_links(path: str | os.PathLike[str]) -> Path:
-    """Return the path of the file that is written, after following symbolic links."""
+    """Follow symbolic links; return the path of the file that is actually written."""
     check_file_name(path)
     try:
         return Path(os.path.realpath(path))

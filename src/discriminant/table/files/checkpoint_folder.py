@@ -1,7 +1,8 @@
 """Checkpoint folders: intermediate results from which interrupted work resumes.
 
 Checkpoints of sums over rows (`engines.checkpoint`) and of label trees
-(`extreme.model.training_checkpoint`) use these elements; only those of label trees are locked:
+(`extreme.model.training_checkpoint`) use the following elements; only the folders of label trees
+are locked:
 
     header    a record that describes the run: versions, and digests of its inputs. A folder with
               the header of another run is rejected, since the results of the two runs cannot be
@@ -9,7 +10,7 @@ Checkpoints of sums over rows (`engines.checkpoint`) and of label trees
     record    a JSON object with a checksum of itself, written atomically
     lock      a file that names the process working in the folder, which holds a lock on the file
 
-Disk errors are raised as `CheckpointError`, which names the folder and says what to do.
+Disk errors are raised as `CheckpointError`, which names the folder and states what to do.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ _CHECKSUM = "checksum"
 
 
 def create_folder(folder: Path, header: str) -> None:
-    """Create a checkpoint folder. Raise `CheckpointError` if the path exists and is not a
-    checkpoint folder.
+    """Create a checkpoint folder; raise `CheckpointError` if the path is something else.
 
     An existing folder is a checkpoint if it contains the file `header`. A folder is also a
     checkpoint if it contains only a lock file and temporary files, which a process leaves if it is
@@ -57,9 +57,7 @@ def _is_unused(folder: Path, header: str) -> bool:
 
 
 def lock_folder(folder: Path) -> int:
-    """Lock a checkpoint folder and return a file descriptor. Closing the descriptor releases the
-    lock.
-    """
+    """Lock a checkpoint folder; return a file descriptor, whose closing releases the lock."""
     try:
         return acquire_lock(folder / LOCK_FILE, f"process {os.getpid()} on {platform.node()}")
     except LockedError as error:
@@ -69,7 +67,7 @@ def lock_folder(folder: Path) -> int:
 def open_header(folder: Path, header: str, run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the header of a folder.
 
-    If the folder has no header, write the description of the run as header.
+    If the folder has no header, write the description of the current run as its header.
     """
     path = folder / header
     with translate_disk_errors(folder):
@@ -82,7 +80,7 @@ def open_header(folder: Path, header: str, run: Mapping[str, Any]) -> dict[str, 
             raise CheckpointError.damaged(os.fspath(path), str(error)) from None
 
 
-def check_same(folder: Path, what: str, was: object, now: object) -> None:
+def check_header_value(folder: Path, what: str, was: object, now: object) -> None:
     """Raise `CheckpointError` if a value in the header differs from the current run's value."""
     if was != now:
         raise CheckpointError.of_other(os.fspath(folder), what, str(was), str(now))
@@ -116,7 +114,7 @@ def _checksum(facts: Mapping[str, Any]) -> int:
 
 @contextmanager
 def translate_disk_errors(folder: Path) -> Iterator[None]:
-    """Translate OSError to a `CheckpointError` that names the folder and says what to do."""
+    """Translate OSError to a `CheckpointError` that names the folder and states what to do."""
     try:
         yield
     except DiscriminantError:

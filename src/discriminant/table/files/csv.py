@@ -84,7 +84,7 @@ def raise_first_error(plan: CsvColumns) -> None:
 def check_quotes(
     format: FileFormat, columns: Collection[str], span: tuple[int, int] | None = None
 ) -> None:
-    """Raise FileError for text after the closing quote of a field in one of these columns.
+    """Raise FileError if text follows the closing quote of a field in one of these columns.
 
     pyarrow would join the field and the text: `"1"5` would become 15.
     """
@@ -135,7 +135,7 @@ def line_of_row(format: FileFormat, row: int) -> int:
 
 
 def lines_of_rows(format: FileFormat, rows: Sequence[int]) -> list[int]:
-    """Return the lines of the file, counted from 1, on which these rows begin."""
+    """Return the lines of the file, counted from 1, on which the given rows begin."""
     wanted, lines = set(rows), dict[int, int]()
     with closing(_csv_rows(format)) as all_rows:  # type: ignore[type-var]
         for number, row in enumerate(islice(all_rows, 1, max(rows, default=-1) + 2)):
@@ -209,7 +209,7 @@ class _CountedLines:
 
 @dataclass(frozen=True, slots=True)
 class CsvColumns:
-    """Columns of a CSV that are read, with the kind of each and the texts that mean "missing"."""
+    """Columns to read from a CSV, with their kinds and the texts that mean "missing"."""
 
     format: FileFormat
     kinds: Mapping[str, CsvKind]  # kinds of the columns to read
@@ -228,14 +228,14 @@ class CsvColumns:
         *,
         max_bytes: int = MAX_BYTES,
     ) -> CsvColumns:
-        """Return the columns, with missing texts and target from the options or a model."""
+        """Create from the options, or from the encoding of a fitted model."""
         texts = options.missing_texts
         missing = {} if texts is None else {"missing": missing_number_texts(texts), "empty": texts}
         target = options.target if fitted is None else fitted.target
         return cls(format, kinds, target=target, max_bytes=max_bytes, **missing)
 
     def open_text(self, span: tuple[int, int] | None = None) -> TextStream:
-        """Open the text of the file, or a byte range of it. The stream counts quotes."""
+        """Open the text of the file, or a byte range of it. The stream also counts quotes."""
         dialect = self.format.csv_dialect
         return self.format.open_text(
             max_bytes=self.max_bytes, quote=dialect.quote, delimiter=dialect.delimiter, span=span
@@ -279,7 +279,7 @@ def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
     frame : Frame
         Cells of the columns in the plan.
     format : FileFormat
-        The format, with the encoding that the whole file showed.
+        The format, with the text encoding as detected from the whole file.
     """
     try:
         table = _read(plan)
@@ -347,7 +347,7 @@ def _type(kind: CsvKind, mostly_distinct: bool) -> Any:
 
 
 def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[ColumnCells, ...]:
-    """Return the cells of an Arrow table. Each column is released as soon as it is converted."""
+    """Convert an Arrow table to cells; release each column as soon as it is converted."""
     names, columns = table.column_names, list(table.columns)
     del table
     converted = []
@@ -368,7 +368,7 @@ def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[ColumnCells, ...]:
 def _grouped_numbers(cells: ColumnCells, plan: CsvColumns) -> ColumnCells:
     """Parse numbers with grouped digits in a column that must be numeric.
 
-    The user has stated the sign between the groups.
+    The option `thousands` states the sign between the groups.
     """
     dialect = plan.format.csv_dialect
     assert dialect.thousands is not None
@@ -383,7 +383,7 @@ def _grouped_numbers(cells: ColumnCells, plan: CsvColumns) -> ColumnCells:
 
 
 def _as_numbers_if_all(cells: ColumnCells, plan: CsvColumns) -> ColumnCells:
-    """Return the column as numbers if all its values are numbers.
+    """Convert the column to numbers if all its values are numbers.
 
     This function is for columns whose first rows were empty, so that their kind was unknown.
     """

@@ -1,7 +1,7 @@
 """CSV dialects: detection of delimiter, decimal sign, quote, names and kinds of columns.
 
-The dialect is detected from the header and the first rows, and holds for the whole file. A later
-cell that does not fit the dialect is an error, and the message states its position.
+The dialect is detected from the header and the first rows, and is applied to the whole file. A
+later cell that does not fit the dialect is an error, and the message states its position.
 
 A column is numeric if all its cells are numbers. A column with a few other texts is numeric too if
 its numbers look like measurements (they have decimals, or many different values), or if the other
@@ -33,7 +33,7 @@ MISSING_TEXTS = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that mean a mi
 
 
 def missing_number_texts(more: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the texts that mean a missing number: `MISSING_TEXTS` and those of the user.
+    """Return the texts that mean a missing number: `MISSING_TEXTS` and those given by the user.
 
     >>> missing_number_texts(["", "?"])
     ('', 'NA', 'NaN', 'nan', 'null', 'NULL', '?')
@@ -101,7 +101,7 @@ def detect_dialect(
     sample : str
         Beginning of the text. The sample has at least one line.
     delimiter, decimal, thousands : str, optional
-        Signs that the user states. They are not detected.
+        Signs stated by the user, which are then not detected.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def is_number(text: str, decimal: str = ".") -> bool:
 
 
 def fits_kind(text: str, kind: CsvKind, decimal: str) -> bool:
-    """Whether the text of a non-missing cell is valid in a column of this kind."""
+    """Whether a text (not of a missing cell) is valid in a column of this kind."""
     if kind == "number":
         return is_number(text, decimal)
     if kind == "boolean":
@@ -171,7 +171,7 @@ def fits_kind(text: str, kind: CsvKind, decimal: str) -> bool:
 
 
 def _matches(text: str, kind: CsvKind) -> bool:
-    """Whether a text has the format of a date or time, even if there is no such day."""
+    """Whether a text has the format of a date or time, even if no such day exists."""
     if kind == "date":
         return _DATE.fullmatch(text) is not None
     return kind != "time" or bool(_TIME.fullmatch(text) or _DATE.fullmatch(text))
@@ -249,7 +249,7 @@ def sample_rows(
 
 @contextmanager
 def large_field_limit() -> Iterator[None]:
-    """Let Python's CSV reader accept long fields within a `with` block.
+    """Make Python's CSV reader accept long fields within a `with` block.
 
     The default limit of the reader is too low for long fields.
     """
@@ -261,7 +261,7 @@ def large_field_limit() -> Iterator[None]:
 
 
 def _meant_as_numbers(numbers: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether a column of numbers and a few other texts is numeric; the texts are then errors."""
+    """Whether a column with numbers and a few other texts is meant to be numeric."""
     distinct, others = set(numbers), {cell.casefold() for cell in set(known) - set(numbers)}
     measured = len(distinct) > 10 or any("." in cell or "," in cell for cell in distinct)
     if len(numbers) >= 0.8 * len(known) and (measured or len(distinct) > 0.5 * len(known)):
@@ -272,9 +272,7 @@ def _meant_as_numbers(numbers: Sequence[str], known: Sequence[str]) -> bool:
 
 
 def _complete_lines(sample: str) -> str:
-    """Return the sample without its last line, which may be incomplete. If the sample has only one
-    line, it is returned unchanged.
-    """
+    """Remove the last line of the sample, which may be incomplete, unless it is the only one."""
     end = max(sample.rfind("\n"), sample.rfind("\r"))
     return sample[: end + 1] if end > 0 else sample
 
@@ -306,9 +304,9 @@ def _detect_delimiter(sample: str, quote: str) -> str:
 
 
 def _has_decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether some numbers have a decimal comma and none has a decimal point.
+    """Whether some numbers have a decimal comma, and none has a decimal point.
 
-    1,5 has a decimal comma; 1,234 does not count.
+    1,5 has a decimal comma; the comma of 1,234 may group digits and does not count.
     """
     proven = False
     for cells in columns:

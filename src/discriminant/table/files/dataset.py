@@ -66,7 +66,7 @@ def list_files(source: Any) -> FileList:
     Parameters
     ----------
     source : path, glob, folder or iterable of these
-        Source as the user states it.
+        Source as the user passed it.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def list_files(source: Any) -> FileList:
 
 
 def _distinct_files(paths: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the paths of distinct files, and the paths that repeat a file."""
+    """Return the paths of distinct files, and the paths of files that are listed again."""
     first: dict[str, str] = {}
     repeated = []
     for path in paths:
@@ -117,9 +117,7 @@ def _expand(name: str) -> list[str]:
 
 
 def _tables_below(folder: str) -> list[str]:
-    """Return the files with extensions of tables. If no file has such an extension, return all
-    files.
-    """
+    """Return the files with the extension of a table, or all files if there are none."""
     paths = _walk(folder)
     return [path for path in paths if _has_table_name(path)] or paths
 
@@ -214,7 +212,7 @@ class Dataset:
         return self.files[0].format.kind in ("parquet", "arrow")
 
     def with_options(self, options: ReadOptions, fitted: Encoding | None) -> Dataset:
-        """Return the dataset, whose text files are read according to the options.
+        """Return the dataset with its text files read according to the options.
 
         Raise an error if the type of a column differs between files.
         """
@@ -226,7 +224,7 @@ class Dataset:
         return dataset
 
     def split_again(self, error: SplitError) -> Dataset:
-        """Return the dataset with another split of the file that raised the error."""
+        """Split the file that raised the error in another way; return the dataset."""
         if error.new_fields:
             return self._with_all_fields()
         files = (
@@ -266,7 +264,7 @@ class Dataset:
         return tuple(parts)
 
     def _kinds(self) -> dict[str, CsvKind]:
-        """Return the kind of every column, from the first file in which it has a value."""
+        """Return the kind of every column, judging by the first file in which it has a value."""
         kinds: dict[str, CsvKind] = {}
         for file in self.files:
             for name, kind in file.types.items():
@@ -294,9 +292,9 @@ class Dataset:
         )
 
     def _with_all_fields(self) -> Dataset:
-        """Return the dataset with the fields of all lines.
+        """Return the dataset with a schema that has the fields of all lines.
 
-        A field may occur first in the last line.
+        All lines are read, because a field may occur for the first time in the last line.
         """
         import pyarrow as pa
 
@@ -353,7 +351,7 @@ def open_dataset(listing: FileList, style: Mapping[str, str | None]) -> Dataset:
 
 
 def _unify_text_types(files: Sequence[DatasetFile]) -> list[DatasetFile]:
-    """Return the files, in which each column of texts has the same Arrow type."""
+    """Give each column of texts the same Arrow type in all files."""
     distinct: set[str] = set()
     for file in files:
         if (dialect := file.format.dialect) is not None:

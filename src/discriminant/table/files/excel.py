@@ -1,9 +1,9 @@
 """Excel workbooks (.xlsx, .xlsm, .xlsb, .xls, .ods): the first sheet as an Arrow table.
 
 The first row that is not empty holds the names of the columns. Cells are numbers, texts, truth
-values and dates as Excel stores them; a column of several kinds is read as text. Formulas have the
-values that were saved with the file. The library python-calamine reads the file; macros are never
-run.
+values and dates as Excel stores them; a column of several kinds is read as text. A cell with a
+formula has the value that was saved with the file. The library python-calamine reads the file;
+macros are never run.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
     Arrow IPC    starts with ARROW1 (file) or a continuation mark (stream)
     Excel        a zip archive with a workbook, or an old Office file
     JSON lines   text that starts with an object, {
-    CSV          any other text: delimiter, decimal sign, quote and encoding by `csv_dialect`
+    CSV          any other text; `csv_dialect` detects delimiter, decimal sign, quote and encoding
 
-The name of a file does not matter. A text may be compressed with gzip. Only regular files are read,
-because a symbolic link may point anywhere, and a pipe or a device may never end. This module does
-not read rows.
+The name of a file has no influence. A text may be compressed with gzip. Only regular files are
+read, because a symbolic link may point anywhere, and a pipe or a device may never end. This module
+does not read rows.
 """
 
 from __future__ import annotations
@@ -119,9 +119,7 @@ class FileIdentity:
 
 
 def regular_file(path: str | os.PathLike[str]) -> str:
-    """Return the path if it is a regular file. Otherwise raise FileError, which states what kind of
-    file it is.
-    """
+    """Return the path of a regular file; raise FileError for a folder, link, pipe or device."""
     check_file_name(path)
     path = os.fspath(path)
     try:
@@ -161,7 +159,7 @@ def detect_format(
     path : path
         A regular file: CSV, JSON lines, Parquet, Arrow IPC or Excel.
     encoding, delimiter, decimal, thousands : str, optional
-        Text encoding, separators and decimal sign of a CSV. Those that are None are detected.
+        Text encoding, separators and decimal sign of a CSV. Options that are None are detected.
 
     Returns
     -------
@@ -223,7 +221,7 @@ def _reject_foreign(path: str, start: bytes) -> None:
 
 
 def _decode_sample(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
-    """Return the encoding of a text, which may not be the expected one, and its first part."""
+    """Return the first part of a text and its encoding, which may differ from the expected one."""
     try:
         with TextStream(path, gzip=packed, encoding=encoding) as text:
             return encoding, text.head(SAMPLE)

@@ -4,10 +4,10 @@ Parquet is read with `pre_buffer=False`, because otherwise memory use is not bou
 pages are verified if the file has them. If a file cannot be read, its parts are read one by one, so
 that the message can name the damaged column. Extension types are rejected: see CVE-2023-47248.
 
-Arrow's readers may return, or raise, while their threads still hold blocks of a Python stream. To
-release a block such a thread needs the interpreter lock, and if the interpreter exits meanwhile,
-the whole process is aborted ("terminate called without an active exception"). `arrow_input`
-therefore waits until Arrow has released the stream and every block read from it.
+When one of Arrow's readers returns or raises, its threads may still hold blocks of a Python stream.
+To release a block, a thread needs the interpreter lock. If the interpreter exits before that, the
+whole process is aborted ("terminate called without an active exception"). `arrow_input` therefore
+waits until Arrow has released the stream and every block read from it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def arrow_input(stream: Any) -> Iterator[Callable[[], Any]]:
     Yields
     ------
     callable
-        Function without arguments, whose result is passed to Arrow. Keep no reference to this
-        result, nor to a reader that was created from it.
+        Function without arguments, whose result is to be passed to Arrow. Keep no reference to this
+        result or to a reader that was created from it.
     """
     held: dict[int, weakref.ref[Any]] = {}  # by identity, as equal blocks have equal references
     released = Event()
@@ -130,7 +130,7 @@ def read_arrow(format: FileFormat, names: Sequence[str], wanted: Sequence[str]) 
 
 
 def read_json(format: FileFormat, *, max_bytes: int = MAX_BYTES) -> tuple[Any, FileFormat]:
-    """Read JSON lines with all columns, since there is no header that lists them.
+    """Read JSON lines with all columns, since no header lists the columns.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def _read_json(format: FileFormat, max_bytes: int) -> Any:
 
 
 def json_frame(table: Any, wanted: Sequence[str]) -> Frame:
-    """Return some columns of an Arrow table of JSON lines as cells."""
+    """Convert some columns of an Arrow table of JSON lines to cells."""
     return _frame(table.select(list(wanted)), table.column_names)
 
 
@@ -215,7 +215,7 @@ def _read_ipc(format: FileFormat, names: Sequence[str]) -> Any:
 def open_ipc(source: Any, columns: Sequence[int] = ()) -> Any:
     """Open an Arrow IPC file or stream.
 
-    With `columns`, only columns at these positions are read.
+    If `columns` is given, only columns at these positions are read.
     """
     import pyarrow as pa
 
@@ -227,7 +227,7 @@ def open_ipc(source: Any, columns: Sequence[int] = ()) -> Any:
 
 @contextmanager
 def translate_arrow_errors(format: FileFormat) -> Iterator[None]:
-    """Translate errors of pyarrow to a FileError: the file is truncated or damaged."""
+    """Translate errors of pyarrow to a FileError for a truncated or damaged file."""
     import pyarrow as pa
 
     try:
@@ -317,7 +317,7 @@ def _depth_error(path: str, number: int) -> FileError:
 def raise_json_error(format: FileFormat, reason: str) -> NoReturn:
     """Raise FileError for the first line that is not an object or whose types differ.
 
-    If there is no such line, the message states `reason`.
+    If no line is invalid, raise FileError with the message `reason`.
     """
     kinds: dict[str, str] = {}
     with format.open_text() as stream:

@@ -2,12 +2,12 @@
 
 A part opens its file, reads its rows in batches, and checks that the file has not changed since it
 was first opened. Only the requested columns are read. A key in the name of a folder (`year=2024`)
-becomes a column, which has the same value in every row of a file.
+becomes a column with the same value in every row of a file.
 
 A text file (CSV or JSON lines) is split at line ends. A line end within a quoted field, after an
 odd number of quotes, does not end a row. Every part counts its own quotes: if all counts are even,
-all splits are correct. If a count is odd, `SplitError` tells the caller to read the file in one
-part. Compressed files are always read in one part.
+all splits are correct. If a count is odd, `SplitError` is raised, and the caller reads the file in
+one part. Compressed files are always read in one part.
 """
 
 from __future__ import annotations
@@ -70,19 +70,17 @@ class FilePart(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Size of the part: number of rows, or for a text number of bytes."""
+        """Size of the part: the number of rows or, for a text file, the number of bytes."""
 
     @abstractmethod
     def tables(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
         """Yield the rows as Arrow tables.
 
-        If only the first rows are needed, `max_rows` limits the number of rows of a table.
+        Pass `max_rows`, the maximum number of rows of a table, if only the first rows are needed.
         """
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
-        """Return the cells of a table from `tables`. The first row of the table is row `place` of
-        the part.
-        """
+        """Convert a table from `tables` to cells; its first row is row `place` of the part."""
         return Frame(columns_from_arrow(table), table.num_rows)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
@@ -95,13 +93,13 @@ class FilePart(ABC):
         self.identity.check()
 
     def with_start(self) -> Self:
-        """Return the part with the number of its first row, which may take time to determine."""
+        """Return the part with the number of its first row, which may take some time."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class FolderKeys:
-    """Columns that are defined by the folder names of a file, with one value for all its rows."""
+    """Columns defined by the names of a file's folders; each has one value in the whole file."""
 
     values: tuple[tuple[str, int | str | None], ...] = ()
     whole: frozenset[str] = frozenset()  # keys whose values are all integers or missing
@@ -116,7 +114,7 @@ class FolderKeys:
         return [name for name in columns if name not in self.names]
 
     def append_to(self, table: Any, columns: Sequence[str]) -> Any:
-        """Return an Arrow table followed by the keys that are among `columns`."""
+        """Append to an Arrow table the folder keys that are among `columns`."""
         import pyarrow as pa
 
         for name, value in self.values:
@@ -251,9 +249,10 @@ def arrow_parts(
 
 
 def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Combine consecutive groups of these sizes into runs of at least `SMALL` rows.
+    """Combine consecutive groups of rows of the given sizes into runs of at least `SMALL` rows.
 
-    Yield, for each run, its first group, its end, and the numbers of rows before it and in it.
+    Yield, for each run, the first group, the end (exclusive), the number of rows before the run,
+    and the number of rows in it.
 
     >>> list(_runs([SMALL, 2, SMALL, 3])) == [
     ...     (0, 1, 0, SMALL), (1, 3, SMALL, SMALL + 2), (3, 4, 2 * SMALL + 2, 3)
@@ -352,7 +351,7 @@ class CsvPart(_TextPart):
     long_lines: bool = False  # whether lines are longer than a block
 
     def with_start(self) -> Self:
-        """Return the part with the number of its first row, after counting all lines before it."""
+        """Count all rows before the part; return the part with the number of its first row."""
         if self.span is None or not self.span[0]:
             return self
         before = count_rows_before(self.plan.format, self.span[0])
@@ -491,12 +490,12 @@ def json_tables(
     format : FileFormat
         A file of kind 'jsonl'.
     span : tuple of int or None
-        First byte and end of the range to read; None for the whole file.
+        First byte and end of the range to read, or None to read the whole file.
     schema : pyarrow.Schema, optional
         Types of the fields; by default they are inferred for each table.
     all_fields : bool, default=False
-        Whether the schema has the fields of all lines. If False, a field that the schema lacks is
-        an error.
+        Whether the schema has the fields of all lines. If False, an error is raised for a field
+        that the schema lacks.
     """
     import pyarrow as pa
     from pyarrow import json
@@ -532,7 +531,7 @@ def infer_json_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
 
 
 def _line_pieces(format: FileFormat, span: tuple[int, int] | None) -> Iterator[bytes]:
-    """Yield the text in pieces that consist of complete lines."""
+    """Yield pieces of the text, each of which consists of complete lines."""
     rest = b""
     with format.open_text(span=span) as stream:
         while piece := stream.read(RANGE):

@@ -4,21 +4,21 @@ XMC text, the format of the Extreme Classification Repository, counts from 0 and
 
     rows features labels                     3 1836 159
     label,label feature:value feature:value  12,47 0:0.5 17:1.25
-    (no labels: a space comes first)          3:1
+    (a row without labels starts with a space) 3:1
 
 A variant has two files, one with features and one with labels. Each of the two files has a header
 (rows, columns) and lines `column:value`. Pass the second file as `labels`.
 
 svmlight has no header. The format counts features from 1, but some writers count from 0;
-`_first_feature` detects which, as far as the file allows. The label is any number and is the class
-of the row. With `many`, a row has a set of label numbers, as in XMC text, and +1 means 1. Text
-after `#` is skipped.
+`_first_feature` detects which of the two, as far as the file allows. The label of a row, any
+number, is its class. With `many`, a row has a set of label numbers, as in XMC text; +1 means label
+1. Text after `#` is skipped.
 
 Files may be compressed with gzip or xz, which is detected from their first bytes. Small files that
 decompress to an enormous size are rejected as in `files.text_decoding`; for xz a larger ratio is
-allowed, because xz compresses better. A missing header, wrong counts in a header, numbers out of
-range or repeated in a row, and values that are not finite are errors. The message states the line,
-counted from 1.
+allowed, because xz compresses better. A missing header, wrong counts in a header, feature or label
+numbers that are out of range or repeated in a row, and values that are not finite are errors. The
+message states the line, counted from 1.
 
 There are two parsers for the same lines. `scan_block` parses a whole block of bytes at once. A
 number is a sequence of the characters `0123456789.eE+-`, and the adjacent characters determine its
@@ -30,10 +30,11 @@ meaning:
 
 If the block contains anything else, `scan_block` returns None, and `parse_each_line` parses it line
 by line. `parse_each_line` accepts unusual but valid lines (comments, a label after a space) and
-names the line of an error. So `parse_each_line` defines the format, and `scan_block` is fast.
+names the line of an error. So `parse_each_line` defines the format, and `scan_block` is a fast path
+for usual lines.
 
-When writing, rows that readers would not accept are rejected before anything is written: values
-that are not finite, label indicators that are negative or not integers, and empty rows in svmlight.
+Before anything is written, rows that could not be read back are rejected: those with values that
+are not finite, with label indicators that are negative or not integers, and in svmlight empty rows.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class SparseLines:
         )
 
     def below(self, feature: int) -> SparseLines:
-        """Return the lines without the features whose number is `feature` or higher."""
+        """Remove all features with a number of `feature` or higher."""
         below = self.feature < feature
         ends = np.concatenate([[0], np.cumsum(below)])[self.feature_ends]
         return replace(
@@ -136,7 +137,7 @@ def parse_lines(text: bytes, bounds: NumberRanges, *, line: int) -> SparseLines:
 
 
 def scan_block(text: bytes, *, whole: bool = True) -> SparseLines | None:
-    """Parse a block of lines at once. Return None if a line is not in the simplest form.
+    """Parse a block of lines at once, or return None if a line is not in the simplest form.
 
     >>> lines = scan_block(b"3,4 0:1 7:0.5\\n 2:1\\n")
     >>> lines.label.tolist(), lines.label_ends.tolist(), lines.feature.tolist()
@@ -263,7 +264,7 @@ class _LineParser:
     line: int
 
     def parse(self, row: str) -> tuple[list[float], list[tuple[int, float]]]:
-        """Return the labels of a line, and its pairs of feature and value."""
+        """Return the labels of a line, and its pairs (feature, value)."""
         tokens, labels = self._tokens(row), list[float]()
         if tokens and ":" not in tokens[0]:
             labels = [self._label(text) for text in tokens.pop(0).split(",")]
@@ -326,7 +327,7 @@ class _LineParser:
 
 
 def _float(text: str) -> float | None:
-    """Return a text as a number, or None if the text is not a number.
+    """Convert a text to a number, or return None if it is not a number.
 
     1_000 and digits of other alphabets are not numbers here.
     """
@@ -481,14 +482,14 @@ def read_xmc(
 def xmc_blocks(
     path: Path, *, dtype: npt.DTypeLike = np.float32, size: int = PIECE
 ) -> Iterator[LabelledRows]:
-    """Yield the rows of XMC text in blocks of some megabytes. There is at least one block."""
+    """Yield the rows of XMC text in blocks of some megabytes, at least one block."""
     for (_, d, L), lines, start in _blocks_with_header(path, 3, "'rows features labels'", size):
         x = _csr(lines.feature, lines.value.astype(dtype), lines.feature_ends, d)
         yield LabelledRows(x, _indicator(lines, L, dtype), start)
 
 
 def read_matrix(path: Path, *, dtype: npt.DTypeLike = np.float32) -> Any:
-    """Read a file with the header 'rows columns' and lines `column:value` as CSR, (n, d)."""
+    """Read a file with the header 'rows columns' and lines `column:value` as a CSR matrix."""
     parts = [
         _csr(lines.feature, lines.value.astype(dtype), lines.feature_ends, d)
         for (_, d), lines, _ in _blocks_with_header(path, 2, "'rows columns'", PIECE)
@@ -512,8 +513,8 @@ def read_svmlight(
     path : path
         The file, plain or compressed.
     features, labels : int, optional
-        Numbers d and L of features and labels. By default the numbers of features and labels follow
-        from the largest feature and label number in the file.
+        Number of features d and number of labels L. By default, the largest feature number and the
+        largest label number in the file determine d and L.
     many : bool, default=False
         Whether rows have sets of labels, numbered from 0.
     first : {'auto', 0, 1}, default='auto'
@@ -556,7 +557,7 @@ def svmlight_blocks(
 
     Each block comes with the total number of rows. The file is read twice, because the number of
     its first feature and the number of labels are known only at its end. Features with a number
-    above the last valid one are an error, or are dropped with one warning.
+    above the last valid one are either an error, or dropped with a single warning.
     """
     loose = NumberRanges(str(path), labels, comments=True)
     rows, low, high, last = 0, 1, 0, -1
@@ -624,7 +625,7 @@ def _header(path: str, top: bytes, columns: int, expected: str) -> tuple[int, ..
 
 
 def _check_end(text: bytes, bounds: NumberRanges, start: int, stated: int) -> bytes:
-    """Return the text up to the end of the last row that the header counts.
+    """Return the text up to the end of the last row, given the number of rows in the header.
 
     Only empty lines may follow.
     """
@@ -695,8 +696,7 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
 
     The feature numbers in the file range from `low` to `high`.
 
-    Feature 0 occurs only if features are counted from 0, and feature d only if they are counted
-    from 1.
+    If feature 0 occurs, features are counted from 0; if feature d occurs, they are counted from 1.
     """
     if low == 0:
         return 0
@@ -708,9 +708,7 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
 def _check_features(
     path: Path, lines: SparseLines, bounds: NumberRanges, first: int, features: int | None
 ) -> None:
-    """Raise the error for a feature out of range. The file is read again to find the line of the
-    feature.
-    """
+    """Raise an error if a feature is out of range; the file is read again to locate it."""
     last = first + features - 1 if features is not None else None
     low, high = lines.feature.min(initial=first), lines.feature.max(initial=first)
     if low >= first and (last is None or high <= last or not len(lines.feature)):
@@ -761,7 +759,7 @@ def write_xmc(path: Path, features: Any, labels: Any) -> None:
     features : matrix of shape (n, d)
         Finite values.
     labels : matrix of shape (n, L)
-        Indicators of labels.
+        Indicators of labels: positive integers for the labels of a row.
     """
     x, y = _check_rows(path, features, labels)
     with open_for_writing(path) as file:
@@ -851,7 +849,7 @@ def _format_number(number: float) -> str:
 def _format_rows(x: Any, labels: list[str], *, first: int) -> Iterator[str]:
     """Yield rows as lines of text.
 
-    Values are written with the fewest digits that give the same number when read.
+    Values are written with the fewest digits from which the same number is read back.
     """
     columns, values = x.indices.tolist(), x.data.astype(str).tolist()
     entries = [f"{column + first}:{value}" for column, value in zip(columns, values, strict=True)]

@@ -1,6 +1,6 @@
 """Decoding of text files: decompression and conversion to UTF-8, with checks while reading.
 
-    file -> decompressed (gzip, with guards) -> UTF-8 (from UTF-16, latin-1 or a named encoding)
+    file -> decompressed (gzip, size limited) -> UTF-8 (from UTF-16, latin-1 or a named encoding)
 
 The checks take little time compared with parsing: each piece is searched as a whole for NUL bytes
 and for bytes that are not UTF-8. If the beginning of a file is UTF-8 but a later byte is not, the
@@ -71,12 +71,12 @@ class TextStream(io.RawIOBase):
     gzip : bool, default=False
         Whether the file is compressed.
     encoding : TextEncoding or None
-        Encoding of the text. None means that bytes are returned unchanged.
+        Encoding of the text. With None, bytes are returned unchanged.
     max_bytes : int, default=MAX_BYTES
         Raise FileError beyond this size.
     quote, delimiter : str, optional
-        Quote and delimiter of a CSV. Quotes are counted. With a delimiter, text after a closing
-        quote is detected as well.
+        Quote and delimiter of a CSV. Quotes are counted. If the delimiter is given, text after a
+        closing quote is also detected.
     span : tuple of int, optional
         First byte and end of the range to read.
     """
@@ -120,7 +120,7 @@ class TextStream(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return at most `size` bytes, or all remaining bytes if `size` is negative.
 
-        At the end of the file, empty bytes are returned.
+        Return empty bytes at the end of the file.
         """
         if size < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
@@ -138,7 +138,7 @@ class TextStream(io.RawIOBase):
     def head(self, size: int, lines: int = 6) -> str:
         """Return about the first `size` bytes of text.
 
-        More than `size` bytes are returned if the first `size` bytes have fewer than `lines` lines.
+        Return more if these bytes have fewer than `lines` lines.
         """
         pieces: list[bytes] = []
         length = ends = 0
@@ -183,7 +183,7 @@ class TextStream(io.RawIOBase):
         return text
 
     def _to_utf8(self, piece: bytes, *, check: bool = True) -> bytes:
-        """Return a piece as UTF-8.
+        """Convert a piece of the text to UTF-8.
 
         With `check`, a piece that should already be UTF-8 is validated.
         """
@@ -272,7 +272,7 @@ def detect_encoding(start: bytes, named: str | None) -> TextEncoding:
     start : bytes
         First bytes of the text.
     named : str or None
-        Encoding stated by the user, which is then not detected.
+        Encoding stated by the user; if given, no encoding is detected.
     """
     for mark, name in _MARKS:
         if start.startswith(mark) and named in (None, name, "utf-8", "utf-16", "utf-8-sig"):
@@ -299,7 +299,7 @@ def detect_encoding(start: bytes, named: str | None) -> TextEncoding:
 def _canonical_name(named: str) -> str:
     """Return Python's name of a text encoding, or raise OptionError.
 
-    Codecs that convert bytes to bytes, and codecs that only Python uses, are not accepted.
+    Codecs that convert bytes to bytes and codecs that are specific to Python are not accepted.
     """
     try:
         codec = codecs.lookup(named)

@@ -1,23 +1,23 @@
-"""Design of a formula: which products of factors are the features, and what the fit learnt.
+"""Design of a formula: which products of factors are the features, with learnt parameters.
 
-A factor is an expression of columns. Its value is one or several columns of numbers, or a category.
-A category of k levels enters a feature by an indicator of one level (k columns), or by a contrast
-(k - 1 columns):
+A factor is an expression of columns. The value of a factor is one or several columns of numbers, or
+a category. A category of k levels enters a feature by an indicator of one level (k columns), or by
+a contrast (k - 1 columns):
 
     treatment   1 for one level, 0 for all others; the reference level has no column
     sum         1 for one level, -1 for the last level, 0 for all others
     helmert     j for level j + 1, -1 for the levels before it, 0 for those after it
-    poly        orthonormal polynomials of 1, ..., k, for levels in order
+    poly        orthonormal polynomials of 1, ..., k, for ordered levels
 
-A term is a product of factors. Its features must span the space of the term, and none may be
-redundant; the earlier terms determine which categories need all indicators. A term such as a:b
-spans the subterms 1, a-, b- and a-:b-, where a- stands for the contrasts of a. Subterms that an
-earlier term spans are left out. The remaining subterms are joined: for instance, 1 and a- are
-joined to all indicators of a. This is the algorithm of patsy and of formulaic.
+A term is a product of factors. The features of a term must span the space of the term, and no
+feature may be redundant. So the earlier terms determine which categories need all indicators. A
+term such as a:b spans the subterms 1, a-, b- and a-:b-, where a- stands for the contrasts of a.
+Subterms that an earlier term spans are left out. The remaining subterms are joined: for instance, 1
+and a- are joined to all indicators of a. The libraries patsy and formulaic use the same algorithm.
 
 Features are named as in R: the level is appended to the factor, and factors are joined by a colon.
-A `Design` is plain data: texts and numbers. It is stored with the model and computes the features
-of new rows; see `table.formula.expressions` for what an expression may contain.
+A `Design` is plain data: texts and numbers. The design is stored with the model and computes the
+features of new rows; see `table.formula.expressions` for what an expression may contain.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TermFactor:
         return [j for j in range(len(self.levels)) if j != base]
 
     def contrast_names(self) -> list[str]:
-        """Return the suffixes of the names of the contrasts."""
+        """Return the suffixes that distinguish the names of the contrasts."""
         k = len(self.levels)
         if self.coding == "treatment":
             return [self.levels[j] for j in self.other_levels()]
@@ -97,7 +97,7 @@ class TermFactor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FactorColumns:
-    """Columns of one factor for some rows; columns of a category are computed one by one."""
+    """Columns of one factor for some rows; the columns of a category are computed when needed."""
 
     numbers: Floats | None  # (n, width)
     codes: npt.NDArray[Any] | None  # (n,) position among the levels; -1 if unknown
@@ -130,7 +130,7 @@ Part = tuple[int, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Features of a formula, with what a fit learnt about its factors."""
+    """Features of a formula, with the parameters of its factors that were learnt in a fit."""
 
     formula: str  # text of the formula
     response: str | None  # expression of the response
@@ -153,14 +153,14 @@ class Design:
         rows: int,
         intercept: bool,
     ) -> Design:
-        """Return the design that the rows of a fit determine.
+        """Determine the design from the training rows.
 
         Parameters
         ----------
         formula, response
-            Texts of the formula and of its response.
+            Text of the formula, and text of its response.
         terms
-            Factors of each term, without the intercept; terms of few factors come first.
+            Factors of each term, without the intercept. The terms are sorted by number of factors.
         columns
             Numbers or categories (n,) of each column.
         rows
@@ -346,7 +346,7 @@ def _invalid_factor(
 
 
 def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
-    """Return the factor that the rows of a fit determine."""
+    """Determine a factor from the training rows."""
     tree = parse_expression(text)
     value = evaluation.factor(tree)
     if not isinstance(value, Categories):
@@ -369,7 +369,7 @@ def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
 def _features(
     factors: Sequence[TermFactor], terms: Sequence[Sequence[int]], intercept: bool
 ) -> Iterator[tuple[tuple[Part, ...], str]]:
-    """Yield the parts and the name of each feature; the first factor of a term varies fastest."""
+    """Yield components and name of each feature; the first factor of a term varies fastest."""
     spanned: dict[frozenset[int], set[frozenset[int]]] = {}
     if intercept:
         spanned[frozenset()] = {frozenset()}
@@ -398,9 +398,10 @@ def _features(
 
 
 def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[dict[int, bool]]:
-    """Return the subterms to add for a term, each a dict {factor: whether it enters by contrasts}.
+    """Return the subterms to add for a term, as dicts {factor: whether it enters by contrasts}.
 
-    `spanned` holds the subterms of earlier terms with the same numbers, and is extended.
+    `spanned` holds the subterms of earlier terms that have the same numeric factors; the new
+    subterms are added to it.
     """
     sizes = range(len(categories) + 1)
     subsets = [frozenset(c) for size in sizes for c in combinations(categories, size)]
@@ -413,7 +414,7 @@ def _subterms(categories: Sequence[int], spanned: set[frozenset[int]]) -> list[d
 
 
 def _join_one(subterms: list[dict[int, bool]]) -> bool:
-    """Join a subterm with a subterm that has one contrast more; return False if there is none."""
+    """Join a subterm with one that has one contrast more; return False if there is none."""
     for i, short in enumerate(subterms):
         for long in subterms[i + 1 :]:
             more = [j for j in long if j not in short]

@@ -1,17 +1,18 @@
 """Expressions of columns in a formula: checked, printed as R prints them, and computed.
 
-An expression such as `log(dose)` or `C(race, sum)` has the syntax of Python, and of R where it is
-the same. It is parsed to a syntax tree, and this module computes the tree itself: no text is ever
+Expressions such as `log(dose)` or `C(race, sum)` have the syntax that Python and R have in common.
+An expression is parsed to a syntax tree, and this module evaluates the tree itself: no text is ever
 executed. Only these parts are allowed; anything else is an error that names it:
 
     columns                x, birth.weight, `birth weight`, Q("birth weight")
     arithmetic             + - * / ** (or ^) and comparisons
     functions of numbers   log log2 log10 log1p exp expm1 sqrt abs sin cos tan floor ceiling I
-    learnt from the rows   center scale standardize poly bs
+    with learnt parameters center scale standardize poly bs
     categories             C factor as.factor, coded by treatment, sum, helmert or poly
 
-The functions in the third row learn numbers from the rows of the fit, such as the mean of a column.
-These numbers are the state of the call. They are plain floats, stored under the text of the call.
+The functions "with learnt parameters" learn numbers from the training rows, such as the mean of a
+column. The learnt numbers are the state of the function call: plain floats, stored under the text
+of the call.
 """
 
 from __future__ import annotations
@@ -99,10 +100,10 @@ Columns = Mapping[str, "Floats | Categories"]
 
 
 def parse_expression(text: str, *, places: Sequence[int] = ()) -> ast.expr:
-    """Return the syntax tree of an expression, which contains allowed parts only.
+    """Parse an expression to a syntax tree, and reject everything that is not allowed.
 
-    Names with dots or in backticks become names of columns. `places` are the positions of the
-    characters of the expression within its formula, for messages.
+    Names with dots or in backticks become names of columns. `places` holds the position of each
+    character of the expression within the formula, for messages.
     """
     if len(text) > _MAX_LENGTH:
         raise FormulaError.too_long(len(text), _MAX_LENGTH)
@@ -137,7 +138,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _checked(node: ast.expr, names: Sequence[str], places: Sequence[int]) -> ast.expr:
-    """Return the tree with dotted names as single names; reject parts that are not allowed."""
+    """Replace dotted names in the tree by single names; reject parts that are not allowed."""
 
     def check(part: ast.expr) -> ast.expr:
         return _checked(part, names, places)
@@ -197,7 +198,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _dotted(node: ast.expr) -> str | None:
-    """Return a name, which may contain dots as in R; None for a node that is not a name."""
+    """Return the name of a node, which may contain dots as in R, or None if it is not a name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -267,7 +268,7 @@ def _constant_text(value: Any) -> str:
 
 @dataclass(slots=True)
 class Evaluation:
-    """Computes expressions of some rows.
+    """Computes the values of expressions for some rows.
 
     If `learning`, calls such as poly learn their state from these rows; otherwise they use the
     state in `states`.
@@ -301,7 +302,7 @@ class Evaluation:
             return self._call(node)
 
     def factor(self, node: ast.expr) -> Floats | Categories:
-        """Return the value of a factor of a term: numbers (n, k) or categories, one per row."""
+        """Return the value of a factor of a term: numbers (n, k), or categories (n,)."""
         value = self.value(node)
         if isinstance(value, Categories):
             return value
@@ -352,7 +353,7 @@ class Evaluation:
         return self._transform(node, function)
 
     def _transform(self, node: ast.Call, function: str) -> Floats:
-        """Return the columns of a function whose parameters are learnt from the rows."""
+        """Return the columns that a function with learnt parameters computes."""
         x = self._number(node.args[0])
         text = to_text(node)
         if not isinstance(x, np.ndarray) or x.ndim != 1:
@@ -422,7 +423,7 @@ def _number_categories(values: Floats, rows: int) -> Categories:
 
 
 def _with_levels(value: Categories, levels: Any, text: str, *, learning: bool) -> Categories:
-    """Return categories with the levels in a given order; unknown ones have a negative code."""
+    """Reorder the levels of categories; unknown levels get a negative code."""
     if not isinstance(levels, list) or not levels:
         raise FormulaError.of_arguments("C", 'levels as a list, such as levels=["low", "high"]')
     order = tuple(each if isinstance(each, str) else f"{each:.15g}" for each in levels)

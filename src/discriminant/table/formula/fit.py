@@ -1,4 +1,4 @@
-"""Fit of a formula to a table: the encoding of the columns it uses, and its design.
+"""Fit of a formula to a table: determine the encoding of its columns, and its design.
 
 frame -> rows without missing cells -> encoding of the columns -> design of the features
 """
@@ -36,7 +36,7 @@ _POLICIES = ("error", "drop")
 
 
 def formula_for_columns(text: str, columns: Sequence[str], options: ReadOptions) -> ParsedFormula:
-    """Return the terms of a formula for the columns of a table; reject options that it excludes."""
+    """Return the terms of a formula for a table; reject options that conflict with a formula."""
     if options.missing not in _POLICIES:
         allowed = "'error' or 'drop' with a formula"
         raise OptionError.of("missing", options.missing, allowed)
@@ -61,7 +61,7 @@ def formula_for_columns(text: str, columns: Sequence[str], options: ReadOptions)
 def formula_frame(source: Any, text: str, options: ReadOptions) -> tuple[Frame, ParsedFormula]:
     """Return the columns of a table that a formula uses, and its terms.
 
-    The other columns may have any type. If the columns have no names, all are returned.
+    The other columns may have any type. If the columns have no names, all columns are returned.
     """
     parsed: list[ParsedFormula] = []
 

@@ -1,4 +1,4 @@
-"""Text of a formula to terms: `y ~ a + log(b) + a:c - 1`.
+"""Parsing of a formula such as `y ~ a + log(b) + a:c - 1` into terms.
 
 The library formulaic parses the operators of Wilkinson and Rogers: + - : * / ** ^ %in% and the dot,
 which stands for all other columns. The expressions between them are parsed by
@@ -42,7 +42,7 @@ class ParsedFormula:
 
     @property
     def target(self) -> str | None:
-        """Column that is the response; None if there is none, or if it is an expression."""
+        """Column that is the response, or None if there is no response or it is an expression."""
         if self.response is None or len(self.response_columns) != 1:
             return None
         name = self.response_columns[0]
@@ -50,13 +50,13 @@ class ParsedFormula:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a column as an expression: in backticks unless it is a plain name."""
+    """Write a column name as an expression: in backticks, unless it is a plain name."""
     plain = name.isidentifier() and not iskeyword(name) and name not in _CONSTANTS
     return name if plain else f"`{name}`"
 
 
 def parse_formula(text: Any, names: Sequence[str]) -> ParsedFormula:
-    """Return the terms of a formula; raise an error for columns that are not among `names`."""
+    """Return the terms of a formula; raise an error for a column that is not among `names`."""
     if not isinstance(text, str) or not text.strip():
         raise FormulaError.not_text(type(text).__name__)
     code, positions = _prepare(text)
@@ -109,7 +109,7 @@ def parse_formula(text: Any, names: Sequence[str]) -> ParsedFormula:
 
 
 def response_column(text: str) -> str | None:
-    """Return the column that is the response of a formula, without knowledge of the table."""
+    """Return the column that is the response of a formula, judging by its text alone."""
     left, separator, _ = text.partition("~")
     if not separator or not left.strip():
         return None
@@ -121,7 +121,7 @@ def response_column(text: str) -> str | None:
 
 
 def _prepare(text: str) -> tuple[str, list[int]]:
-    """Return the text as formulaic reads it, and the original position of each character.
+    """Rewrite the text for formulaic; return also the original position of each character.
 
     `^` becomes `**`, because in Python `^` has a lower precedence than `+`: x^2 + 1 would be x^3. A
     column named `1` gets a prefix, because formulaic does not distinguish it from the intercept.
@@ -140,7 +140,7 @@ def _prepare(text: str) -> tuple[str, list[int]]:
 
 
 def _parse(code: str, positions: list[int], text: str, names: Sequence[str]) -> Any:
-    """Return formulaic's terms; raise an error with the position in the text for bad syntax."""
+    """Return formulaic's terms; a syntax error is raised with its position in the text."""
     try:
         from formulaic.errors import FormulaicError  # type: ignore[import-untyped, import-not-found, unused-ignore]
         from formulaic.parser import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -183,7 +183,7 @@ def _check_powers(code: str, positions: list[int]) -> None:
 
 
 def _expression(factor: Any) -> str:
-    """Return a factor of formulaic as an expression."""
+    """Convert a factor of formulaic to an expression."""
     if factor.eval_method.value == "lookup":
         return quoted(str(factor.expr).removeprefix(_ALIAS))
     return str(factor.expr).replace(_ALIAS, "")

@@ -1,4 +1,4 @@
-"""Functions in formulas that learn parameters from the rows of the fit, as R's model matrices do.
+"""Functions in formulas that learn parameters from the training rows, as in R's model matrices.
 
     center(x)      x - mean
     scale(x)       (x - mean) / standard deviation, with denominator n - 1; also standardize(x)
@@ -6,7 +6,7 @@
     bs(x, df=k)    B-splines with knots at quantiles
 
 `learn` returns the parameters as a tuple of floats, the state; `apply` computes the columns of any
-rows from the state. The parameters do not depend on row weights.
+rows from the state. Row weights have no influence on the parameters.
 
 The polynomials have sums of squares 1 and are computed by the recurrence of R's `poly`,
 
@@ -33,7 +33,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A function that learns its state from the rows of the fit."""
+    """A function that learns its parameters, the state, from the training rows."""
 
     options: tuple[str, ...]
     learn: Callable[..., tuple[float, ...]]
@@ -105,7 +105,7 @@ def _apply_poly(x: Floats, state: Sequence[float], text: str) -> Floats:
 
 
 def orthogonal_columns(x: Floats, alphas: Sequence[float], squares: Sequence[float]) -> Floats:
-    """Return the orthogonal polynomials of degree 1 to k of x, (n, k)."""
+    """Return an (n, k) array: the orthogonal polynomials of degree 1 to k of x."""
     before, now = np.zeros(len(x)), np.ones(len(x))
     columns = []
     for i, alpha in enumerate(alphas):

@@ -155,7 +155,8 @@ def test_error_criterion_counts_misclassified_rows():
 def test_a_class_with_one_row_is_always_in_the_training_set():
     rows, labels = rows_of_classes(10, 60, 3, 2)
     labels[0] = 7
-    model = Logistic(ridge="cv").fit(rows, labels)
+    with pytest.warns(ClassMissingWarning, match="class '7' are in one fold"):
+        model = Logistic(ridge="cv").fit(rows, labels)
     assert np.isfinite(model.path_.loss).all()
     assert model.classes_.tolist() == [0, 1, 7]
 

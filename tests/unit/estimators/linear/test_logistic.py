@@ -401,3 +401,14 @@ def test_partitioned_table_takes_as_many_passes_as_newtons_method(kind, tmp_path
     monkeypatch.setattr(optimise, "_CHEAP_PRODUCTS", np.inf)  # never reuse the curvature
     newton = Logistic().fit(X, y)
     assert model.n_passes_ == newton.n_passes_ < in_memory.n_passes_
+
+
+def test_many_classes_with_few_rows_converge_in_few_passes():
+    """The curvature at the minimum is far below that at the start: L-BFGS sketches it again."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 60))
+    slopes = rng.standard_normal((60, 40)) * (2.0 / np.sqrt(60))
+    y = (X @ slopes + rng.gumbel(size=(300, 40))).argmax(axis=1)
+    model = Logistic(ridge=1e-4, standardize=False).fit(X, y)
+    assert model.converged_
+    assert model.n_passes_ <= 150

@@ -26,7 +26,7 @@ from discriminant import (
     NearestMean,
     PredictionSets,
 )
-from discriminant.assessment.set_assessment import assess_sets
+from discriminant.assessment.prediction_set_assessment import assess_sets
 from discriminant.decision.prediction_sets import (
     CalibrationScores,
     conformity_of,

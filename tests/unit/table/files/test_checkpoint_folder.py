@@ -6,7 +6,7 @@ import pytest
 
 from discriminant.errors import CheckpointError
 from discriminant.table.files.checkpoint_folder import (
-    check_same,
+    check_header_value,
     create_folder,
     lock_folder,
     open_header,
@@ -27,7 +27,7 @@ def test_header_is_written_once_and_then_read(tmp_path):
 
 def test_header_of_another_run_is_rejected_with_both_values(tmp_path):
     with pytest.raises(CheckpointError, match="rows was 0a1b, and is 2c now"):
-        check_same(tmp_path, "rows", "0a1b", "2c")
+        check_header_value(tmp_path, "rows", "0a1b", "2c")
 
 
 @pytest.mark.parametrize("change", [(b"0a1b", b"0a1c"), (b"12", b"13"), (b"{", b"[")])

@@ -9,10 +9,11 @@ import threading
 import pytest
 
 import discriminant as dd
+from discriminant import store
 from discriminant.errors import CommandError, DiscriminantError
 from discriminant.web.request_log import JsonLog
 from discriminant.web.service.models import ModelRegistry, load_model, model_names
-from tests.unit.web.conftest import start, table
+from tests.unit.web.conftest import run_async, start, table
 
 
 def test_name_is_the_stem_of_the_file():
@@ -27,7 +28,7 @@ def test_same_name_twice_is_refused():
 def test_file_that_is_no_model_is_refused(tmp_path):
     frame, labels = table()
     path = tmp_path / "sums.model"
-    dd.store.save(dd.moments(frame[["size"]], labels), path)
+    store.save(dd.moments(frame[["size"]], labels), path)
     with pytest.raises(DiscriminantError):
         load_model("sums", str(path))
     path.write_bytes(b"\x80\x04 a pickle")
@@ -55,7 +56,7 @@ def watched(registry, change, until):
             task.cancel()
         assert until()
 
-    asyncio.run(run())
+    run_async(run())
 
 
 def test_changed_file_is_loaded_and_requests_in_progress_keep_their_model(tmp_path):

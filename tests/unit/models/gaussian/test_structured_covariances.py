@@ -10,7 +10,7 @@ from sklearn.decomposition import FactorAnalysis
 
 import discriminant as dd
 from discriminant.errors import LabelError, OptionError
-from discriminant.models.gaussian.structure import (
+from discriminant.models.gaussian.structured_covariances import (
     LEAST_SPECIFIC,
     factor_covariance,
     group_numbers,

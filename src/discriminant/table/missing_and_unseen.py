@@ -1,6 +1,6 @@
 """Policies for missing cells and for levels not seen during fitting.
 
-The command line reads this module for its help, so it imports no numerical library.
+This module imports no numerical library, since the help of the command line uses it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Structured class covariances: diagonal, spherical, factor-analytic, or shared by groups.
 
-The covariance C_k of class k is its scatter over its degrees of freedom. Classes of one group g
-share C_g, the sum of their scatters over the sum of their degrees. Then one of these structures is
-estimated from C_k or C_g:
+The covariance C_k of class k is its scatter divided by its degrees of freedom. Classes of one group
+g share C_g, the sum of their scatters divided by the sum of their degrees of freedom. Then one of
+these structures is estimated from C_k or C_g:
 
     full        C
     diagonal    diag C
     spherical   (tr C / d) I
     factor      L L' + diag(psi) with L of shape (d, m): the maximum likelihood estimate
 
-All are functions of class moments. `maximise_factors` has the formulas of factor analysis.
+All structures are computed from class moments. For the formulas of factor analysis see
+`maximise_factors`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MOST_STARTS = 20
 
 
 def group_numbers(labels: Labels, groups: Sequence[Sequence[Any]]) -> Places:
-    """Return the number of the group of each class (K,); a class in no group is a group by itself.
+    """Return the (K,) group numbers of the classes; a class in no group is a group by itself.
 
     Raise an error if a group has an unknown label, or if a label is named more than once.
     """
@@ -52,7 +53,7 @@ def group_numbers(labels: Labels, groups: Sequence[Sequence[Any]]) -> Places:
 def group_degrees(
     moments: ClassMoments, groups: Sequence[Sequence[Any]], denominator: Denominator
 ) -> Floats:
-    """Return for each class the degrees of freedom of the covariance of its group (K,)."""
+    """Return a (K,) array: for each class, the degrees of freedom of its group's covariance."""
     number = group_numbers(moments.labels, groups)
     return np.asarray(np.bincount(number, class_degrees(moments, denominator))[number])
 
@@ -85,10 +86,10 @@ def structured_covariances(
 
 
 def factor_covariance(covariance: Floats, factors: int) -> Floats:
-    """Return the factor-analytic covariance L L' + diag(psi) nearest in likelihood to a covariance.
+    """Return L L' + diag(psi), the maximum likelihood estimate of factor analysis.
 
-    Features without variance keep variance zero. The others are standardised, which does not change
-    the estimate.
+    Features without variance keep variance zero. All other features are standardised first, which
+    does not change the estimate.
     """
     variance = np.diagonal(covariance)
     varying = np.flatnonzero(variance > 0)
@@ -158,8 +159,9 @@ def maximise_factors(correlation: Floats, factors: int) -> tuple[Floats, Floats]
 def _starts(correlation: Floats, factors: int) -> list[Floats]:
     """Return specific variances (d,) to start from.
 
-    The first are those of factanal: a share of the variance that the other features do not
-    explain. The others have a factor along one of the features with the largest correlations.
+    The first starting values are those of R's factanal: for each feature, a share of the variance
+    that the other features do not explain. Every other start has a factor along one of the features
+    with the largest correlations.
     """
     d = len(correlation)
     unexplained = 1.0 / np.diagonal(np.linalg.pinv(correlation, hermitian=True))

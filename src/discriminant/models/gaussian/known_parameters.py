@@ -1,8 +1,8 @@
 """Known parameters of Gaussian classes, in place of moments: models without rows.
 
 `ClassParameters` has the fields of class moments that rules need (labels, features, anchor, weight,
-mean) and factorised covariances instead of scatters. Access to anything else that moments have
-raises an error that names it.
+mean) and factorised covariances instead of scatters. Access to any other field of class moments
+raises an error that names the field.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClassParameters:
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
-        """Return the reason why these fields do not form valid parameters, or None if they do."""
+        """Return the reason why the fields of parameters are invalid, or None if they are valid."""
         (K,), d = parts["labels"].shape, len(parts["features"])
         metrics = parts["metrics"]
         if parts["mean"].shape != (K, d) or parts["weight"].shape != (K,):
@@ -86,13 +86,13 @@ def class_parameters(
     covariance
         (d, d) if `shared`, else (K, d, d); positive definite.
     prior
-        (K,) in the order of `classes`, or by label; None: equal.
+        (K,) in the order of `classes`, or a mapping from label to prior; by default all are equal.
     shared
         Whether all classes have one covariance.
     classes
-        (K,) labels in the order of the means. None: 0 to K - 1.
+        (K,) labels in the order of the means; by default 0 to K - 1.
     features
-        d names. None: x0 to x(d-1).
+        d names; by default x0 to x(d-1).
     """
     means = as_numbers("mean", mean, 2, "an array of shape (K, d), one row for each class")
     K, d = means.shape
@@ -111,7 +111,7 @@ def class_parameters(
 
 
 def as_numbers(name: str, values: Any, dimensions: int, allowed: str) -> Floats:
-    """Return finite values as an array with `dimensions` axes; reject any other values."""
+    """Return the values as an array with `dimensions` axes; raise an error if one is not finite."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -124,7 +124,7 @@ def as_numbers(name: str, values: Any, dimensions: int, allowed: str) -> Floats:
 
 
 def order_of_labels(classes: npt.ArrayLike | None, K: int) -> tuple[Labels, Places]:
-    """Return the labels of K classes, sorted, and the place of each in the order given."""
+    """Return the sorted labels of K classes, and the index of each label in the given order."""
     given = np.arange(K) if classes is None else classes
     labels, codes = encode_labels(given)
     if len(codes) != K or len(labels) != K:
@@ -136,7 +136,7 @@ def order_of_labels(classes: npt.ArrayLike | None, K: int) -> tuple[Labels, Plac
 
 
 def feature_names(features: Sequence[str] | None, d: int) -> tuple[str, ...]:
-    """Return the names of d features."""
+    """Return the validated names of d features."""
     if features is None:
         return numbered_names(d)
     names = tuple(map(str, features))
@@ -146,7 +146,7 @@ def feature_names(features: Sequence[str] | None, d: int) -> tuple[str, ...]:
 
 
 def sorted_prior(prior: Any, labels: Labels, order: Places) -> Floats:
-    """Return the priors (K,) of the sorted labels; equal ones if `prior` is None."""
+    """Return the priors (K,) in the order of the sorted labels; the default is equal priors."""
     if prior is None:
         return np.full(len(labels), 1.0 / len(labels))
     if not isinstance(prior, Mapping) and np.shape(prior) == labels.shape:
@@ -155,7 +155,7 @@ def sorted_prior(prior: Any, labels: Labels, order: Places) -> Floats:
 
 
 def as_covariances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
-    """Return covariance matrices; reject matrices of another shape or that are not symmetric."""
+    """Return covariance matrices; reject a wrong shape and matrices that are not symmetric."""
     allowed = f"an array of shape {shape}"
     array = as_numbers(name, values, len(shape), allowed)
     if array.shape != shape:
@@ -175,7 +175,7 @@ def anchor_of_classes(means: Floats, covariances: Floats) -> Anchor:
 
 
 def known_metric(covariance: Floats, anchor: Anchor, label: Any) -> Metric:
-    """Return the metric of a covariance in data units; reject one that is not positive definite.
+    """Return the metric of a covariance in data units, which must be positive definite.
 
     `label` is the class that has this covariance, or None.
     """
@@ -239,11 +239,12 @@ def component_parameters(
     Parameters
     ----------
     means
-        K arrays (R_k, d).
+        K arrays of shape (R_k, d): the means of the components of each class.
     covariances
-        (d, d), K arrays (d, d), or K arrays (R_k, d, d).
+        One (d, d) array for all components, K arrays (d, d) for the classes, or K arrays (R_k, d,
+        d) for the components.
     shares
-        K arrays (R_k,) with sum one; None: equal.
+        K arrays (R_k,), each with sum one; by default the components of a class have equal shares.
     prior, classes, features
         As in `class_parameters`.
     """
@@ -279,7 +280,7 @@ def component_parameters(
 def _component_covariances(
     covariances: Any, numbers: list[int], d: int
 ) -> tuple[Structure, list[Floats]]:
-    """Return which components share a covariance, and one array (m, d, d), or one per class."""
+    """Return which components share a covariance, and the list of covariance arrays."""
     if np.ndim(covariances[0]) == 1:
         return "shared", [as_covariances("covariances", covariances, (d, d))[None]]
     K = len(numbers)

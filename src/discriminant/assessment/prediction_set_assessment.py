@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.intervals import Interval, check_level, exact
+from discriminant.assessment.intervals import Interval, check_level, clopper_pearson
 from discriminant.assessment.measures import ratio
 from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.errors import LabelError, ShapeError
@@ -91,7 +91,7 @@ class SetAssessment(PrintedResult):
         """Return the coverage with Clopper and Pearson's interval."""
         check_level(level)
         total = np.asarray(self.weight.sum())
-        low, high = exact((np.asarray(self.covered.sum()), total), level)
+        low, high = clopper_pearson((np.asarray(self.covered.sum()), total), level)
         return Interval("coverage", self.coverage, float(low), float(high), level, "exact")
 
     @property

@@ -1,0 +1,1 @@
+"""The studio: a page on the user's own machine to look at a table, fit models and decide."""

@@ -1,0 +1,227 @@
+/** Decide: the confusion matrix, and curves of one class against the others. */
+
+import { byId, colourOf, count, h, mark, number, percent, whole } from "./elements.js";
+import { chart, unit } from "./charts.js";
+import { totals, wilson } from "./measures.js";
+import { post } from "./server.js";
+import { REJECT } from "./moments.js";
+
+const share = (value) => percent(value, 0);
+const WAIT = 250; // milliseconds without a change, after which the server counts
+
+export class Decide {
+  constructor(session, { select }) {
+    this.session = session;
+    this.select = select;
+    this.label = hardest(session);
+    this.threshold = 0.5;
+    this.exact = null;
+    this.root = byId("decide");
+    this.root.replaceChildren(
+      h("div", { class: session.K > 3 ? "columns many" : "columns" },
+        h("section", {}, h("h2", {}, "Confusion matrix"), h("p", { id: "confusion-about", class: "small" }),
+          h("div", { id: "confusion", class: "scroll" }), h("p", { id: "confusion-note", class: "small" })),
+        h("section", {}, h("h2", {}, "One class against the others"),
+          h("div", { class: "buttons" }, h("label", { class: "inline" }, "Class ", h("select", { id: "own-class",
+            onchange: (event) => { this.label = Number(event.target.value); this.exact = null; session.changed(); } },
+          session.labels.map((label, k) => h("option", { value: String(k), selected: k === this.label }, label))))),
+          h("div", { class: "dial" }, h("label", { for: "threshold" }, "Threshold on its probability"),
+            h("output", { id: "threshold-value", for: "threshold" }),
+            h("input", { type: "range", id: "threshold", min: "0", max: "1", step: "0.01", value: "0.5",
+              oninput: (event) => { this.threshold = Number(event.target.value); this.draw(); } })),
+          h("p", { id: "threshold-about", class: "small" }))),
+      h("div", { id: "curves", class: "curves" }));
+  }
+
+  /** Measures of all rows, from the server; those of the points until they arrive. */
+  measures() {
+    const { session } = this;
+    const own = session.measures(this.label);
+    if (session.complete || session.choice.model === "logistic") return { ...own, updating: session.updating };
+    const body = { model: modelOf(session), edits: session.edits(), label: session.labels[this.label] };
+    const key = JSON.stringify(body);
+    if (this.exact?.key === key) return this.exact.value;
+    if (this.asked !== key) {
+      this.asked = key;
+      clearTimeout(this.waiting);
+      this.asking?.abort();
+      this.waiting = setTimeout(() => this.#count(key, body), WAIT);
+    }
+    return { ...own, updating: true };
+  }
+
+  async #count(key, body) {
+    this.asking = new AbortController();
+    try {
+      const answer = await post(`/api/tables/${this.session.facts.id}/evaluate`, body, this.asking.signal);
+      if (this.asked !== key) return;
+      const { K } = this.session, confusion = [...answer.confusion];
+      while (confusion.length < K + 1) confusion.push(new Array(K).fill(0));
+      const value = { ...answer, confusion, totals: totals(confusion, K), of: "rows", updating: false };
+      this.exact = { key, value };
+      this.session.changed();
+    } catch (error) {
+      if (error.name !== "AbortError") byId("confusion-note").textContent = error.message;
+    }
+  }
+
+  /** The measures in a sentence beside the space, and the panel if it is open. */
+  update(visible) {
+    const { session } = this;
+    if (!session.logs) {
+      this.current = null;
+      byId("error").textContent = "–";
+      byId("error-about").textContent = session.problem ?? session.problemOfWorker ?? "Fitting …";
+      return;
+    }
+    this.current = this.measures();
+    const { totals: sums, updating, of } = this.current, [low, high] = wilson(sums.wrong, sums.decided);
+    byId("error").textContent = percent(sums.error);
+    byId("error").classList.toggle("updating", updating);
+    const how = of === "rows" ? "by the model fitted to all rows" : session.howPredicted;
+    const rejected = sums.rejected ? `; ${count(sums.rejected, "row")} (${percent(sums.rejected / sums.rows)}) passed to a person` : "";
+    byId("error-about").textContent =
+      `${whole(sums.wrong)} of ${count(sums.decided, of === "rows" ? "row" : "point")} misclassified, 95% interval ${percent(low)} to ${percent(high)}${rejected} (${how})` +
+      `${updating ? " — updating" : ""}`;
+    if (visible) this.draw();
+  }
+
+  draw() {
+    if (!this.current) return;
+    this.#confusion();
+    this.#curves();
+  }
+
+  #confusion() {
+    const { session, current } = this, { K, labels, selection } = session, { confusion } = current;
+    const most = Math.max(...confusion.flat(), 1), rejects = session.has("decision") && session.choice.reject !== null;
+    const actions = [...Array(K).keys(), ...(rejects ? [K] : [])];
+    const selected = (a, k) => [...selection].filter((i) => session.codes[i] === k && session.actions[i] === (a === K ? REJECT : a)).length;
+    byId("confusion-about").textContent = "Rows: decision. Columns: true class. Click a cell to see its points in the space.";
+    const cell = (a, k) => {
+      const n = confusion[a][k], chosen = selection.size ? selected(a, k) : 0, right = a === k;
+      const strength = Math.round(10 * Math.sqrt(n / most));
+      const about = `${whole(n)} of true class ${labels[k]}, ${a === K ? "passed to a person" : `decided ${labels[a]}`}`;
+      return h("td", { class: `${right ? "right" : "wrong"} s${strength}` },
+        h("button", { type: "button", "aria-label": about, onclick: () => this.select(this.#pointsOf(a, k)) },
+          whole(n), chosen ? h("small", {}, ` ${chosen} selected`) : null));
+    };
+    byId("confusion").replaceChildren(h("table", { class: "confusion" },
+      h("caption", { class: "unseen" }, "Confusion matrix"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Decision"),
+        labels.map((label, k) => h("th", { scope: "col" }, mark(k, 12), " ", h("bdi", {}, label))))),
+      h("tbody", {}, actions.map((a) => h("tr", {},
+        h("th", { scope: "row" }, a === K ? "to a person" : [mark(a, 12), " ", h("bdi", {}, labels[a])]),
+        labels.map((_, k) => cell(a, k))))),
+      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Recall"), labels.map((_, k) => {
+        const column = actions.reduce((sum, a) => sum + confusion[a][k], 0);
+        return h("td", {}, column ? percent(confusion[k][k] / column) : "–");
+      })))));
+    const { log_loss: loss } = current;
+    byId("confusion-note").textContent =
+      `${current.of === "rows" ? `All ${count(current.rows, "row")}` : count(current.rows, "point")}.` +
+      `${loss === null || loss === undefined ? "" : ` Log loss ${number(loss)}: lower is better, 0 is certain and right.`}` +
+      `${current.updating ? " Updating …" : ""}`;
+  }
+
+  #pointsOf(a, k) {
+    const { session } = this, wanted = a === session.K ? REJECT : a, points = [];
+    for (let i = 0; i < session.n; i++) if (session.codes[i] === k && session.actions[i] === wanted) points.push(i);
+    return points;
+  }
+
+  #curves() {
+    const { current, threshold, session } = this, { curve, reliability } = current, k = this.label;
+    const line = `line k${colourOf(k)}`, figures = [];
+    byId("threshold-value").textContent = percent(threshold, 0);
+    if (curve) {
+      let at = 0;
+      while (at + 1 < curve.threshold.length && curve.threshold[at + 1] >= threshold) at++;
+      const [fpr, tpr] = [curve.fpr[at], curve.tpr[at]];
+      const precision = (i) => {
+        const tp = curve.tpr[i] * curve.positive, fp = curve.fpr[i] * curve.negative;
+        return tp + fp > 0 ? tp / (tp + fp) : 1;
+      };
+      byId("threshold-about").textContent =
+        `“${session.labels[k]}” if its probability is at least ${percent(threshold, 0)}: recall ${percent(tpr)}, precision ${percent(precision(at))}, ` +
+        `false positive rate ${percent(fpr)}.`;
+      figures.push(figure(`ROC curve, area ${number(curve.auc, 4)}`,
+        "Every threshold at once: how many rows of the class are recognised, at the price of how many false alarms.",
+        chart({ label: `ROC curve of ${session.labels[k]}, area ${number(curve.auc)}`,
+          x: { ...unit, title: "False positive rate", format: share }, y: { ...unit, title: "Recall", format: share },
+          lines: [{ class: "guide", points: [[0, 0], [1, 1]] }, { class: line, points: curve.fpr.map((x, i) => [x, curve.tpr[i]]) }],
+          dots: [{ at: [fpr, tpr], r: 5, class: "here" }] })));
+      const points = curve.tpr.map((x, i) => [x, precision(i)]).slice(1), base = curve.positive / (curve.positive + curve.negative);
+      figures.push(figure("Precision and recall", "Of the rows called by the class, how many are right. Dashed: calling every row so.",
+        chart({ label: `Precision and recall of ${session.labels[k]}`,
+          x: { ...unit, title: "Recall", format: share }, y: { ...unit, title: "Precision", format: share },
+          lines: [{ class: "guide", points: [[0, base], [1, base]] }, { class: line, points }],
+          dots: at ? [{ at: [tpr, precision(at)], r: 5, class: "here" }] : [] })));
+      figures.push(figure("Cost curve", "The lowest expected cost as the class becomes more frequent or more costly to miss. Dashed: always the cheaper constant decision.",
+        chart({ label: `Cost curve of ${session.labels[k]}`,
+          x: { ...unit, title: "Weight of the class (share × cost)", format: share }, y: { low: 0, high: 0.5, title: "Expected cost", format: (v) => number(v, 2) },
+          lines: [{ class: "guide", points: [[0, 0], [0.5, 0.5], [1, 0]] }, { class: line, points: costCurve(curve) }] })));
+    } else byId("threshold-about").textContent = "This class has no rows, or all of them.";
+    if (reliability) {
+      const most = Math.max(...reliability.map(({ weight }) => weight));
+      figures.push(figure("Reliability", "Of the rows given a probability, how many were of the class. On the diagonal, probabilities can be taken at their word.",
+        chart({ label: `Reliability of the probability of ${session.labels[k]}`,
+          x: { ...unit, title: "Predicted probability", format: share }, y: { ...unit, title: "Observed share", format: share },
+          lines: [{ class: "guide", points: [[0, 0], [1, 1]] }, { class: line, points: reliability.map(({ predicted, observed }) => [predicted, observed]) }],
+          dots: reliability.map(({ predicted, observed, weight, rows }) => ({
+            at: [predicted, observed], r: 3 + 6 * Math.sqrt(weight / most), class: `dot k${colourOf(k)}`,
+            title: `${count(weight, "row")}: predicted ${percent(predicted)}, observed ${percent(observed)}`,
+            onclick: rows ? () => this.select(rows) : null })) })));
+      figures.push(figure("Rows passed to a person", "If the least certain rows are passed on, how many of the others are misclassified.",
+        this.#passing()));
+    }
+    byId("curves").replaceChildren(...figures);
+  }
+
+  #passing() {
+    const { rows, wrong } = this.current.certainty, total = rows.reduce((a, b) => a + b, 0) || 1, points = [];
+    let left = 0, errors = 0;
+    for (let b = rows.length - 1; b >= 0; b--) {
+      left += rows[b];
+      errors += wrong[b];
+      if (rows[b]) points.push([1 - left / total, errors / left]);
+    }
+    const high = Math.max(...points.map(([, y]) => y), 0.01) * 1.1, sums = this.current.totals;
+    const here = sums.rejected ? [{ at: [sums.rejected / sums.rows, Math.min(sums.error, high)], r: 5, class: "here" }] : [];
+    return chart({ label: "Error of the rows that are decided, against the share passed to a person",
+      x: { ...unit, title: "Share passed to a person", format: share }, y: { low: 0, high, title: "Error of the others", format: (v) => percent(v, 1) },
+      lines: [{ class: "line ink", points }], dots: here });
+  }
+}
+
+/** The class of which the smallest share is predicted correctly. */
+function hardest({ confusion, K }) {
+  let hard = 0, least = 2;
+  for (let k = 0; confusion && k < K; k++) {
+    const rows = confusion.reduce((sum, row) => sum + row[k], 0), recall = rows ? confusion[k][k] / rows : 2;
+    if (recall < least) [hard, least] = [k, recall];
+  }
+  return hard;
+}
+
+/** Lower envelope of the expected cost over all thresholds (Drummond and Holte). */
+function costCurve({ fpr, tpr }) {
+  const points = [];
+  for (let step = 0; step <= 60; step++) {
+    const w = step / 60;
+    let least = Infinity;
+    fpr.forEach((value, i) => { least = Math.min(least, (1 - tpr[i]) * w + value * (1 - w)); });
+    points.push([w, least]);
+  }
+  return points;
+}
+
+function figure(title, about, body) {
+  return h("figure", {}, h("figcaption", {}, h("strong", {}, title), h("span", { class: "small" }, about)), body);
+}
+
+/** The model as the server takes it. */
+export function modelOf(session) {
+  const { model, pooling, shrinkage, ridge, prior, cost, reject, off } = session.choice;
+  return { model, pooling, shrinkage, ridge, prior, cost, reject, off };
+}

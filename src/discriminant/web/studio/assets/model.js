@@ -1,0 +1,538 @@
+/**
+ * The table in the page, the model that is chosen, and everything that follows from both.
+ *
+ * The moments are those of all rows. The points are the rows that the page shows: all rows, or a
+ * random sample of 5,000. Every change of a point updates the moments by a matrix of rank one.
+ */
+
+import {
+  LeaveOneOut, LinearRule, Moments, MomentsError, argmax, canonicalDirections, decide, fit,
+  logPosterior, logistic, selectColumns, symmetricEigen,
+} from "./moments.js";
+import { certaintyOf, confusionOf, logLossOf, reliabilityOf, rocOf, totals } from "./measures.js";
+
+export const MODELS = {
+  lda: { title: "LDA", dials: ["shrinkage", "prior", "decision"],
+    about: "Every class is a normal distribution, and all share one covariance. Boundaries are straight." },
+  qda: { title: "QDA", dials: ["shrinkage", "prior", "decision"],
+    about: "Every class is a normal distribution with a covariance of its own. Boundaries are curved." },
+  rda: { title: "RDA", dials: ["pooling", "shrinkage", "prior", "decision"],
+    about: "Between QDA and LDA: each covariance is pooled with that of all classes." },
+  student: { title: "LDA, Student t", dials: ["shrinkage", "prior", "decision"],
+    about: "LDA that allows for the uncertainty of its estimates: less certain with few rows." },
+  nearest_mean: { title: "Nearest mean", dials: ["prior", "decision"],
+    about: "A row belongs to the class with the nearest mean. Scales of the features matter." },
+  ridge: { title: "Least squares, ridge", dials: ["ridge"],
+    about: "Regression on class indicators with a penalty. Its values are not probabilities." },
+  logistic: { title: "Logistic regression", dials: ["ridge", "prior", "decision"],
+    about: "Models the probabilities directly, without assuming normal distributions." },
+};
+const INLINE = 3e7; // multiplications of a leave-one-out that may run within a frame
+const UNDO = 40;
+
+export const DEFAULTS = {
+  model: "lda", pooling: 0.5, shrinkage: 0, ridge: 0.1, prior: null, cost: null, reject: null, off: [],
+};
+
+export class Session {
+  #listeners = [];
+  #pending = false;
+  #parts = {}; // derived values, by what they depend on
+  #undo = [];
+  #redo = [];
+  #worker = null;
+  #job = null;
+  #jobs = 0;
+  #dial = null; // the last dial, and when it moved
+  #slow = {}; // last results of the worker
+
+  constructor(facts, arrays) {
+    this.facts = facts;
+    this.labels = facts.classes.map(({ label }) => label);
+    this.K = this.labels.length;
+    this.features = facts.features;
+    this.d = facts.features.length;
+    this.columns = facts.columns.filter(({ features }) => features.length);
+    let at = 0;
+    for (const column of this.columns) {
+      column.places = column.features.map(() => at++);
+    }
+    this.moments = new Moments({ ...arrays, labels: this.labels, features: this.features, detail: facts.detail });
+    this.rows = arrays.points.slice();
+    this.codes = arrays.codes.slice();
+    this.numbers = arrays.numbers.slice(); // row of the table; -1 for a point that was changed
+    this.original = { rows: arrays.points, codes: arrays.codes, numbers: arrays.numbers, moments: this.moments };
+    this.shifts = this.labels.map(() => null);
+    this.complete = facts.rows === arrays.codes.length; // whether every row is shown
+    this.edited = false;
+    this.choice = structuredClone(DEFAULTS);
+    this.selection = new Set(); // points that are highlighted
+    this.current = null; // point or row that "What if" explains
+    this.version = 0;
+  }
+
+  get n() {
+    return this.codes.length;
+  }
+
+  // --- changes ---
+
+  /** Call `listener(session)` once a frame after changes. */
+  onChange(listener) {
+    this.#listeners.push(listener);
+  }
+
+  changed() {
+    if (this.#pending) return;
+    this.#pending = true;
+    requestAnimationFrame(() => {
+      this.#pending = false;
+      this.update();
+      for (const listener of this.#listeners) listener(this);
+    });
+  }
+
+  choose(change) {
+    const dial = Object.keys(change).join(), now = performance.now();
+    if (dial !== this.#dial?.name || now - this.#dial.at > 1000) this.#store(); // a gesture is one step
+    this.#dial = { name: dial, at: now };
+    Object.assign(this.choice, change);
+    this.changed();
+  }
+
+  #state() {
+    const { rows, codes, numbers, shifts, edited, choice } = this;
+    return { rows, codes, numbers, shifts: [...shifts], edited, moments: this.moments, choice: structuredClone(choice) };
+  }
+
+  #store() {
+    this.#undo.push(this.#state());
+    if (this.#undo.length > UNDO) this.#undo.shift();
+    this.#redo = [];
+  }
+
+  /** Store the state before a gesture, so that it can be undone; then change only copies. */
+  remember() {
+    this.#store();
+    this.#dial = null;
+    this.rows = this.rows.slice();
+    this.codes = this.codes.slice();
+    this.numbers = this.numbers.slice();
+    this.moments = this.moments.clone();
+  }
+
+  /** Start with a choice that cannot be undone. */
+  begin(choice) {
+    Object.assign(this.choice, choice);
+  }
+
+  get canUndo() {
+    return this.#undo.length > 0;
+  }
+
+  get canRedo() {
+    return this.#redo.length > 0;
+  }
+
+  undo() {
+    if (this.canUndo) this.#restore(this.#undo, this.#redo);
+  }
+
+  redo() {
+    if (this.canRedo) this.#restore(this.#redo, this.#undo);
+  }
+
+  #restore(from, to) {
+    to.push(this.#state());
+    Object.assign(this, from.pop());
+    this.selection.clear();
+    this.current = null;
+    this.#dial = null;
+    this.version++;
+    this.changed();
+  }
+
+  /** Back to the rows of the table. */
+  reset() {
+    this.remember();
+    const { rows, codes, numbers, moments } = this.original;
+    Object.assign(this, { rows: rows.slice(), codes: codes.slice(), numbers: numbers.slice(), moments });
+    this.shifts = this.labels.map(() => null);
+    this.edited = false;
+    this.selection.clear();
+    this.current = null;
+    this.version++;
+    this.changed();
+  }
+
+  row(i) {
+    return this.rows.subarray(i * this.d, (i + 1) * this.d);
+  }
+
+  /** Move a point, or change its class. Call `remember` before the first of a gesture. */
+  move(i, row, code = this.codes[i]) {
+    this.#summed(() => this.moments.move(this.row(i), this.codes[i], row, code), () => {
+      this.rows.set(row, i * this.d);
+      this.codes[i] = code;
+      this.numbers[i] = -1;
+    });
+  }
+
+  add(row, code) {
+    this.#summed(() => this.moments.add(row, code), () => {
+      const rows = new Float64Array(this.rows.length + this.d);
+      rows.set(this.rows);
+      rows.set(row, this.rows.length);
+      this.rows = rows;
+      this.codes = Int32Array.of(...this.codes, code);
+      this.numbers = Int32Array.of(...this.numbers, -1);
+    });
+  }
+
+  remove(points) {
+    const gone = new Set(points), left = [];
+    for (let i = 0; i < this.n; i++) if (!gone.has(i)) left.push(i);
+    this.#summed(() => gone.forEach((i) => this.moments.remove(this.row(i), this.codes[i])), () => {
+      const rows = new Float64Array(left.length * this.d);
+      left.forEach((i, to) => rows.set(this.row(i), to * this.d));
+      this.rows = rows;
+      this.codes = Int32Array.from(left, (i) => this.codes[i]);
+      this.numbers = Int32Array.from(left, (i) => this.numbers[i]);
+      this.selection.clear();
+      this.current = null;
+    });
+  }
+
+  moveClass(code, shift) {
+    this.moments.moveClass(code, shift);
+    for (let i = 0; i < this.n; i++) {
+      if (this.codes[i] === code) for (let j = 0; j < this.d; j++) this.rows[i * this.d + j] += shift[j];
+    }
+    const before = this.shifts[code] ?? new Float64Array(this.d);
+    this.shifts = this.shifts.slice();
+    this.shifts[code] = before.map((value, j) => value + shift[j]);
+    this.#edit();
+  }
+
+  /** Update the moments; where that would lose digits, sum the points again. */
+  #summed(update, change) {
+    try {
+      update();
+      change();
+    } catch (error) {
+      if (!(error instanceof MomentsError) || error.kind !== "precision" || !this.complete) throw error;
+      change();
+      this.sumAgain();
+    }
+    this.#edit();
+  }
+
+  /** Sum the moments of the points, so that no rounding of many updates remains. */
+  sumAgain() {
+    if (!this.complete) return;
+    const { labels, features, moments } = this;
+    this.moments = Moments.ofRows(this.rows, this.codes,
+      { labels, features, origin: moments.origin, detail: moments.detail });
+    this.version++;
+    this.changed();
+  }
+
+  #edit() {
+    this.edited = true;
+    this.version++;
+    this.changed();
+  }
+
+  /** The edits, as the server takes them; null without edits. */
+  edits() {
+    if (!this.edited) return null;
+    const here = new Set(this.numbers), added = [];
+    for (let i = 0; i < this.n; i++) if (this.numbers[i] < 0) added.push([this.codes[i], Array.from(this.row(i))]);
+    return {
+      removed: Array.from(this.original.numbers).filter((number) => !here.has(number)),
+      shifts: this.shifts.flatMap((shift, k) => (shift ? [[k, Array.from(shift)]] : [])),
+      added,
+    };
+  }
+
+  // --- what follows ---
+
+  /** Columns of features that are in use. */
+  get used() {
+    return this.#part("used", this.choice.off.join("\n"), () => {
+      const off = new Set(this.choice.off);
+      return this.columns.filter(({ name }) => !off.has(name)).flatMap(({ places }) => places);
+    });
+  }
+
+  get usedMoments() {
+    return this.#part("moments", `${this.version} ${this.used}`, () =>
+      (this.used.length === this.d ? this.moments : this.moments.select(this.used)));
+  }
+
+  get usedRows() {
+    return this.#part("rows", `${this.version} ${this.used}`, () => this.selectUsed(this.rows));
+  }
+
+  selectUsed(rows) {
+    return this.used.length === this.d ? Float64Array.from(rows) : selectColumns(rows, this.d, this.used);
+  }
+
+  #part(name, key, compute) {
+    if (this.#parts[name]?.key !== key) this.#parts[name] = { key, value: compute() };
+    return this.#parts[name].value;
+  }
+
+  has(dial) {
+    return MODELS[this.choice.model].dials.includes(dial);
+  }
+
+  /** Options of `fit` in moments.js. */
+  options(withPrior = true) {
+    const { model, pooling, shrinkage, ridge, prior } = this.choice;
+    const options = {
+      lda: { model: "lda", shrinkage }, qda: { model: "qda", shrinkage }, rda: { model: "rda", pooling, shrinkage },
+      student: { model: "lda", shrinkage, predictive: "student" }, nearest_mean: { model: "nearest_mean" },
+      ridge: { model: "least_squares", ridge }, logistic: {},
+    }[model];
+    return withPrior && prior && this.has("prior") ? { ...options, prior } : options;
+  }
+
+  /** The model and its result: rule, log posteriors of the points, decisions, counts. */
+  update() {
+    this.problem = null;
+    this.updating = false;
+    try {
+      this.rule = this.choice.model === "logistic" ? this.#logistic() : fit(this.usedMoments, this.options());
+      this.warnings = this.rule?.warnings ?? [];
+      this.logs = this.rule ? this.#heldOut() : null;
+    } catch (error) {
+      if (!(error instanceof MomentsError)) throw error;
+      this.problem = error.message;
+      this.rule = this.logs = null;
+    }
+    const { cost, reject } = this.choice, decides = this.has("decision");
+    this.actions = this.logs && decide(this.logs, this.K, decides
+      ? { cost: cost && cost.flat(), reject: reject === null ? null : { cost: reject } } : {});
+    if (this.actions) {
+      for (let i = 0; i < this.n; i++) if (Number.isNaN(this.logs[i * this.K])) this.actions[i] = null;
+    }
+    this.confusion = this.actions && confusionOf(Array.from(this.actions), this.codes, this.K);
+    this.totals = this.confusion && totals(this.confusion, this.K);
+  }
+
+  /** How the points were predicted, in words. */
+  get howPredicted() {
+    if (this.choice.model === "logistic") return "on the points of the fit";
+    return "each point predicted by the model fitted to all others";
+  }
+
+  /** Log posteriors of the points, each by the model without it. */
+  #heldOut() {
+    const { K } = this;
+    if (this.choice.model === "logistic") return this.#withPrior(logPosterior(this.rule.scores(this.usedRows), K));
+    const options = this.options(), key = `${this.version} ${this.used} ${JSON.stringify(options)}`;
+    const left = this.#part("left", `${this.version} ${this.used}`, () =>
+      new LeaveOneOut(this.usedMoments, this.usedRows, this.codes));
+    const d = this.used.length, perClass = ["qda", "rda"].includes(options.model) ? K : 1;
+    const closed = !(options.shrinkage > 0) && options.predictive !== "student";
+    const work = closed ? this.n * d * d * perClass : this.n * d * d * (d + K) * perClass;
+    if (work < INLINE) return logPosterior(this.#scores(left.scores(options)), K);
+    const { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail } = this.usedMoments;
+    const scores = this.#ask("left", key, {
+      kind: "leave-one-out", rows: this.usedRows, codes: this.codes, options,
+      moments: { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail },
+    }, ({ scores: answer }) => answer);
+    const usable = scores?.length === this.n * K ? scores : this.rule.scores(this.usedRows);
+    return logPosterior(this.#scores(usable), K);
+  }
+
+  /** Fitted values of least squares, clipped, so that logarithms and decisions are defined. */
+  #scores(scores) {
+    if (this.choice.model !== "ridge") return scores;
+    return scores.map((value) => Math.log(Math.max(value, 1e-300)));
+  }
+
+  #logistic() {
+    const { usedRows: rows, codes, labels, K } = this, { ridge } = this.choice;
+    const features = this.used.map((j) => this.features[j]), options = { labels, features, ridge };
+    const width = (this.used.length + 1) * (K - 1), key = `${this.version} ${this.used} ${ridge}`;
+    if (this.n * width * width * 8 < INLINE) {
+      return this.#part("logistic", key, () => {
+        const { rule, converged, separated } = logistic(rows, codes, options);
+        return Object.assign(rule, { converged, separated });
+      });
+    }
+    const answer = this.#ask("logistic", key, { kind: "logistic", rows, codes, options }, (given) => given);
+    if (!answer || answer.rule.origin.length !== this.used.length) return null;
+    const { coef, intercept, ...fields } = answer.rule;
+    return new LinearRule({ ...fields, labels, features }, { coef, intercept });
+  }
+
+  /** Log posteriors of logistic regression with other priors than the class shares. */
+  #withPrior(logs) {
+    const { prior } = this.choice;
+    if (!prior || this.choice.model !== "logistic") return logs;
+    const { weight } = this.usedMoments, total = weight.reduce((a, b) => a + b, 0), K = this.K;
+    const shift = prior.map((value, k) => Math.log(value) - Math.log(weight[k] / total));
+    return logPosterior(logs.map((value, i) => value + shift[i % K]), K);
+  }
+
+  /** Log posteriors of rows (all features) by the fitted model. */
+  logPosteriorOf(rows) {
+    const scores = this.rule.scores(this.selectUsed(rows));
+    return this.#withPrior(logPosterior(this.#scores(scores), this.K));
+  }
+
+  /** Scores of points on a plane of the features in use, with the priors of logistic regression. */
+  planeScores(point, axes, nodes) {
+    const scores = this.rule.onPlane(point, axes).scores(nodes), { prior } = this.choice;
+    if (!prior || this.choice.model !== "logistic") return scores;
+    return this.#withPrior(logPosterior(scores, this.K));
+  }
+
+  /** The last result of the worker for `key`; a new one is computed if there is none. */
+  #ask(name, key, message, use) {
+    const known = this.#slow[name];
+    if (known?.key === key) return known.value;
+    this.updating = true;
+    if (this.#job?.key !== key) {
+      if (this.#job) this.#worker.terminate();
+      if (this.#job || !this.#worker) this.#worker = new Worker("/assets/worker.js", { type: "module" });
+      const id = ++this.#jobs;
+      this.#job = { id, key };
+      this.#worker.onmessage = ({ data }) => {
+        if (data.id !== this.#job?.id) return;
+        this.#job = null;
+        this.#slow[name] = { key, value: data.error ? null : use(data) };
+        this.problemOfWorker = data.error ?? null;
+        this.changed();
+      };
+      this.#worker.postMessage({ id, ...message });
+    }
+    return known?.value ?? null;
+  }
+
+  close() {
+    this.#worker?.terminate();
+    this.#listeners = [];
+  }
+
+  /** Curves and counts of the points, for the class `k`. */
+  measures(k) {
+    const { logs, codes, K } = this;
+    return {
+      rows: this.n, confusion: this.confusion, totals: this.totals, of: "points",
+      curve: rocOf(logs, codes, K, k), reliability: this.has("decision") ? reliabilityOf(logs, codes, K, k) : null,
+      certainty: certaintyOf(logs, codes, K), log_loss: this.has("decision") ? logLossOf(logs, codes, K) : null,
+    };
+  }
+
+  /** Codes that the model predicts for the points when they are left out. */
+  get predicted() {
+    return argmax(this.logs, this.K);
+  }
+
+  // --- geometry ---
+
+  /** Mean, total covariance and covariance within classes of the features in use. */
+  get spread() {
+    return this.#part("spread", `${this.version} ${this.used}`, () => {
+      const { usedMoments: sums, K } = this, d = this.used.length;
+      const total = sums.weight.reduce((a, b) => a + b, 0), centre = sums.centre();
+      const covariance = sums.pooled().map((value) => value / total);
+      const within = covariance.slice();
+      for (let k = 0; k < K; k++) {
+        const share = sums.weight[k] / total;
+        for (let i = 0; i < d; i++) {
+          const a = sums.mean[k * d + i] - (centre[i]);
+          for (let j = 0; j < d; j++) covariance[i * d + j] += share * a * (sums.mean[k * d + j] - centre[j]);
+        }
+      }
+      return { centre: centre.map((value, j) => value + sums.origin[j]), covariance, within };
+    });
+  }
+
+  /** Covariance of class k under the model, up to shrinkage. */
+  classCovariance(k) {
+    const { usedMoments: sums } = this, d = this.used.length, { within } = this.spread;
+    const { model, pooling, shrinkage } = this.choice;
+    const pooled = model === "rda" ? pooling : model === "qda" && sums.detail === "class" ? 0 : 1;
+    const own = sums.detail === "class" && pooled < 1
+      ? sums.scatter.subarray(k * d * d, (k + 1) * d * d).map((value) => value / Math.max(sums.weight[k] - 1, 1)) : within;
+    const mixed = within.map((value, i) => pooled * value + (1 - pooled) * own[i]);
+    const toward = ["lda", "qda", "rda", "student"].includes(model) ? shrinkage : 0;
+    return mixed.map((value, i) => (Math.floor(i / d) === i % d ? value : (1 - toward) * value));
+  }
+
+  /** Axes that can be drawn: discriminants, then features. */
+  axisNames() {
+    const r = Math.min(this.K - 1, this.used.length);
+    const names = Array.from({ length: r }, (_, i) => ({ id: `ld${i + 1}`, title: `Discriminant ${i + 1}` }));
+    if (r === 1) {
+      names.push(this.used.length > 1 ? { id: "rest", title: "Largest spread besides" }
+        : { id: "jitter", title: "Spread out at random" });
+    }
+    this.used.forEach((j) => names.push({ id: `f${j}`, title: this.features[j], feature: j }));
+    return names;
+  }
+
+  /** Direction (in the features in use) of an axis, and the value at its zero. */
+  axis(id) {
+    const d = this.used.length, { centre } = this.spread, zero = new Float64Array(d);
+    if (id === "jitter") return { id, title: "", direction: zero, offset: 0 };
+    const feature = /^f(\d+)$/.exec(id);
+    if (feature) {
+      const place = this.used.indexOf(Number(feature[1]));
+      zero[place] = 1;
+      return { id, title: this.features[Number(feature[1])], direction: zero, offset: centre[place] };
+    }
+    const { directions, r, eigenvalues } = canonicalDirections(this.usedMoments), column = (i) =>
+      Float64Array.from({ length: d }, (_, j) => directions[j * r + i]);
+    if (id === "rest") return { id, title: "Largest spread besides", direction: this.#rest(column(0)), offset: 0 };
+    const i = Number(id.slice(2)) - 1, share = eigenvalues[i] / eigenvalues.reduce((a, b) => a + b, 0);
+    if (i >= r) return { id, title: `Discriminant ${i + 1}`, direction: this.#rest(column(0)), offset: 0 };
+    return { id, title: `Discriminant ${i + 1}`, share, direction: column(i), offset: 0 };
+  }
+
+  /** The direction of largest variance, of standardised features, that is uncorrelated with `first`. */
+  #rest(first) {
+    const d = first.length, { covariance } = this.spread;
+    const sd = Float64Array.from({ length: d }, (_, j) => Math.sqrt(covariance[j * d + j]) || 1);
+    const R = covariance.map((value, i) => value / sd[Math.floor(i / d)] / sd[i % d]);
+    const v = first.map((value, j) => value * sd[j]), Rv = multiply(R, v, d), size = inner(v, Rv);
+    const M = R.map((value, i) => value - (size > 0 ? (Rv[Math.floor(i / d)] * Rv[i % d]) / size : 0));
+    const { vectors } = symmetricEigen(M, d);
+    const u = Float64Array.from({ length: d }, (_, j) => vectors[j * d + d - 1]);
+    const along = size > 0 ? inner(u, Rv) / size : 0, w = u.map((value, j) => (value - along * v[j]) / sd[j]);
+    const { within } = this.spread, scale = Math.sqrt(inner(w, multiply(within, w, d))) || 1;
+    return w.map((value) => value / scale);
+  }
+
+  /**
+   * Two axes, and how to come back from them: x = centre + s lift[0] + t lift[1] is the row that is
+   * expected, by linear regression on the two coordinates, at (s, t).
+   */
+  frame(ids) {
+    const d = this.used.length, { centre, covariance } = this.spread;
+    const axes = ids.map((id) => this.axis(id)), P = axes.map(({ direction }) => direction);
+    const C = P.map((p) => multiply(covariance, p, d));
+    const a = inner(P[0], C[0]), b = inner(P[0], C[1]), c = inner(P[1], C[1]), det = a * c - b * b;
+    const lift = !(det > 1e-12 * a * c)
+      ? [C[0].map((value) => value / (a || 1)), new Float64Array(d)]
+      : [C[0].map((value, j) => (c * value - b * C[1][j]) / det), C[1].map((value, j) => (a * value - b * C[0][j]) / det)];
+    return { axes, ids: [...ids], centre, lift, used: this.used, flat: ids[1] === "jitter" };
+  }
+}
+
+export function inner(a, b) {
+  let total = 0;
+  for (let j = 0; j < a.length; j++) total += a[j] * b[j];
+  return total;
+}
+
+function multiply(matrix, v, d) {
+  const out = new Float64Array(d);
+  for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) out[i] += matrix[i * d + j] * v[j];
+  return out;
+}

@@ -1,0 +1,212 @@
+"""Tables that can be opened: examples, uploads, and the source named on the command line.
+
+A page names a source by one of these; it cannot name a file of this machine:
+
+    {"given": true}                       file or database that was named on the command line
+    {"example": "iris"}                   an example table
+    {"upload": 3}                         a file that the page has sent
+    {"address": "...", "table": "..."}    a table of a database, typed by the user
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from discriminant.errors import InputError
+from discriminant.redaction import is_address, masked, register
+from discriminant.study.data_source import reject_sparse_file
+from discriminant.study.example_tables import EXAMPLES
+from discriminant.table.files.formats import detect_format
+
+_PREVIEW_ROWS = 200
+_SHOWN_ROWS = 6
+_SHOWN_TEXT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source of rows: what `dd.study` reads, and how code that reproduces the model names it."""
+
+    path: str  # file or address
+    name: str  # shown to the user, secrets masked
+    written: str  # name of the source in code, secrets masked
+    table: str | None = None  # of a database
+    target: str | None = None  # known target, of an example
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of `dd.study` that the source needs."""
+        return {} if self.table is None else {"table": self.table}
+
+
+@dataclass(slots=True)
+class Sources:
+    """All sources of a studio."""
+
+    folder: Path
+    given: str | None = None
+    given_table: str | None = None
+    _uploads: dict[int, Path] = field(default_factory=dict)
+    _numbers: Any = field(default_factory=lambda: count(1))
+
+    def new_upload(self, name: str) -> tuple[int, Path]:
+        """Return the number of a new upload and the file to write it to."""
+        number = next(self._numbers)
+        folder = self.folder / str(number)
+        folder.mkdir()
+        self._uploads[number] = folder / safe_name(name)
+        return number, self._uploads[number]
+
+    def resolve(self, given: Any) -> Source:
+        """Return the source that a page names."""
+        if not isinstance(given, dict):
+            raise InputError("source must be an object.")
+        if given.get("given") is True and self.given is not None:
+            name = masked(self.given) if is_address(self.given) else Path(self.given).name
+            return Source(self.given, name, masked(self.given), self.given_table)
+        if "example" in given:
+            return self._example(given["example"])
+        if "upload" in given:
+            path = self._uploads.get(given["upload"]) if type(given["upload"]) is int else None
+            if path is None or not path.exists():
+                raise InputError("This upload is no longer here. Choose the file again.")
+            return Source(str(path), path.name, path.name)
+        if isinstance(given.get("address"), str):
+            return self._address(given["address"].strip(), given.get("table"))
+        raise InputError("source names no table.")
+
+    def _example(self, name: Any) -> Source:
+        for example in EXAMPLES:
+            if example.name == name:
+                path = self.folder / f"{example.name}.csv"
+                if not path.exists():
+                    path.write_bytes(example.csv())
+                return Source(str(path), path.name, path.name, target=example.target)
+        raise InputError(f"example must be one of {', '.join(each.name for each in EXAMPLES)}.")
+
+    def _address(self, address: str, table: Any) -> Source:
+        if not is_address(address):
+            raise InputError(
+                "This is not the address of a database, such as postgresql://user@host/name. Drop "
+                "a file on the page, or name it on the command line: discriminant studio FILE."
+            )
+        if table is not None and not isinstance(table, str):
+            raise InputError("table must be a text.")
+        register(address)
+        shown = masked(address)
+        return Source(address, shown, shown, table or None)
+
+
+def safe_name(name: str) -> str:
+    """Return a file name without folders and without characters that are not plain.
+
+    >>> safe_name("../../etc/loans 2024.csv"), safe_name("..")
+    ('loans 2024.csv', 'table')
+    """
+    base = re.split(r"[/\\\\]", name)[-1]
+    base = re.sub(r"[^\w .()+-]", "_", base).strip(" .")
+    return base[-100:] or "table"
+
+
+def preview(source: Source) -> dict[str, Any]:
+    """Return the columns of a source, its first rows, and a guess of the target."""
+    if is_address(source.path):
+        names, rows = _database_head(source)
+    else:
+        names, rows = _file_head(source.path)
+    columns = []
+    for j, name in enumerate(names):
+        texts = [row[j] for row in rows if j < len(row) and row[j] not in ("", "None")]
+        columns.append(
+            {"name": name, "distinct": len(set(texts)), "number": all(map(_is_number, texts))}
+        )
+    return {
+        "name": source.name,
+        "columns": columns,
+        "rows": [[cell[:_SHOWN_TEXT] for cell in row] for row in rows[:_SHOWN_ROWS]],
+        "previewed": len(rows),
+        "target": source.target or guess_target(columns, len(rows)),
+    }
+
+
+def guess_target(columns: Sequence[dict[str, Any]], rows: int) -> str | None:
+    """Return the column that most looks like a target.
+
+    The last column, if it has few values; else the last column of texts with few values; else the
+    last column.
+    """
+    few = [each for each in columns if 2 <= each["distinct"] <= max(min(rows // 3, 20), 2)]
+    if columns and columns[-1] in few:
+        return str(columns[-1]["name"])
+    texts = [each for each in few if not each["number"]]
+    for group in (texts, few, columns):
+        if group:
+            return str(group[-1]["name"])
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _file_head(path: str) -> tuple[list[str], list[list[str]]]:
+    reject_sparse_file(path)
+    format = detect_format(path)
+    if format.kind == "csv":
+        dialect = format.csv_dialect
+        with io.BufferedReader(format.open_text()) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            reader = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)
+            rows = list(islice(filter(None, reader), _PREVIEW_ROWS + 1))
+        return list(dialect.names), rows[1:]
+    return _arrow_head(_arrow_table(format))
+
+
+def _arrow_table(format: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from discriminant.table.files.excel import read_workbook
+    from discriminant.table.files.pyarrow_readers import read_arrow_schema, read_json
+
+    if format.kind == "excel":
+        return read_workbook(format.path)
+    if format.kind == "jsonl":
+        return read_json(format)[0]
+    schema = read_arrow_schema(format)
+    if format.kind == "parquet":
+        with pq.ParquetFile(format.path) as file:
+            batch = next(file.iter_batches(_PREVIEW_ROWS), None)
+        return schema.empty_table() if batch is None else pa.table(batch)
+    return schema.empty_table()
+
+
+def _arrow_head(table: Any) -> tuple[list[str], list[list[str]]]:
+    head = table.slice(0, _PREVIEW_ROWS).to_pylist()
+    names = [str(name) for name in table.column_names]
+    return names, [
+        ["" if row[n] is None else str(row[n]) for n in table.column_names] for row in head
+    ]
+
+
+def _database_head(source: Source) -> tuple[list[str], list[list[str]]]:
+    from discriminant.study.data_source import open_partitions
+
+    partitions = open_partitions(source.path, engine=None, **source.options)
+    frame = partitions.sample(list(partitions.names), _PREVIEW_ROWS)
+    columns = [frame[name].as_text() for name in frame.names]
+    rows = []
+    for i in range(min(len(frame), _PREVIEW_ROWS)):
+        rows.append(["" if c.values[i] < 0 else str(c.levels[c.values[i]]) for c in columns])
+    return list(frame.names), rows

@@ -1,0 +1,265 @@
+"""The studio in Chromium: upload, dials, export, and the model answers as Python does."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discriminant as dd
+from discriminant.study.example_tables import EXAMPLES
+from tests.unit.web.conftest import table
+
+AXE = Path(__file__).parents[2] / "shared" / "vendor" / "axe-core" / "axe.min.js"
+RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id))"
+VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => {
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+});
+"""
+TABS = ("decide", "what-if", "cohorts", "columns", "export")
+
+
+@pytest.fixture(scope="module")
+def url():
+    """The address of a running studio."""
+    command = [sys.executable, "-m", "discriminant", "studio", "--no-browser"]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    yield process.stderr.readline().split()[1]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.fixture
+def open_page(browser, url):
+    """A function that opens the studio; `faults` lists errors, violations and foreign requests."""
+    contexts = []
+
+    def open_studio(width=1280, scheme="light", fragment=""):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.add_init_script(VIOLATIONS)
+        faults = []
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        place = url.partition("/#")[0]
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((place, "blob:")) else faults.append(request.url)
+            ),
+        )
+        page.goto(url + fragment)
+        page.locator("[data-example]").first.wait_for(state="attached")
+        return SimpleNamespace(page=page, faults=faults)
+
+    yield open_studio
+    for context in contexts:
+        context.close()
+
+
+def frame_of_rows():
+    frame, labels = table(180)
+    return frame.assign(kind=labels)
+
+
+def upload(page, frame, name="kinds.csv"):
+    page.set_input_files(
+        "#file",
+        {"name": name, "mimeType": "text/csv", "buffer": frame.to_csv(index=False).encode()},
+    )
+    page.locator("#open-table").click()
+    page.locator("#workbench").wait_for()
+
+
+def slide(page, name, value):
+    page.evaluate(
+        "([name, value]) => { const input = document.getElementById(name);"
+        " input.value = value; input.dispatchEvent(new Event('input')); }",
+        [name, str(value)],
+    )
+
+
+def settle(page):
+    """Wait until a change is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+
+
+def confusion(page):
+    cells = page.locator("#confusion tbody td button")
+    return [int(text.split()[0].replace(",", "")) for text in cells.all_text_contents()]
+
+
+def check_clean(opened):
+    assert opened.faults == []
+    assert opened.page.evaluate("window.violations") == []
+
+
+def test_upload_dials_and_export_give_the_model_of_python(open_page, tmp_path):
+    opened = open_page()
+    page, frame = opened.page, frame_of_rows()
+    upload(page, frame)
+    page.select_option("#model", "rda")
+    slide(page, "pooling", 0.3)
+    slide(page, "prior-0", 0.5)
+    page.fill("#cost-0-1", "3")
+    page.check("#rejects")
+    page.locator("#columns-on input").nth(1).uncheck()
+    settle(page)
+
+    model = dd.RDA(pooling=0.3, prior=page_prior(page))
+    X, y = frame[["size", "colour"]], frame["kind"].to_numpy()
+    held = dd.leave_one_out(model, dd.Encoded(model).fit(X, y).encode(X), y)
+    cost = {
+        "a": {"a": 0, "b": 3, "c": 1},
+        "b": {"a": 1, "b": 0, "c": 1},
+        "c": {"a": 1, "b": 1, "c": 0},
+    }
+    tally = dd.assess(
+        y, log_posterior=held.log_posterior, classes=list("abc"), cost=cost, reject=0.2
+    )
+    assert confusion(page) == tally.weight.astype(int).ravel().tolist()
+
+    page.click("#tab-export")
+    with page.expect_download() as download:
+        page.click("[data-format=model]")
+    file = tmp_path / "page.model"
+    download.value.save_as(file)
+    own = dd.Decision.of_fitted(dd.Encoded(model).fit(X, y), cost=cost, reject=0.2)
+    loaded = dd.load(file)
+    np.testing.assert_allclose(loaded.predict_proba(frame), own.predict_proba(X), atol=1e-9)
+    assert loaded.decide(frame).tolist() == own.decide(X).tolist()
+    page.locator("#code").get_by_text("dd.RDA(pooling=0.3").wait_for()
+    check_clean(opened)
+
+
+def page_prior(page):
+    fragment = page.evaluate("location.hash")
+    text = next(part for part in fragment[1:].split("&") if part.startswith("prior="))
+    return [float(value) for value in text[6:].replace("%2C", ",").split(",")]
+
+
+def test_edited_points_reach_the_exported_model(open_page, tmp_path, monkeypatch):
+    opened = open_page()
+    page, frame = opened.page, frame_of_rows()
+    upload(page, frame)
+    page.focus("#space")
+    for key in ("ArrowRight", "Shift+ArrowUp", "Shift+ArrowUp", "ArrowLeft", "Delete"):
+        page.keyboard.press(key)
+        settle(page)
+    box = page.locator("#space").bounding_box()
+    page.check("input[name=tool][value=draw]")
+    page.mouse.click(box["x"] + 200, box["y"] + 150)
+    settle(page)
+    page.click("#tab-export")
+    page.locator("#code").get_by_text("np.delete").wait_for()
+    code = page.locator("#code").text_content()
+    assert page.locator("#error-about").text_content().split()[2] == "180"  # one less, one more
+    (tmp_path / "kinds.csv").write_text(frame.to_csv(index=False))
+    monkeypatch.chdir(tmp_path)
+    exec(code, scope := {})
+    with page.expect_download() as download:
+        page.click("[data-format=model]")
+    download.value.save_as(tmp_path / "page.model")
+    loaded = dd.load(tmp_path / "page.model")
+    np.testing.assert_allclose(
+        loaded.predict_proba(frame), scope["model"].predict_proba(frame), atol=1e-8
+    )
+    for _ in range(4):
+        page.click("#undo")
+    settle(page)
+    assert page.locator("#undo").is_disabled()
+    assert page.locator("#reset").is_hidden()
+    check_clean(opened)
+
+
+def test_url_restores_the_table_and_the_dials(open_page):
+    opened = open_page()
+    page = opened.page
+    page.click("[data-example=iris]")
+    page.locator("#workbench").wait_for()
+    page.select_option("#model", "qda")
+    slide(page, "shrinkage", 0.25)
+    page.select_option("#axis-0", "f2")
+    page.click("#tab-cohorts")
+    settle(page)
+    state = page.evaluate("location.hash")
+    assert "token" not in state
+    again = open_page(fragment="&" + state[1:]).page
+    again.locator("#workbench").wait_for()
+    settle(again)
+    assert again.evaluate("location.hash") == state
+    assert again.input_value("#model") == "qda"
+    assert again.locator("#shrinkage-value").text_content() == "0.25"
+    assert again.locator("#cohorts").is_visible()
+    check_clean(opened)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
+def test_page_violates_no_rule_of_axe_and_fits_the_screen(open_page, width, scheme):
+    opened = open_page(width, scheme)
+    page = opened.page
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    assert page.evaluate(RUN_AXE) == []
+    page.click("[data-example=wine]")
+    page.locator("#workbench").wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.focus("#space")
+    page.keyboard.press("ArrowRight")
+    page.check("#rejects")
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        settle(page)
+        assert page.evaluate(RUN_AXE) == [], tab
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
+    check_clean(opened)
+
+
+def test_what_if_reaches_the_other_side_of_the_boundary(open_page):
+    opened = open_page()
+    page = opened.page
+    page.click("[data-example=iris]")
+    page.locator("#workbench").wait_for()
+    page.focus("#space")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    before = page.locator("#prediction .decision").text_content()
+    row = {}
+    page.locator("#flip-buttons button").first.click()
+    settle(page)
+    after = page.locator("#prediction .decision").text_content()
+    for label in page.locator("#what-if .field").all():
+        name = label.locator("label").text_content()
+        row[name] = [float(label.locator("input[type=number]").input_value())]
+    assert after != before
+    example = pd.read_csv(io.BytesIO(EXAMPLES[0].csv()))
+    model = dd.Encoded(dd.LDA()).fit(example.drop(columns="species"), example["species"])
+    p = model.predict_proba(pd.DataFrame(row))[0]
+    assert np.sort(p)[-2] == pytest.approx(0.5, abs=1e-4)  # on the boundary, up to shown digits
+    check_clean(opened)
+
+
+def test_wrong_table_is_explained(open_page):
+    opened = open_page()
+    page = opened.page
+    page.click("summary:has-text('Paste rows')")
+    page.fill("#paste", "a,b\n1,x\n2,x\n")
+    page.click("#paste-open")
+    page.select_option("#target", "b")
+    page.click("#open-table")
+    page.locator("#start-note", has_text="class").wait_for()
+    assert "x" in page.locator("#start-note").text_content()
+    assert json.dumps(opened.faults).count("400") == 1  # the browser logs the refused request

@@ -22,7 +22,7 @@ from typing import Any
 from discriminant.errors import InputError
 from discriminant.redaction import is_address, masked, register
 from discriminant.study.data_source import reject_sparse_file
-from discriminant.study.example_tables import EXAMPLES
+from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.table.files.formats import detect_format
 
 _PREVIEW_ROWS = 200

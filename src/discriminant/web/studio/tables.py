@@ -28,8 +28,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.study.workflow import Study
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.encoding import Encoding
-from discriminant.web.responses import HttpError, dump
-from discriminant.web.studio.app import Response
+from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.sources import Source
 from discriminant.web.studio.specification import Edits, ModelChoice
 
@@ -130,25 +129,28 @@ class OpenTable:
             }
             for column in encoding.columns
         ]
-        return Response.json(
-            {
-                "id": self.number,
-                "name": self.source.name,
-                "target": self.target,
-                "reading": self.reading,
-                "rows": len(self.study.rows),
-                "shown": len(self.shown),
-                "partial": self.partial,
-                "features": list(self.features),
-                "detail": moments.detail,
-                "classes": [
-                    {"label": label, "rows": int(rows)}
-                    for label, rows in zip(self.labels, moments.rows, strict=True)
-                ],
-                "columns": columns,
-                "notes": list(self.opened.notes),
-                "warnings": [str(warning) for warning in self.study.warnings],
-            }
+        return Response(
+            dump(
+                {
+                    "id": self.number,
+                    "name": self.source.name,
+                    "target": self.target,
+                    "reading": self.reading,
+                    "rows": len(self.study.rows),
+                    "shown": len(self.shown),
+                    "partial": self.partial,
+                    "features": list(self.features),
+                    "detail": moments.detail,
+                    "basis_origin": self.basis_origin,
+                    "classes": [
+                        {"label": label, "rows": int(rows)}
+                        for label, rows in zip(self.labels, moments.rows, strict=True)
+                    ],
+                    "columns": columns,
+                    "notes": list(self.opened.notes),
+                    "warnings": [str(warning) for warning in self.study.warnings],
+                }
+            )
         )
 
     def data(self) -> Response:
@@ -172,7 +174,7 @@ class OpenTable:
 
     def check(self) -> Response:
         """Return the findings of the data checks."""
-        return Response.json(self.study.check().to_dict())
+        return Response(dump(self.study.check().to_dict()))
 
     def report_page(self) -> Response:
         """Return the report that was written last."""
@@ -204,9 +206,21 @@ class OpenTable:
         used = set(self.encoding(choice).features)
         return np.array([j for j, name in enumerate(self.features) if name in used], dtype=np.intp)
 
+    @cached_property
+    def basis_origin(self) -> list[float]:
+        """Origin of squares and products of the features: means, rounded."""
+        basis = dd.Basis(degree=2, interactions=False)
+        shown = np.asarray(self.table.features[self.shown], dtype=np.float64)
+        origin: list[float] = np.asarray(basis.fit(shown).origin_).tolist()
+        return origin
+
+    def origin_of(self, choice: ModelChoice) -> list[float]:
+        """Return the origin of the features in use."""
+        return [self.basis_origin[j] for j in self.places(choice)]
+
     def fitted(self, choice: ModelChoice, edits: Edits) -> Any:
         """Return the classifier, fitted to the features in use of all rows."""
-        key = choice.model, choice.options, choice.off, edits
+        key = choice.model, choice.options, choice.off, choice.degree, edits
         with self._lock:
             if key in self._models:
                 self._models.move_to_end(key)
@@ -220,15 +234,18 @@ class OpenTable:
         return model
 
     def _fit(self, choice: ModelChoice, edits: Edits) -> Any:
-        places, model = self.places(choice), choice.estimator()
-        if choice.model != "logistic":
+        places, model = self.places(choice), choice.estimator(self.origin_of(choice))
+        if choice.model != "logistic" and choice.degree == 1:
             return model.fit_moments(self.edited_moments(edits).select(places.tolist()))
         rows, codes, weight = self.edited_rows(edits)
         names = [self.features[j] for j in places]
         frame = dict(zip(names, np.ascontiguousarray(rows[:, places]).T, strict=True))
         import pyarrow as pa
 
-        return model.fit(pa.table(frame), self.table.schema.labels[codes], sample_weight=weight)
+        fitting = {} if weight is None else {"sample_weight": weight}
+        if fitting and choice.degree == 2:
+            raise InputError("Squares and products cannot be fitted to weighted rows here.")
+        return model.fit(pa.table(frame), self.table.schema.labels[codes], **fitting)
 
     def edited_moments(self, edits: Edits) -> ClassMoments:
         """Return the moments after edits: rows removed, then classes shifted, then rows added."""

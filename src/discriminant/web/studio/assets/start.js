@@ -109,8 +109,11 @@ export class Start {
     try {
       await this.open(source, target, plan);
     } catch (error) {
-      if (byId("start").hidden) byId("plan-note").textContent = error.message;
-      else this.note(error.message);
+      const missing = error.kind === "MissingCellError";
+      const text = missing ? `${error.message.split(". ")[0]}. Choose how to treat missing cells.` : error.message;
+      if (byId("start").hidden) byId("plan-note").textContent = text;
+      else this.note(text);
+      if (missing) byId(byId("start").hidden ? "missing" : "start-missing").focus();
     }
   }
 }

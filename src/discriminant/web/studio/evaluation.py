@@ -55,6 +55,7 @@ def log_posteriors(model: Any, rows: Any) -> Floats:
 
 def row_blocks(table: OpenTable, edits: Edits) -> Iterator[tuple[Any, Codes, Floats | None]]:
     """Yield features, codes and weights of all rows after edits, a block at a time."""
+    X: Any  # an array, or columns that are not stacked
     if edits:
         X, codes, weight = table.edited_rows(edits)
     else:

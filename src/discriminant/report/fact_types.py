@@ -425,6 +425,20 @@ class HeldOutFacts(TypedDict):
     weight: list[float]  # (K,) number of rows that each sampled row of a class represents
 
 
+class UnequalCostFacts(TypedDict):
+    """Decisions on held-out rows if missing one class costs more than any other error."""
+
+    label: str
+    ratio: float  # cost of missing the class; every other error costs 1
+    threshold: float | None  # probability from which the class is predicted, for two classes
+    recall: float | None  # of this class
+    precision: float | None
+    error: float
+    cost_before: float  # mean cost per row of the decisions of the report
+    cost: float  # mean cost per row of the decisions that consider the costs
+    guess: float  # mean cost of the best single decision for all rows
+
+
 class DecisionFacts(TypedDict):
     """Section 4: decisions and their cost."""
 
@@ -446,6 +460,7 @@ class DecisionFacts(TypedDict):
     roc: NotRequired[RocFacts]
     held: NotRequired[HeldOutFacts]
     risk_coverage: dict[str, Any]  # coverage, risk, area
+    unequal: NotRequired[list[UnequalCostFacts]]  # decisions if missing a class costs more
     drawn: NotRequired[str]  # sentence on the sample, if not all rows are in `held`
 
 

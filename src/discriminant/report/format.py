@@ -136,11 +136,11 @@ def area(value: float | None) -> str:
     """Return an area under the ROC curve.
 
     >>> area(0.9487), area(0.99996), area(1.0), area(None)
-    ('0.949', '> 0.999', '1', '–')
+    ('0.949', '> 0.999', '1.000', '–')
     """
     if value is not None and 0.9995 <= value < 1.0:
         return "> 0.999"
-    return "1" if value == 1.0 else fixed(value, 3)
+    return fixed(value, 3)
 
 
 def p_value(p: float | None) -> str:

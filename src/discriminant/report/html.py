@@ -112,6 +112,7 @@ def render(facts: Facts) -> str:
         tests=_TESTS,
         used=lambda text, *terms: [term for term in terms if term in text],
         models=_models(facts),
+        meanings=dict(_models(facts)),
         least_squares=selected(facts)["name"] == "least_squares",
         shows_baseline=shows_baseline(facts["comparison"]),
     )
@@ -126,6 +127,7 @@ def _first_findings(facts: Facts) -> list[FindingFacts]:
     """Return the findings for the first screen: those that no data check reports as well."""
     kinds = {check["kind"] for check in [*warning_checks(facts), *_check_notes(facts)]}
     findings = facts["matters"]["findings"] if "matters" in facts else []
+    kinds.add("warning")  # of a single compared model: in the section on what matters
     return [finding for finding in findings if finding["kind"] not in kinds]
 
 
@@ -344,6 +346,7 @@ def _template(name: str) -> Any:
         "guess_cost": guess_cost,
         "after_level": after_level,
         "bin_name": svg.bin_name,
+        "recall_axis_start": svg.recall_axis_start,
     }
     environment.globals["counted"] = format.count_with_noun
     return environment.get_template(name)

@@ -67,7 +67,7 @@ from discriminant.errors import StudyError, capture_warnings
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.posterior import gives_posterior
-from discriminant.report.format import number
+from discriminant.report.format import number, quoted
 from discriminant.study.comparison import (
     LEVEL,
     Comparison,
@@ -323,7 +323,7 @@ class ComparisonRun:
         if distinct:
             copies = _copies(run.results)
             left_out += [
-                (copy.title, f"its predictions equal those of {first.title}")
+                (copy.title, f"its predictions equal those of {quoted(first.title)}.")
                 for copy, first in copies
             ]
             run = run.without({copy.name for copy, _ in copies})
@@ -637,7 +637,7 @@ class ComparisonRun:
                 f"Shrinkage {chosen.shrinkage:g} was selected from {len(chosen.shrinkages)} amounts"
             )
         else:
-            what = f"Ridge {number(chosen.ridge)} was selected from {len(chosen.ridges)} penalties"
+            what = f"Penalty {number(chosen.ridge)} was selected from {len(chosen.ridges)}"
         return (
             f"{what}; the selection was repeated for each held-out fold on the other folds.{sample}"
         )

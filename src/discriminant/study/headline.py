@@ -60,7 +60,8 @@ def headline_of(
     error = corrected["error"]
     raw_error = float(selected.facts["error"] or 0.0)
     # of a model that was named, the mean over the samples differs from the raw figure by chance
-    shift = raw_error - error.value if requested else 0.0
+    # the correction of a selected model never improves a figure, which only chance would do
+    shift = raw_error - error.value if requested else max(raw_error - error.value, 0.0)
     facts = HeadlineFacts(
         error=error.value + shift,
         error_low=max(error.low + shift, 0.0),
@@ -74,7 +75,7 @@ def headline_of(
     )
     if "log_loss" in corrected and loss is not None:
         log = corrected["log_loss"]
-        shift = loss - log.value if requested else 0.0
+        shift = loss - log.value if requested else max(loss - log.value, 0.0)
         facts["log_loss"] = log.value + shift
         facts["log_loss_low"] = max(log.low + shift, 0.0)
         facts["log_loss_high"] = log.high + shift

@@ -64,7 +64,9 @@ _MAX_NUMBERS = 1 << 28  # numbers in the rows, which are copied
 _MAX_COEFFICIENTS = 3000  # a matrix of their products takes 72 MB
 _MANY = 200  # features from which fits to fewer rows use the directions that the rows span
 _PATIENCE, _RISE = 3, 1.02  # a path ends after so many losses above 1.02 of the least
-_FLAT = 1e-9  # a column with a smaller relative deviation is constant within a training set
+# A column with a smaller relative deviation within a training set keeps its scale of all rows. Else
+# a level that one row has would be worth thousands of deviations where that row is held out.
+_FLAT = 1e-2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -674,21 +676,25 @@ def _training_scales(
 ) -> tuple[Floats, Floats]:
     """Return means and standard deviations (F + 1, d) without each fold, then of all rows."""
     ends = [*starts.tolist(), len(offsets)]
-    d = offsets.shape[1]
-    total, first = np.zeros(len(starts)), np.zeros((len(starts), d))
-    centre = offsets.mean(axis=0) if weight is None else weight @ offsets / weight.sum()
-    second = np.zeros_like(first)
+    total = np.zeros(len(starts))
+    mean, scatter = np.zeros((2, len(starts), offsets.shape[1]))
     for f in range(len(starts)):
-        part = offsets[ends[f] : ends[f + 1]] - centre
+        part = offsets[ends[f] : ends[f + 1]]
         share = np.ones(len(part)) if weight is None else weight[ends[f] : ends[f + 1]]
-        total[f], first[f], second[f] = share.sum(), share @ part, share @ (part * part)
-    sums = []
-    for values in (total, first, second):
-        whole = values.sum(axis=0)
-        sums.append(np.concatenate([whole - values[:-1], whole[None]]))
-    mean = sums[1] / sums[0][:, None]
-    variance = sums[2] / sums[0][:, None] - mean * mean
-    return centre + mean, np.sqrt(np.maximum(variance, 0.0))
+        total[f] = share.sum()
+        if total[f] > 0:
+            mean[f] = share @ part / total[f]
+            scatter[f] = share @ (part - mean[f]) ** 2
+    # Sums of scatters, and of squared differences of means: a difference of sums of squares would
+    # give a column that is constant without a fold a scale of rounding errors.
+    own = np.tile(total, (len(starts), 1))
+    np.fill_diagonal(own[:-1], 0.0)
+    n = own.sum(axis=1)[:, None]
+    means = own @ mean / n
+    between = np.stack(
+        [share @ (mean - centre) ** 2 for share, centre in zip(own, means, strict=True)]
+    )
+    return means, np.sqrt(((own > 0) @ scatter + between) / n)
 
 
 def check_penalty(ridge: Any, *, allow_none: bool = False) -> None:

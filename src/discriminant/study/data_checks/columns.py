@@ -366,7 +366,7 @@ def _range_without(column: InputColumn, value: float) -> str:
 
 def missing_by_class(table: PreparedTable) -> list[CheckFacts]:
     """Return the columns whose share of missing cells depends on the class."""
-    findings = []
+    affected = []
     counts = table.counts.astype(np.float64)
     present = counts > 0
     for column in table.features:
@@ -389,12 +389,22 @@ def missing_by_class(table: PreparedTable) -> list[CheckFacts]:
         text = (
             f"Column {name(column.name)} is missing in {percent(share[high])} of the rows of class "
             f"{class_names([labels[high]])}, but in {percent(share[low])} of class "
-            f"{class_names([labels[low]])}. If new rows are missing for other reasons, predictions "
-            "from it are misleading; if not, --missing indicator uses the information."
+            f"{class_names([labels[low]])}"
         )
-        title = f"Missing cells of {column.name} depend on the class"
-        findings.append(finding("missing", "warning", title, text, [column.name], total))
-    return findings
+        affected.append((column.name, float(share.max() - share.min()), total, text))
+    if not affected:
+        return []
+    affected.sort(key=lambda one: -one[1])
+    columns = [column for column, _, _, _ in affected]
+    more = f" (similarly {names(columns[1:])})" if len(columns) > 1 else ""
+    text = (
+        f"{affected[0][3]}{more}. If cells of new rows are "
+        "missing for other reasons, predictions from them are misleading; if not, "
+        "--missing indicator uses the information."
+    )
+    title = f"Missing cells of {names(columns, 2).replace(chr(39), '')} depend on the class"
+    rows = max(total for _, _, total, _ in affected)
+    return [finding("missing", "warning", title, text, columns, rows)]
 
 
 def spellings(table: PreparedTable) -> list[CheckFacts]:

@@ -518,7 +518,9 @@ def time_drift(table: PreparedTable) -> list[CheckFacts]:
         "batch, hold these out together (--groups COLUMN)."
     )
     severity = "warning" if area >= 0.7 else "note"
-    title = f"Drift: {names(shifted, 2).replace(chr(39), '')} between first and last rows"
+    verb = "differs" if len(shifted) == 1 else "differ"
+    shifts = names(shifted, 2).replace(chr(39), "")
+    title = f"Drift: {shifts} {verb} between first and last rows"
     return [finding("time_drift", severity, title, text, shifted, n)]
 
 

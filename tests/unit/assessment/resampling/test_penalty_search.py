@@ -450,3 +450,14 @@ def test_a_binomial_response_with_one_success_or_failure_is_named(odd):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ClassMissingWarning)
         GLM("binomial", ridge="cv").fit(X, y)
+
+
+def test_column_nearly_constant_in_a_training_set_hardly_changes_the_losses():
+    rows, labels = rows_of_classes(3, 300, 4, 2)
+    rare = np.zeros(300)
+    rare[7], rare[11] = 1.0, 1 / 300  # a level of one row, and its share in a missing cell
+    fold = np.arange(300) % 5
+    model = Logistic(ridge="cv", ridges=RIDGES, folds=fold)
+    plain = model.fit(rows, labels).path_.loss
+    wider = model.fit(np.column_stack([rows, rare]), labels).path_.loss
+    np.testing.assert_allclose(wider, plain, rtol=0.02)

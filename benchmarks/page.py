@@ -277,9 +277,9 @@ def _peak(found, name="discriminant"):
 REASONS = (  # pattern of 'task, size (peer)', why its goal may be missed
     (
         r"LDA fit, .*1,000 classes",
-        "the product of the rows is 45% of the CPU time; class means are subtracted (15%) and summed "
-        "(10%) row by row, and first guessed from 4 rows of each class (15%). The floor is about "
-        "1.7 times the product.",
+        "the product of the rows is 45% of the CPU time; class means are subtracted (15%) and "
+        "summed (10%) row by row, and first guessed from 4 rows of each class (15%). The floor is "
+        "about 1.7 times the product.",
     ),
     (
         r"QDA fit, .*1,000 classes",

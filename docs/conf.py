@@ -91,7 +91,7 @@ OUTSIDE = {
 LIVE = re.compile(
     r"\[([^\]]+)\]\((?:\.\./)+src/discriminant/lectures/assets/(lecture_\d\.html(?:#\w+)?)\)"
 )
-LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\nitems\n```\n"
+LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\nquestions\nitems\n```\n"
 
 
 def adapt(app, name, source):

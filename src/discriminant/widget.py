@@ -17,7 +17,7 @@ from discriminant.lectures import asset, script_of
 from discriminant.report import html as report
 
 MODELS = ("lda", "qda", "rda")
-MOST_CLASSES = 8  # so many colours
+MOST_CLASSES = 8  # the number of colours
 MOST_ROWS = 1000  # leave-one-out predictions of that many rows take a second
 _COLOURS = re.compile(r"^:root(\S*) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 

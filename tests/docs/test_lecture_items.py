@@ -72,11 +72,12 @@ def test_every_section_of_an_item_exists():
     assert wrong == []
 
 
-def test_every_section_of_the_lectures_has_a_figure_or_a_table():
+def test_every_section_of_the_lectures_has_code_and_a_figure_or_a_table():
     bare = []
     for number in range(1, 6):
         text = (LECTURES / f"lecture_{number}.md").read_text()
         for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-            if not re.search(r"^!\[|^\|[-| ]+\|$", section, flags=re.MULTILINE):
+            shown = re.search(r"^!\[|^\|[-| ]+\|$", section, flags=re.MULTILINE)
+            if not shown or not re.search(r"^>>> ", section, flags=re.MULTILINE):
                 bare.append((number, section.partition("\n")[0]))
     assert bare == []

@@ -1,4 +1,4 @@
-"""Number of parameters of a fitted model, by what they are.
+"""Number of parameters of a fitted model, by kind: means, covariances, priors and weights.
 
 A covariance of p features has p (p + 1) / 2 different entries. Lecture 3 counts p^2 entries, since
 it counts every covariance between two features twice, and it does not count the priors:
@@ -7,6 +7,7 @@ it counts every covariance between two features twice, and it does not count the
     LDA          K p + p^2      K p + p (p + 1) / 2    + K - 1 priors
     QDA          K p + K p^2    K p + K p (p + 1) / 2  + K - 1 priors
 
+For a model that selects features, only the parameters of the selected features are counted.
 Parameters that are fixed by an option, such as a given prior, are not counted. The weights of K
 softmax scores, or of K fitted values that sum to one, are determined up to a common function, so
 they count as K - 1.
@@ -70,6 +71,8 @@ def count_parameters(model: Any) -> ParameterCount:
     if "LaplaceNB" in kinds:
         K, d = model.medians_.shape
         return ParameterCount(K * d, K * d, _free_priors(model, K))
+    if kinds & {"SDA", "SparseLDA", "ShrunkenCentroids"}:
+        return _count_selected(model, kinds)
     if "MomentClassifier" in kinds and "LeastSquares" not in kinds:
         raise LinearModelError.no_parameters(type(model).__name__)
     if hasattr(model, "coef_"):
@@ -113,6 +116,20 @@ def _count_gaussian(model: Any) -> ParameterCount:
     return ParameterCount(K * d, covariances * entries, _free_priors(model, K))
 
 
+def _count_selected(model: Any, kinds: set[str]) -> ParameterCount:
+    """Return the parameters of the p selected features; the others have no effect.
+
+    `ShrunkenCentroids` has an overall mean, and the differences of class means that are not zero.
+    """
+    K, p = len(model.classes_), int(model.n_selected_)
+    means, covariances = K * p, p
+    if "ShrunkenCentroids" in kinds:
+        means = min(p + int(np.count_nonzero(model.differences_)), K * p)
+    elif "SDA" in kinds and model.shrinkage_ < 1.0:
+        covariances = _entries(p, "")
+    return ParameterCount(means, covariances, _free_priors(model, K))
+
+
 def _count_mixture(model: Any) -> ParameterCount:
     K, (C, d) = len(model.classes_), model.means_.shape
     covariances = {"shared": 1, "class": K, "component": C}[model.covariance_structure_]
@@ -121,7 +138,7 @@ def _count_mixture(model: Any) -> ParameterCount:
 
 
 def _entries(d: int, target: str) -> int:
-    """Return the number of free entries of a covariance, or of its target if it is shrunk to it."""
+    """Return the number of free entries of a covariance matrix, given the name of its structure."""
     return {"diagonal": d, "scaled_identity": 1, "identity": 0}.get(target, d * (d + 1) // 2)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from discriminant import store
 from discriminant.cli.session import DONE, Session, track_output
 from discriminant.errors import CommandError, check_file_name
-from discriminant.study.example_tables import EXAMPLES, ExampleTable
 from discriminant.table.files.atomic import atomic_write_bytes
+from discriminant.table.files.example_tables import EXAMPLES, ExampleTable
 
 
 def write_examples(session: Session, folder: str, *, force: bool = False) -> int:

@@ -133,22 +133,22 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     written = {"page": page, "model": model, **extra}
     session.result(
         {"chosen": choice.name, "why": choice.why, **facts},
-        "\n".join([f"{compared}\n\n{choice.why}", *_verdict(facts, choice.why), ""]),
+        "\n".join([f"{compared}\n", *_verdict(facts), ""]),
         written=written,
     )
     converged = compared[choice.name].converged and _converged(analysis.model())
     return _exit_code(session, choice.title, converged, separated=compared[choice.name].separated)
 
 
-def _verdict(facts: Facts, why: str) -> list[str]:
-    """Return the verdict of the report as lines, without sentences that repeat the reason `why`."""
+def _verdict(facts: Facts) -> list[str]:
+    """Return the verdict of the report with its reasons, and the main results, as lines."""
     lines = in_short(facts)
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
         lines.append(
             f"{count_with_noun(len(findings), 'warning')}: see “What matters” in the report."
         )
-    return [line for line in lines if line not in why]
+    return lines
 
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:

@@ -187,27 +187,37 @@ def em_moments(
             float(np.abs((updated - covariance) / scale[:, :, None] / scale[:, None, :]).max()),
         )
         mean, covariance = moments.mean, updated
-        _check_full_rank(updated, start, labels)
-        if change <= _TOLERANCE:
+        converged = change <= _TOLERANCE
+        _check_full_rank(updated, start, labels, moments.rows if converged else None)
+        if converged:
             return moments
     warn(NotConvergedWarning.of_missing_cells(_MAX_STEPS, change, _TOLERANCE))
     return moments
 
 
-def _check_full_rank(covariance: Floats, sums: PresentSums, labels: Labels) -> None:
+def _check_full_rank(
+    covariance: Floats, sums: PresentSums, labels: Labels, rows: Places | None
+) -> None:
     """Raise an error if a covariance becomes singular because too few rows are complete.
 
     The likelihood then grows without bound, and the probabilities of the model are meaningless.
+    `rows` (K,) are the rows of each class if the steps converged: a variance that goes to zero
+    shrinks by the share of complete rows in each step, so it is larger than the last change by the
+    inverse of this share.
     """
     d = covariance.shape[1]
     shared = len(covariance) == 1
     complete = sums.complete.sum(keepdims=True) if shared else sums.complete
     degrees = complete - (len(labels) if shared else 1)
+    limit = np.full(len(covariance), _SINGULAR)
+    if rows is not None:
+        limit = 10.0 * _TOLERANCE * (rows.sum(keepdims=True) if shared else rows)
+        limit = np.maximum(limit / np.maximum(complete, 1), _SINGULAR)
     for k in np.flatnonzero(degrees < d):
         sd = np.sqrt(np.diagonal(covariance[k]))
         used = sd > 0
         correlation = covariance[k][np.ix_(used, used)] / sd[used] / sd[used, None]
-        if used.any() and eigh(correlation, eigvals_only=True)[0] < _SINGULAR:
+        if used.any() and eigh(correlation, eigvals_only=True)[0] < limit[k]:
             label = None if shared else labels[k]
             raise MissingCellError.of_few_complete(label, int(complete[k]), d)
 

@@ -159,8 +159,8 @@ class CodeError(InputError):
     )
 
     too_long = template("kind, columns, classes, most")(
-        "columns={columns} is too many: a {kind} code of {classes} classes has only {most:,} "
-        "different columns, not counting complements. Pass columns={most} or fewer, or None."
+        "columns={columns} is too many: code='{kind}' has only {most:,} different columns for "
+        "{classes} classes, not counting complements. Pass columns={most} or fewer, or None."
     )
 
     no_search = template("classes, most")(
@@ -866,8 +866,8 @@ class MomentsMismatchError(InputError):
     )
 
     neither = template("what, kind, detail")(
-        "{what} needs rows and their labels, or their moments, but got only a {kind}. Pass X and "
-        "y, or moments(X, y, detail='{detail}')."
+        "{what} needs rows and their labels, or their moments, but got only an object of type "
+        "{kind}. Pass X and y, or moments(X, y, detail='{detail}')."
     )
 
     of_shape = template("name, shape, expected")(

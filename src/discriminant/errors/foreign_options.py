@@ -56,7 +56,9 @@ _INSTEAD = {
     "n_jobs": "leave it out; all cores are used",
     "verbose": "leave it out; diagnostics are issued as warnings",
     "random_state": "leave it out; the result is not random",
-    "alpha": "pass level= or interval=, which is 1 - alpha, where a function has it",
+    "alpha": "pass level= or interval=, which is 1 - alpha, where a function has it; for "
+    "PredictionSets set the option coverage",
+    "coverage": "set it with set_params(coverage=...); no other fit is needed",
     "scoring": _MEASURED,
     "metric": _MEASURED,
     "return_train_score": "leave it out; all measures are computed on held-out rows",

@@ -77,6 +77,12 @@ class LabelError(InputError):
         "classes. Add rows of another class, or name another target."
     )
 
+    one_class_in_training = template("absent, only")(
+        "All rows of class(es) {absent:names 5} are in one fold, so the model without that fold "
+        "would be fitted to rows of class '{only}' only. Add rows of class(es) {absent:names 5}, "
+        "or distribute them over two or more folds."
+    )
+
     unordered = template("labels")(
         "The classes {labels:names 20} are texts, and their order is not known. Pass order=[...], "
         "the classes from lowest to highest, or y as an ordered categorical; order='sorted' uses "

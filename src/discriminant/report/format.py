@@ -1,4 +1,4 @@
-"""Formatting for the report: numbers, names, and reasons of errors.
+"""Formatting for the report: numbers, names, and the reasons that error messages give.
 
 Numbers are rounded to the digits that matter. Names of columns and classes are untrusted:
 characters that reverse the text direction or are invisible are replaced by their code points, and
@@ -136,11 +136,11 @@ def area(value: float | None) -> str:
     """Return an area under the ROC curve.
 
     >>> area(0.9487), area(0.99996), area(1.0), area(None)
-    ('0.949', '> 0.999', '1', '–')
+    ('0.949', '> 0.999', '1.000', '–')
     """
     if value is not None and 0.9995 <= value < 1.0:
         return "> 0.999"
-    return "1" if value == 1.0 else fixed(value, 3)
+    return fixed(value, 3)
 
 
 def p_value(p: float | None) -> str:
@@ -245,7 +245,7 @@ _PLURALS = (
 
 
 def plain_reason(reason: object) -> str:
-    """Return the reason of an error without Python calls and options.
+    """Return the reason in an error message, without Python calls and options.
 
     >>> plain_reason("Column(s) 'a' have one value only. Leave it out: moments.select([...]).")
     "Columns 'a' have one value only. Leave it out."

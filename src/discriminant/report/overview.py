@@ -18,7 +18,7 @@ from discriminant.report.verdict import (
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Return the three key figures, each with its interval and the figure of guessing."""
+    """Return the three key figures, each with its interval and the figure for guessing."""
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     weighted = "weighted " if facts["read"]["weighted"] else ""
     corrected = ", corrected for the selection" if one.corrected else ""
@@ -69,7 +69,7 @@ def in_short(facts: Facts) -> list[str]:
 
 def result(facts: Facts) -> list[str]:
     """Return sentences on the model, costs, rejected rows and the best single model."""
-    lines = [_result(facts)]
+    lines = [_result(facts), *_worth(facts)]
     decision = facts.get("decision")
     if decision is not None and decision["costs_given"]:
         per = "a weight of 100" if decision["weighted"] else "100 rows"
@@ -136,6 +136,29 @@ def _result(facts: Facts) -> str:
         f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out, or "
         f"{percent(one['error'])} when corrected for the selection."
     )
+
+
+def _worth(facts: Facts) -> list[str]:
+    """Return a sentence on how much better the model is than guessing, unless the verdict says so.
+
+    Both measures are compared with guessing: a model of an imbalanced target may have useful
+    probabilities although its error is that of the most frequent class.
+    """
+    decided = facts.get("verdict") or verdict_of(facts)
+    one, baseline = headline(facts), facts["comparison"]["baseline"]
+    if decided["level"] != "care" or one.error is None or one.log_loss is None or baseline is None:
+        return []
+    error = f"{percent(one.error)} against {percent(baseline)}"
+    log_loss = f"{loss(one.log_loss)} against {loss(baseline_log_loss(facts))}"
+    if one.error < baseline:
+        return [
+            f"It is better than guessing: by its error ({error}) and by the log loss of its "
+            f"probabilities ({log_loss})."
+        ]
+    return [
+        f"Its decisions are no better than guessing (error {error}), but its probabilities are "
+        f"(log loss {log_loss}): use them to rank rows, or lower the threshold (see “Costs”)."
+    ]
 
 
 def _rejected_share(decision: DecisionFacts) -> float:

@@ -348,7 +348,8 @@ def draw_recalls(decision: DecisionFacts) -> Svg:
     lowest = sorted(rows, key=lambda one: float(one[1]["recall"]))[:_LOWEST]
     lowest.sort(key=lambda one: one[0])
     step = _ROW if len(lowest) <= 8 else 34.0
-    scale = Scale(0.0, 1.0, 10.0, WIDTH - 64.0)
+    start = recall_axis_start(decision)
+    scale = Scale(start, 1.0, 10.0, WIDTH - 64.0)
     foot = step * len(lowest) + 8.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
     for i, (k, row) in enumerate(lowest):
@@ -365,6 +366,15 @@ def draw_recalls(decision: DecisionFacts) -> Svg:
     parts.append(text((WIDTH / 2, foot + 38), "recall", "middle", "axis"))
     title = f"Recall of {len(lowest)} classes on held-out rows, with intervals"
     return figure("recalls", foot + 48, *parts, title=title)
+
+
+def recall_axis_start(decision: DecisionFacts) -> float:
+    """Return where the axis of recalls starts: at 50% if all intervals are above it, else at 0."""
+    rows = [
+        (row["recall"], row["rows"]) for row in decision["by_class"] if row["recall"] is not None
+    ]
+    lows = [float(wilson((np.array(recall * n), np.array(n)))[0]) for recall, n in rows]
+    return 0.5 if lows and min(lows) >= 0.5 else 0.0
 
 
 _ROW = 36.0
@@ -598,7 +608,7 @@ def draw_strip(strip: StripFacts, codes: Sequence[int]) -> Svg:
 def _number_ends(
     edges: Sequence[float], across: Scale, y: float, values: Sequence[float] = ()
 ) -> list[Svg]:
-    """Return the numbers at both ends of an axis and in its middle, or a few of the values."""
+    """Return the labels of an axis: both ends and the middle, or a few of the given values."""
     if values:
         every = -(-len(values) // 6)
         return [text((across(v), y), axis_number(v), "middle") for v in values[::every]]

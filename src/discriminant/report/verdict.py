@@ -1,4 +1,4 @@
-"""Verdict of a report: whether to use the model, by a rule over its facts.
+"""Verdict of a report: whether to use the model, by a rule applied to the facts of the report.
 
     no     the corrected log loss is not below that of the class shares by more than its interval,
            and the error is not significantly below that of always predicting the most frequent
@@ -41,7 +41,7 @@ _RULE = (
 )
 _FINDINGS = {  # kinds of findings that call for care
     "not converged": "a fit did not converge",
-    "masked": "a class is never predicted correctly",
+    "masked": "a class is hardly ever predicted correctly",
     "worse than chance": "the ranking of held-out rows is worse than chance",
 }
 
@@ -149,10 +149,12 @@ def _against_guessing(facts: Facts) -> str:
     rows = "the weight of held-out rows" if facts["read"]["weighted"] else "held-out rows"
     if one.error is not None and baseline is not None:
         wrong = "none" if one.error == 0 else percent(one.error)
-        parts.append(f"it misclassifies {wrong} of the {rows}, guessing {percent(baseline)}")
+        parts.append(
+            f"it misclassifies {wrong} of the {rows}, against {percent(baseline)} for guessing"
+        )
     if one.log_loss is not None and math.isfinite(one.log_loss):
         guess = loss(baseline_log_loss(facts))
-        parts.append(f"its log loss is {loss(one.log_loss)}, that of guessing {guess}")
+        parts.append(f"its log loss is {loss(one.log_loss)}, against {guess}")
     text = "; ".join(parts).replace("of the the", "of the")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
@@ -174,7 +176,7 @@ def other_reasons(facts: Facts) -> list[str]:
         reasons.append("boosted trees are clearly better: the classes are not separated linearly")
     findings = facts["matters"]["findings"] if "matters" in facts else []
     for kind in dict.fromkeys(finding["kind"] for finding in findings):
-        if kind in _FINDINGS:
+        if kind in _FINDINGS and not (kind == "masked" and "decision" in facts):  # a low recall
             reasons.append(_FINDINGS[kind])
     return reasons
 
@@ -192,23 +194,24 @@ _CHECKS = {  # what a check found, as the end of a sentence; {} is the first col
 
 
 def _check_reason(check: CheckFacts) -> str:
-    """Return what a data check found as the end of a sentence.
+    """Return the result of a data check, worded as the end of a sentence.
 
     >>> check = {"kind": "duplicates", "title": "3 duplicate rows", "columns": []}
     >>> _check_reason(check), _check_reason({"kind": "groups", "title": "", "columns": ["site"]})
     ('the data checks found 3 duplicate rows', 'rows belong to groups (site)')
     """
     title, column = _lower_first(check["title"]), (check["columns"] or [""])[0]
+    title = check["title"].removeprefix("Drift: ") if check["kind"] == "time_drift" else title
     if check["kind"] in _CHECKS:
         return _CHECKS[check["kind"]].format(shown(column, 40))
-    verbs = ("duplicates ", "probably means", "depend on", "drift")
+    verbs = ("duplicates ", "probably means", "depends on", "depend on", "differ between")
     if any(verb in title for verb in verbs):
         return title
     return f"the data checks found {title}"
 
 
 def warning_checks(facts: Facts) -> list[CheckFacts]:
-    """Return the data checks to show on the first screen, "stop" first."""
+    """Return the data checks to show at the top of the page, those of severity "stop" first."""
     rank = {"stop": 0, "warning": 1}
     checks = [check for check in facts.get("checks", []) if check["severity"] in rank]
     return sorted(checks, key=lambda check: rank[check["severity"]])
@@ -234,7 +237,7 @@ def _class_reasons(facts: Facts, kinds: set[str]) -> list[str]:
             low.append((row["label"], correct, row["rows"]))
     if len(low) == 1:
         label, correct, rows = low[0]
-        reasons.append(f"it recognises only {share(correct, rows)} of {name_list([label])}")
+        reasons.append(f"its recall for {name_list([label])} is only {share(correct, rows)}")
     elif low:
         label, correct, rows = min(low, key=lambda one: one[1] / one[2])
         reasons.append(

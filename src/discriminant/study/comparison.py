@@ -175,8 +175,8 @@ _MEANS = (
 def join_repetitions(results: Sequence[ModelResult]) -> ModelResult:
     """Return the result of a model over several repetitions of the folds: the mean measures.
 
-    Intervals of the error are those of the mean error and the number of rows; counts of rows, such
-    as confusion tables, are those of the first repetition.
+    Intervals of the error are computed from the mean error and the number of rows; counts of rows,
+    such as confusion tables, are those of the first repetition.
     """
     first = results[0]
     if len(results) == 1:
@@ -427,10 +427,11 @@ class Comparison(PrintedResult):
         return Choice(selected.name, selected.title, by, rule, why, select)
 
     def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
-        """Return whether a single model is as good as the pool, and does most of its work.
+        """Return whether a single model is nearly as good as the pool and has most of its weight.
 
         Its criterion, corrected for the selection among the single models, is at most 1% worse
-        than that of the pool, and it has at least half of the weight in the pool.
+        than that of the pool, and it has at least half of the weight in the pool. Where no model
+        has, the mean of several is usually better on new rows, even if its criterion is not.
         """
         corrected = _loss(single, by) + self.optimism(by)
         limit = POOL_GAIN * _loss(pool, by)
@@ -534,15 +535,19 @@ class Comparison(PrintedResult):
         if own is None or not pool:
             return f"The best single model is {quoted(single.title)}."
         corrected = own + self.optimism("log_loss")
-        figures = f"its log loss is {number(own)}"
-        if number(corrected) != number(own):
-            figures += f" ({number(corrected)} when corrected for the selection)"
         more = corrected / pool - 1
-        if more <= 0:
-            return f"The best single model is {quoted(single.title)}: {figures}."
+        name = f"The best single model is {quoted(single.title)}"
+        if number(corrected) == number(pool) or more <= 0:
+            return f"{name}: its log loss is about that of the pool."
+        share = (
+            f"to {corrected / pool:.2g} times that of the pool"
+            if more >= 1
+            else f"by {percent(more, 0)}"
+        )
+        share = "by less than 1%" if more < 0.01 else share
         return (
-            f"The best single model is {quoted(single.title)}: {figures}, {percent(more)} more "
-            "than that of the pool."
+            f"{name}: to use it instead would raise the log loss {share} (corrected for the "
+            "selection among the models)."
         )
 
     @property
@@ -605,18 +610,21 @@ class Comparison(PrintedResult):
             )
         elif selected.name == POOL and rule == "least":
             corrected = _loss(best, by) + self.optimism(by)
+            corrected = corrected if MEASURES[by].best == "lowest" else -corrected
+            same = shown(corrected) == shown(best.value(by))
+            also = ", also" if same else f", or {shown(corrected)}"
+            also += f" when corrected for the selection among {len(candidates) - 1} models"
             reason = (
-                f"{name} was selected: its {criterion} on held-out rows is {own}. "
-                f"{quoted(best.title)} has {shown(best.value(by))}, which corrected for the "
-                f"selection among {len(candidates) - 1} models is "
-                f"{shown(corrected if MEASURES[by].best == 'lowest' else -corrected)}. A single "
-                "model is preferred only if it also has half of the weight in the pool."
+                f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
+                f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
+                "A single model replaces the pool only if it also has at least half of the weight "
+                "in it: a mean of several models is usually more accurate on new rows."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (
                 f"{name} has the {extreme} {criterion} of the single models on held-out rows, "
-                f"{own}. A pool of {len(self.members)} models is at most 1% better, so the single "
-                "model was selected."
+                f"{own}. A pool of {len(self.members)} models would be at most 1% better, so the "
+                "single model was selected."
             )
         else:
             gap = shown(best.value(by))
@@ -632,12 +640,12 @@ class Comparison(PrintedResult):
                 f"{own}, is {compared}."
             )
         if selected.name == POOL:
+            members, more = self.members[:3], len(self.members) - 3
+            rest = f" and {more} more" if more > 0 else ""
             reason = (
-                f"{reason} It is a weighted mean of the probabilities of "
-                f"{len(self.members)} models: {describe_weights(self.members)}."
+                f"{reason} The pool is a weighted mean of the probabilities of "
+                f"{len(self.members)} models: {describe_weights(members)}{rest}."
             )
-            if (single := self.best_single(by)) is not None and by == "log_loss":
-                reason = f"{reason} {self._single_sentence(single)}"
         fits = "its fits" if len(candidates) == 1 else f"the fits of each of {among}"
         unconverged = (
             "" if selected.converged else describe_failed_fits(fits, separated=selected.separated)
@@ -649,6 +657,9 @@ class Comparison(PrintedResult):
             self._error_sentence(selected),
             self._error_tests(selected),
         ]
+        single = self.best_single(by)
+        if selected.name == POOL and by == "log_loss" and single not in (None, best):
+            sentences.append(self._single_sentence(single))
         return " ".join(filter(None, sentences))
 
     def _error_sentence(self, result: ModelResult) -> str:

@@ -2,8 +2,9 @@
 
 If boosted trees predict much better than the selected model, the boundary between the classes is
 not linear, and the report says so. The trees are fitted to at most `_MAX_ROWS` rows, in up to five
-folds, each of which joins folds of the comparison, so that rows held out together stay together.
-Both models are compared on the held-out rows of that sample by the corrected resampled t test.
+folds. Each of these joins several folds of the comparison, so that rows that were held out together
+stay together. Both models are compared on the held-out rows of that sample by the corrected
+resampled t test.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from discriminant.assessment.resampling.folds import FoldNumbers, RowNumbers, sa
 from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import capture_warnings
 from discriminant.report.fact_types import YardstickFacts
-from discriminant.report.format import fixed, percent
+from discriminant.report.format import loss, percent
 from discriminant.table.blocks import Codes, Floats, dense
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ _LEAST = 1e-15  # least probability
 def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts | None:
     """Return the held-out error and log loss of boosted trees, compared with the selected model.
 
-    None if the trees cannot be fitted: fewer than two classes in a training set, or sparse rows.
+    Return None if the trees cannot be fitted: fewer than two classes in a training set, or sparse
+    rows.
     """
     started = time.perf_counter()
     held = selected.predictions
@@ -155,16 +157,29 @@ def _text(
     if ours is None:
         shares = percent(error), percent(selected.facts["error"])
         return f"Boosted trees misclassify {shares[0]} of held-out rows, the selected {shares[1]}."
-    figures = (
-        f"Boosted trees: log loss {fixed(trees, 3)}; the selected model {fixed(ours, 3)}{rows}"
-    )
+    figures = f"Boosted trees have a log loss of {loss(trees)}{rows}, {_compared(trees, ours)}"
     if better:
         return (
             f"{figures}: trees do much better, so the boundary is not of the kind that these "
             "models can draw; consider trees."
         )
-    if ours <= trees or fixed(ours, 3) == fixed(trees, 3):
+    if ours <= trees or loss(ours) == loss(trees):
         return f"{figures}: nothing is lost by not using trees."
     if ours <= _LITTLE * trees:
         return f"{figures}: little is lost by not using trees."
     return f"{figures}: trees do somewhat better, but the difference may be chance or is small."
+
+
+def _compared(trees: float, ours: float) -> str:
+    """Compare the log loss of trees with that of the selected model on the same rows.
+
+    >>> _compared(0.66, 0.6), _compared(0.2, 0.02)
+    ('10% above that of the selected model', '10 times that of the selected model')
+    """
+    if loss(trees) == loss(ours):
+        return "the same as the selected model"
+    if ours > 0 and trees >= 2.0 * ours:
+        return f"{trees / ours:.2g} times that of the selected model"
+    share = abs(trees / ours - 1.0)
+    side = "above" if trees > ours else "below"
+    return f"{percent(share, 0 if share >= 0.1 else 1)} {side} that of the selected model"

@@ -188,7 +188,26 @@ def test_parameters_of_structured_and_robust_covariances(model, covariances):
     assert dd.count_parameters(model.fit(X, y)) == (12, covariances, 2, 0)
 
 
-def test_parameters_of_a_model_that_is_not_known_are_refused():
+@pytest.mark.parametrize(
+    ("model", "means", "covariances"),
+    [
+        (dd.SDA(), 12, 10),
+        (dd.SDA(n_features=2), 6, 3),
+        (dd.SDA(n_features=2, shrinkage=1.0), 6, 2),
+        (dd.SparseLDA(penalty=0.0), 12, 4),
+        (dd.ShrunkenCentroids(threshold=0.0), 12, 4),
+    ],
+)
+def test_parameters_of_models_that_select_features(model, means, covariances):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(LinearModelError, match="parameters of SDA are not known"):
-        dd.count_parameters(dd.SDA().fit(X, y))
+    assert dd.count_parameters(model.fit(X, y)) == (means, covariances, 2, 0)
+
+
+def test_parameters_of_shrunken_centroids_are_those_that_are_left():
+    X, y = load_iris(return_X_y=True)
+    model = dd.ShrunkenCentroids(threshold=10.0).fit(X, y)
+    left = np.count_nonzero(model.differences_)
+    p = int(model.differences_.any(axis=0).sum())
+    assert p < 4
+    assert left < 3 * p
+    assert dd.count_parameters(model) == (p + left, p, 2, 0)

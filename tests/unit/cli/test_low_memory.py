@@ -226,9 +226,9 @@ def _is_zombie(process: int) -> bool:
 def test_failed_allocations_are_recognised_also_as_a_cause(fault: BaseException) -> None:
     outer = RuntimeError("another message")
     outer.__cause__ = fault
-    assert available_memory.ran_out(fault)
-    assert available_memory.ran_out(outer)
-    assert not available_memory.ran_out(RuntimeError("another message"))
+    assert available_memory.ran_out_of_memory(fault)
+    assert available_memory.ran_out_of_memory(outer)
+    assert not available_memory.ran_out_of_memory(RuntimeError("another message"))
 
 
 @pytest.mark.parametrize(

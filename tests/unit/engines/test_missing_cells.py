@@ -141,6 +141,16 @@ def test_a_class_with_few_complete_rows_is_refused_and_both_ways_out_work():
         dd.Encoded(dd.LDA(), missing="em").fit(X[8:20], y[8:20])
 
 
+@pytest.mark.parametrize(("n", "complete"), [(20, 2), (200, 2), (50, 2)])
+def test_a_variance_that_shrinks_slowly_to_zero_is_named(n, complete):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2 * n, 3)), np.repeat(["a", "b"], n)
+    X[n + complete :, 0] = np.nan  # a plane contains the complete rows of class b
+    with pytest.raises(MissingCellError, match=rf"'b'.*singular, from {complete} row"):
+        dd.Encoded(dd.QDA(), missing="em").fit(X, y)
+    dd.Encoded(dd.LDA(), missing="em").fit(X, y)
+
+
 def test_a_class_without_a_complete_row_can_have_a_covariance():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(600, 3)), np.repeat([0, 1], 300)

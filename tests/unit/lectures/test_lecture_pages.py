@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 import discriminant as dd
 from discriminant.lectures import TITLES, page as page_of, write_pages
+from tests.shared.paths import ROOT
 
 AXE = Path(__file__).parents[2] / "shared" / "vendor" / "axe-core" / "axe.min.js"
 VIOLATIONS = (
@@ -30,6 +31,7 @@ USE_CONTROLS = """async () => {
   const faults = [];
   for (const s of document.querySelectorAll('.explorable')) {
     const before = texts(s), drawing = layers(s);
+    if (/NaN|undefined|null/.test(s.textContent)) faults.push(`${s.id}: ${s.textContent}`);
     let changed = false;
     for (const input of s.querySelectorAll('.panel input')) {
       if (input.disabled || input.defaultChecked) continue;
@@ -40,6 +42,7 @@ USE_CONTROLS = """async () => {
       } else input.click();
       await frame();
       changed ||= texts(s) !== before;
+      if (/NaN|undefined|null/.test(s.textContent)) faults.push(`${s.id}: ${s.textContent}`);
       if (texts(s) === before && layers(s) === drawing) {
         faults.push(`${s.id}: ${input.value} of ${input.id || input.name} has no effect`);
       }
@@ -238,6 +241,34 @@ def test_fisher_and_lda_agree_with_python(lectures):
     assert number(page, "schemes", "errors") == (rest.predict(X) != y).sum()
 
 
+def drawn_line(page, section, selector):
+    """Points (x, y) of a drawn path, in units of the axes."""
+    points = page.evaluate(
+        """([id, selector]) => {
+          const s = document.getElementById(id), { area, x, y } = s.explorable.planes[0];
+          const numbers = s.querySelector(selector).getAttribute('d').match(/-?[\\d.]+/g);
+          const share = (value, from, to) => (value - from) / (to - from);
+          return numbers.map(Number).map((value, i) => i % 2
+            ? y[0] + share(value, area.bottom, area.top) * (y[1] - y[0])
+            : x[0] + share(value, area.left, area.right) * (x[1] - x[0]));
+        }""",
+        [section, selector],
+    )
+    return np.reshape(points, (-1, 2))
+
+
+def test_drawn_boundaries_are_those_of_python(lectures):
+    page = fresh(lectures, 1)
+    X, y = points_of(page, "logistic")
+    line = drawn_line(page, "logistic", "path.boundary")
+    assert len(line) > 20
+    assert np.abs(dd.LDA().fit(X, y).decision_function(line)).max() < 0.01
+    line = drawn_line(page, "logistic", "path.second")
+    assert np.abs(dd.Logistic().fit(X, y).decision_function(line)).max() < 0.01
+    line = drawn_line(fresh(lectures, 4), "geometry", "path.boundary")
+    assert np.abs(line @ [1.5, 1] - 4).max() < 0.01
+
+
 def test_priors_move_the_boundary_as_lda_does(lectures):
     page = fresh(lectures, 1)
     choose(page, "priors", slider0=0.3)
@@ -377,6 +408,45 @@ def test_resampling_uses_as_many_rows_as_python(lectures, method, choice):
     X, y = points_of(page, "imbalance")
     model = dd.Resampled(dd.LDA(), method).fit(X, y)
     assert number(page, "imbalance", "rows") == model.estimator_.moments_.rows.sum()
+
+
+ANSWERS = [  # lecture, section, buttons and options, number, text in docs/lectures/questions.md
+    (1, "direction", ["Fisher's direction"], {}, "J", "1.86"),
+    (1, "priors", [], {"slider0": 0.3}, "boundary", "−0.282"),
+    (1, "estimates", [], {"slider0": 1}, "new", "16.9%"),
+    (1, "estimates", [], {"slider0": 5}, "new", "13.7%"),
+    (1, "tree", [], {}, "evaluated", "8 instead of 22"),
+    (2, "roc", [], {"slider0": 1}, "recall", "0.375"),
+    (2, "roc", [], {"slider1": 10}, "precision", "0.180"),
+    (2, "optimism", [], {"choose": "qda", "slider1": 0}, "test", "28.1%"),
+    (
+        3,
+        "boundaries",
+        [],
+        {"choose": "row", "choose_model": "least_squares"},
+        "training",
+        "16 of 66",
+    ),
+    (4, "outliers", ["Add 10 distant points"], {}, "least_squares", "9 of 70"),
+    (4, "loss", [], {"slider1": 0.1}, "coverage", "79.1%"),
+    (5, "regression", [], {}, "mse", "0.448"),
+    (5, "imbalance", [], {"choose": "threshold"}, "recall_rare", "90"),
+    (5, "imbalance", [], {"slider0": 25}, "baseline", "96.2%"),
+]
+
+
+@pytest.mark.parametrize("lecture, section, buttons, options, name, text", ANSWERS)
+def test_answers_of_the_questions_are_on_the_pages(
+    lectures, lecture, section, buttons, options, name, text
+):
+    page = fresh(lectures, lecture)
+    for button in buttons:
+        press(page, section, button)
+    choose(page, section, **options)
+    answers = (ROOT / "docs" / "lectures" / "questions.md").read_text(encoding="utf-8")
+    shown = page.locator(f"#{section} [data-number={name}]").text_content()
+    assert text in answers.split(f"## Lecture {lecture}")[1].split("## Lecture")[0]
+    assert shown.startswith(text.split(" instead")[0])
 
 
 def test_page_loads_nothing_and_joins_every_module(tmp_path):

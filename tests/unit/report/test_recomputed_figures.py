@@ -65,6 +65,17 @@ class Text(HTMLParser):
                 }
         raise AssertionError(f"no table with {heads} in {section}")
 
+    def rows(self, section, *heads):
+        """Return every row of the table with these heads, as {head: cell}."""
+        for table in self.tables[section]:
+            head = [" ".join(cell.split()) for cell in table[0]]
+            if all(any(one.startswith(name) for one in head) for name in heads):
+                return [
+                    dict(zip(head, (" ".join(cell.split()) for cell in row), strict=True))
+                    for row in table[1:]
+                ]
+        raise AssertionError(f"no table with {heads} in {section}")
+
 
 def value(text):
     """Return the number of a cell: 12.3%, 0.0234, −1,234, 3 of 7."""
@@ -82,7 +93,10 @@ def half_unit(text):
 
 
 def assert_shows(text, expected):
-    """Assert that a text is the expected number, rounded."""
+    """Assert that a text is the expected number, rounded, or an upper bound such as '< 0.001'."""
+    if text.startswith("<"):
+        assert 0 < expected < value(text.removeprefix("<")), (text, expected)
+        return
     assert abs(value(text) - expected) <= half_unit(text) + 1e-9 * abs(expected), (text, expected)
 
 
@@ -170,6 +184,28 @@ def costs():
     return Page(
         found.data[columns], ["benign", "malignant"], 1 - found.target.to_numpy(), cost=cost
     )
+
+
+@pytest.mark.parametrize("made", ["wine", "cancer"])
+def test_decisions_if_missing_a_class_costs_more(made, request):
+    page = request.getfixturevalue(made)
+    table = page.text.rows("decision", "Class missed", "Its cost")
+    if made == "wine":
+        assert len(table) == page.K
+    for row in table:
+        k, ratio = page.labels.index(row["Class missed"]), float(row["Its cost"].rstrip("\u00a0 ×"))
+        cost = 1.0 - np.eye(page.K)
+        cost[:, k] *= ratio
+        decided = (page.p @ cost.T).argmin(axis=1)
+        own = page.codes == k
+        assert_shows(row["Its recall"], (decided[own] == k).mean())
+        assert_shows(row["Its precision"], own[decided == k].mean())
+        assert_shows(row["Error"], (decided != page.codes).mean())
+        assert_shows(row["Cost before"], 100 * cost[page.decided, page.codes].mean())
+        assert_shows(row["Cost after"], 100 * cost[decided, page.codes].mean())
+        assert_shows(row["Guessing"], 100 * (cost @ page.counts).min() / page.n)
+        if page.K == 2:
+            assert_shows(row["Predict it from"], 1 / (1 + ratio))
 
 
 @pytest.mark.parametrize("made", ["wine", "cancer"])

@@ -263,7 +263,7 @@ def test_numbers_of_rows_are_among_those_kept_where_some_were_dropped():
     study = dd.study(frame, target="kind", folds=3, missing="drop")
     study.compare(["lda"])
     said = study.explain()
-    assert "row 19 (numbered from 0 among the rows kept)" in said
+    assert "row 19 (numbered from 0 among the rows that are used)" in said
 
 
 def test_where_features_outnumber_rows_models_are_fitted_to_rows():
@@ -357,5 +357,6 @@ def test_findings_name_the_line_of_the_file_that_a_row_begins_in(tmp_path):
     study = dd.study(tmp_path / "t.csv", target="kind", missing="drop", exclude=["note"])
     study.compare(["lda"])
     texts = [one["text"] for one in study.facts()["matters"]["findings"]]
-    said = "row 39 (numbered from 0 among the rows kept; line 43 of the file)"  # 40 + 2 + 1 broken
+    # line 43: 40 + 2 + 1 broken
+    said = "row 39 (numbered from 0 among the rows that are used; line 43 of the file)"
     assert any(said in text for text in texts)

@@ -14,10 +14,11 @@ import httpx2 as httpx
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 from starlette.testclient import TestClient
 
 import discriminant as dd
-from discriminant.study.example_tables import EXAMPLES
+from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.request_log import JsonLog
 from discriminant.web.security import Access
 from discriminant.web.studio import app as studio_app
@@ -26,6 +27,8 @@ from discriminant.web.studio.sources import guess_target, safe_name
 from tests.unit.web.conftest import TOKEN, table
 
 ASSETS = Path(studio_app.__file__).parent / "assets"
+FILES = [file for file in ASSETS.rglob("*") if file.is_file()]
+ASSET_PATHS = [path for path in PUBLIC if not path.startswith("/lectures")]
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 IRIS = {"example": "iris"}
 MODELS = {
@@ -115,7 +118,7 @@ def rows(iris_file):
 
 
 def test_every_asset_is_served_without_token_and_under_a_strict_policy(page):
-    for path in PUBLIC:
+    for path in ASSET_PATHS:
         response = page.client.get(path)
         assert response.status_code == 200
         policy = response.headers["content-security-policy"]
@@ -125,12 +128,23 @@ def test_every_asset_is_served_without_token_and_under_a_strict_policy(page):
 
 
 def test_assets_are_those_of_the_folder():
-    served = {path.rpartition("/")[2] or "index.html" for path in PUBLIC}
-    assert served == {file.name for file in ASSETS.iterdir()} | {"moments.js"}
+    served = {path.rpartition("/")[2] or "index.html" for path in ASSET_PATHS}
+    assert served == {file.name for file in FILES} | {"moments.js"}
+
+
+def test_lecture_pages_are_served_with_their_own_policy(page):
+    titles = page.client.get("/api/start", headers=BEARER).json()["lectures"]
+    for number, title in titles.items():
+        response = page.client.get(f"/lectures/lecture_{number}.html")
+        assert response.status_code == 200
+        assert title in response.text
+        assert "default-src 'none'" in response.text
+        assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    assert page.client.get("/lectures/lecture_6.html", headers=BEARER).status_code == 404
 
 
 def test_page_has_no_inline_script_and_loads_nothing_from_elsewhere():
-    for file in ASSETS.iterdir():
+    for file in FILES:
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text.replace("sqlite:///", "").replace("postgresql://", "")
         assert "innerHTML" not in text
@@ -245,6 +259,7 @@ def test_password_of_an_address_is_in_no_answer_and_no_log(page):
         ({"model": {"cost": [[0, 1], [1, 0]]}}, "a list of 3"),
         ({"model": {"cost": [[0, 1, 1], [1, 0, -1], [1, 1, 0]]}}, "0 or more"),
         ({"model": {"reject": -1}}, "0 or more"),
+        ({"model": {"degree": 3}}, "degree must be 1 or 2"),
         ({"model": {"off": ["species"]}}, "columns of the table"),
         ({"edits": {"removed": [150]}}, "below 150"),
         ({"edits": {"removed": [1, 1]}}, "twice"),
@@ -307,6 +322,19 @@ def test_counts_equal_those_of_python(page, iris, rows, name):
     counts = np.zeros((len(answer["confusion"]), 3))
     counts[: len(expected.weight)] = expected.weight
     np.testing.assert_array_equal(answer["confusion"], counts)
+    curve = dd.roc(y == "virginica", model.predict_proba(X)[:, 2])
+    assert answer["curve"]["auc"] == pytest.approx(curve.area, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lda", "qda", "rda", "ridge", "logistic"])
+def test_squares_and_products_are_those_of_basis(page, iris, rows, name):
+    off = ["sepal length (cm)", "sepal width (cm)"]
+    X, y = rows[0].drop(columns=off), rows[1]
+    model = make_pipeline(dd.Basis(degree=2), MODELS[name]).fit(X, y)
+    asked = choice(name, degree=2, off=off)
+    answer = page.ask(iris, "evaluate", model=asked, label="virginica").json()
+    expected = dd.assess(y, model.predict(X))
+    np.testing.assert_array_equal(answer["confusion"], expected.weight)
     curve = dd.roc(y == "virginica", model.predict_proba(X)[:, 2])
     assert answer["curve"]["auc"] == pytest.approx(curve.area, abs=1e-12)
 
@@ -461,12 +489,14 @@ def test_exports_are_those_of_python(page, iris, rows, to):
         },
     ],
 )
+@pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("name", ["rda", "logistic"])
 def test_shown_code_makes_the_model_that_is_exported(
-    page, iris, rows, iris_file, tmp_path, monkeypatch, name, edits
+    page, iris, rows, iris_file, tmp_path, monkeypatch, name, edits, degree
 ):
     cost = [[0, 1, 1], [1, 0, 4], [1, 1, 0]]
-    body = {"model": choice(name, cost=cost, off=["sepal width (cm)"]), "edits": edits}
+    asked = choice(name, cost=cost, off=["sepal width (cm)"], degree=degree)
+    body = {"model": asked, "edits": edits}
     code = page.ask(iris, "code", **body).json()["code"]
     (tmp_path / "iris.csv").write_bytes(iris_file.read_bytes())
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.study.example_tables import EXAMPLES
+from discriminant.table.files.example_tables import EXAMPLES
 from tests.unit.web.conftest import table
 
 AXE = Path(__file__).parents[2] / "shared" / "vendor" / "axe-core" / "axe.min.js"
@@ -95,7 +95,7 @@ def slide(page, name, value):
 
 def settle(page):
     """Wait until a change is drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)))")
 
 
 def confusion(page):
@@ -143,6 +143,25 @@ def test_upload_dials_and_export_give_the_model_of_python(open_page, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(frame), own.predict_proba(X), atol=1e-9)
     assert loaded.decide(frame).tolist() == own.decide(X).tolist()
     page.locator("#code").get_by_text("dd.RDA(pooling=0.3").wait_for()
+    check_clean(opened)
+
+
+def test_squares_and_products_give_the_left_out_predictions_of_python(open_page):
+    opened = open_page()
+    page = opened.page
+    page.click("[data-example=iris]")
+    page.locator("#workbench").wait_for()
+    page.check("#degree")
+    for model, classifier in [("lda", dd.LDA()), ("rda", dd.RDA(pooling=0.5, shrinkage=0.2))]:
+        page.select_option("#model", model)
+        slide(page, "shrinkage", 0.2 if model == "rda" else 0)
+        settle(page)
+        page.locator("#error-about:not(:has-text('updating'))").wait_for()
+        frame = pd.read_csv(io.BytesIO(EXAMPLES[0].csv()))
+        X, y = frame.drop(columns="species").to_numpy(), frame["species"].to_numpy()
+        held = dd.leave_one_out(classifier, dd.Basis(degree=2).fit_transform(X), y)
+        counts = dd.assess(y, held.predicted).weight
+        assert confusion(page) == counts.astype(int).ravel().tolist()
     check_clean(opened)
 
 
@@ -249,6 +268,15 @@ def test_what_if_reaches_the_other_side_of_the_boundary(open_page):
     model = dd.Encoded(dd.LDA()).fit(example.drop(columns="species"), example["species"])
     p = model.predict_proba(pd.DataFrame(row))[0]
     assert np.sort(p)[-2] == pytest.approx(0.5, abs=1e-4)  # on the boundary, up to shown digits
+    check_clean(opened)
+
+
+def test_lecture_pages_work_in_the_studio(open_page):
+    opened = open_page()
+    page = opened.page
+    page.locator("#lectures a").first.wait_for()
+    page.goto(page.locator("#lectures a").nth(2).evaluate("(link) => link.href"))
+    page.locator("svg").first.wait_for()
     check_clean(opened)
 
 

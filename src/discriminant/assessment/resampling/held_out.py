@@ -45,6 +45,7 @@ from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     MemoryFolds,
     PartitionedFolds,
+    check_training_classes,
     drop_empty_classes,
     is_moment_based,
     present_classes,
@@ -146,7 +147,7 @@ def score_folds(
 
 
 def score_one_model(folded: FoldedTable, model: FoldModel) -> HeldOutScores:
-    """Score one model, issue its warnings and raise its error."""
+    """Score one model; issue its warnings, and raise its error if it has one."""
     (scores,) = score_folds(folded, {"model": lambda: model})
     if scores.error is not None:
         raise scores.error
@@ -174,7 +175,7 @@ class _FoldErrors:
     fold: int | None = field(default=None)
 
     def watch(self, fit: Callable[[int], T]) -> Callable[[int], T]:
-        """Return `fit` wrapped so that the fold is recorded if it fails."""
+        """Return a function that calls `fit` and records the fold if the call fails."""
 
         def watched(fold: int) -> T:
             try:
@@ -221,7 +222,8 @@ def _score_in_memory(
             return bool(getattr(fitted, "converged_", True)), scores
 
     folds = range(folded.n_folds)
-    ours = model.from_moments or model.scorers or _thread_safe(model.estimator)
+    # fits may run in parallel; estimators of other packages may not allow it
+    ours = model.from_moments or model.scorers or _is_own(model.estimator)
     if folded.parts and ours:
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             results = list(pool.map(in_thread(errors.watch(score)), folds))
@@ -238,6 +240,7 @@ def fit_without_fold(folded: FoldedTable, estimator: Any, fold: int) -> RuleScor
     """Fit a moment-based model to the added moments of all folds but one."""
     train = folded.training_moments(fold, estimator.detail)
     present = train.rows > 0
+    check_training_classes(present, folded.labels)
     model = restrict_prior(estimator, present, folded.labels)
     own = drop_empty_classes(train)
     if model.needs_rows_for(own):
@@ -261,6 +264,8 @@ def _refit(folded: MemoryFolds, model: FoldModel) -> Callable[[int], Any]:
         codes = folded.codes[rows]
         weight = None if folded.weight is None else folded.weight[rows]
         present = present_classes(codes, weight, labels)
+        if _is_own(model.estimator):  # estimators of other packages may accept one class
+            check_training_classes(present, labels)
         estimator = restrict_prior(clone(model.without(f)), present, labels)
         options = {} if weight is None else {"sample_weight": weight}
         X = folded.take(rows)
@@ -269,8 +274,8 @@ def _refit(folded: MemoryFolds, model: FoldModel) -> Callable[[int], Any]:
     return fit
 
 
-def _thread_safe(estimator: Any) -> bool:
-    """Return whether fits may run in parallel; estimators of other packages may not allow it."""
+def _is_own(estimator: Any) -> bool:
+    """Return whether the estimator is of this package."""
     return type(estimator).__module__.startswith("discriminant.")
 
 
@@ -351,7 +356,7 @@ def _fold_scorers(
 
 def _map_folds(folded: MemoryFolds, model: FoldModel, work: Callable[[int], T]) -> list[T]:
     """Apply `work` to all folds, in parallel if that is safe."""
-    threads = available_threads() if _thread_safe(model.estimator) else 1
+    threads = available_threads() if _is_own(model.estimator) else 1
     blas = one_blas_thread() if threads > 1 else nullcontext()
     with blas, ThreadPoolExecutor(threads) as pool:
         return list(pool.map(in_thread(work), range(folded.n_folds)))
@@ -359,6 +364,7 @@ def _map_folds(folded: MemoryFolds, model: FoldModel, work: Callable[[int], T]) 
 
 def _fit_partitioned(folded: PartitionedFolds, estimator: Any, fold: int) -> ModelScorer:
     present = folded.trains[fold].rows > 0
+    check_training_classes(present, folded.labels)
     fitted = restrict_prior(clone(estimator), present, folded.labels).fit(folded.training(fold))
     return ModelScorer(without_feature_names(fitted), folded.labels)
 
@@ -561,7 +567,7 @@ def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) 
 
 
 def fold_model(estimator: Any) -> Callable[[], FoldModel]:
-    """Return the function that `score_folds` calls to get the model.
+    """Return the function that `score_folds` calls to get the model that it fits.
 
     The model is fitted to moments if it is moment-based.
     """

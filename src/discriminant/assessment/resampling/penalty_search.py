@@ -64,12 +64,14 @@ _MAX_NUMBERS = 1 << 28  # numbers in the rows, which are copied
 _MAX_COEFFICIENTS = 3000  # a matrix of their products takes 72 MB
 _MANY = 200  # features from which fits to fewer rows use the directions that the rows span
 _PATIENCE, _RISE = 3, 1.02  # a path ends after so many losses above 1.02 of the least
-_FLAT = 1e-9  # a column with a smaller relative deviation is constant within a training set
+# A column with a smaller relative deviation within a training set keeps its scale of all rows. Else
+# a level that one row has would be worth thousands of deviations where that row is held out.
+_FLAT = 1e-2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltyPath:
-    """Held-out losses of a path of penalties, and the chosen one.
+    """Held-out loss of every penalty on a path, and the chosen penalty.
 
     Attributes
     ----------
@@ -117,7 +119,7 @@ class PenaltyPath:
         return float(self.ridges[self.chosen])
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return the columns penalty, loss, standard error and number of non-zero features."""
+        """Return a dict of columns: penalty, loss, standard error, number of non-zero features."""
         return {
             "ridge": self.ridges.tolist(),
             "loss": self.loss.tolist(),
@@ -136,7 +138,7 @@ class PenaltyPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltySearch:
-    """Options of the choice of a penalty."""
+    """Options for choosing a penalty by cross-validation."""
 
     ridges: Any = None  # None: an automatic path; a number: its length; an array: the penalties
     folds: Any = 10
@@ -178,9 +180,9 @@ class PenaltySearch:
     def path(self, largest_gradient: float, l1_ratio: float, *, wide: bool) -> Floats:
         """Return the decreasing penalties.
 
-        The automatic path of an elastic net starts where the first coefficient becomes non-zero,
-        as in glmnet. The path of a ridge starts at ten times this penalty for l1_ratio=1, where
-        coefficients are nearly zero, and ends at 1e-5 times it.
+        The automatic path of an elastic net starts where the first coefficient becomes non-zero, as
+        in glmnet. The path of a ridge starts at ten times and ends at 1e-5 times the penalty at
+        which a lasso path would start; at its start, coefficients are nearly zero.
         """
         given = self.given()
         if given is not None:
@@ -216,12 +218,22 @@ class PenaltySearch:
         return _renumber(fold)
 
 
+def warn_response_in_one_fold(table: Table, search: PenaltySearch) -> None:
+    """Warn if all successes, or all failures, of a binomial response are in one fold."""
+    assert table.responses is not None
+    share, fold = table.responses[:, 0], search.fold_of_rows(table)
+    for value, present in ((0, share < 1.0), (1, share > 0.0)):
+        rows = np.flatnonzero(present & (fold >= 0))
+        if len(np.unique(fold[rows])) == 1:
+            warn(ClassMissingWarning.of_choice(value, len(rows)))
+
+
 def _renumber(fold: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Return consecutive fold numbers; -1 is unchanged."""
     held = fold >= 0
     numbers = np.unique(fold[held])
     if len(numbers) < 2:
-        allowed = "a choice for which rows of some class are in two folds"
+        allowed = "a choice that puts the rows of some class into two folds"
         raise OptionError.of("folds", len(numbers), allowed)
     renumbered = fold.copy()
     renumbered[held] = np.searchsorted(numbers, fold[held])
@@ -250,7 +262,7 @@ def logistic_penalty_path(
 
 
 def logistic_loss_function(table: Table, *, l1: bool) -> RowLoss:
-    """Return the logistic loss of the rows; with `l1`, every class has its own coefficients."""
+    """Return the logistic loss function; with `l1`, every class has its own coefficients."""
     K = len(table.schema.labels)
     if K == 2:
         return TwoClassLoss((table.codes == 1).astype(np.float64))
@@ -286,7 +298,7 @@ def penalty_path(
 
 
 def _has_risen(losses: Floats) -> bool:
-    """Return whether the last of the losses (P, F) along a path are clearly above the least."""
+    """Return whether the last losses on a path, (P, F), are clearly above the smallest loss."""
     total = losses.sum(axis=1)
     return bool(len(total) > _PATIENCE and (total[-_PATIENCE:] > _RISE * total.min()).all())
 
@@ -412,7 +424,7 @@ class NetFit:
 
 
 def fit_net(table: Table, loss: RowLoss, model: PenalisedModel, ridge: float) -> NetFit:
-    """Fit an elastic net for one penalty, after some larger ones that provide the start."""
+    """Fit an elastic net for one penalty; fits with larger penalties provide the start."""
     _check_size(table)
     rows = FoldedRows.of(table, loss, model, np.full(len(table), -1))
     problem, free = rows.problem(), int(model.intercept)
@@ -451,7 +463,7 @@ def _check_size(table: Table) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldPath:
-    """Fits with each penalty of a path without each fold, and their held-out losses."""
+    """Fits for each penalty of a path and each training set, with their held-out losses."""
 
     losses: Floats  # (P, F) summed losses of the rows of each fold
     nonzero: npt.NDArray[np.intp]  # (P,) number of features used by the fit to all rows
@@ -461,7 +473,7 @@ class FoldPath:
     unfinished: int  # number of fits that did not converge
 
     def coefficients(self, penalty: int, fold: int) -> tuple[Floats, Floats]:
-        """Return the (d, K) coefficients and (K,) intercepts of one fit, for offsets."""
+        """Return the (d, K) coefficients and (K,) intercepts of a fit to `(x - origin) / unit`."""
         return self.maps[fold](self.fits[penalty][fold])
 
 
@@ -527,7 +539,7 @@ class FoldedRows:
         return np.array([weight[lo:hi].sum() for lo, hi in self._folds()])
 
     def gradient_size(self) -> float:
-        """Return the largest gradient of the loss by a penalised coefficient, without slopes."""
+        """Return the largest derivative of the loss by a penalised coefficient, at zero slopes."""
         free = int(self.model.intercept)
         ones = np.ones((len(self.offsets), free))
         loss, weight = self.loss, self.weight
@@ -574,7 +586,7 @@ class FoldedRows:
         return FoldPath(sums, nonzero, maps, fits, unfinished)
 
     def wide_path(self, ridges: Floats, *, error: bool = False, keep: bool = False) -> FoldPath:
-        """Return the same as `path`, by fits in the directions that each training set spans."""
+        """Return the result of `path`, from fits in the directions that each training set spans."""
         sums, free = np.zeros((len(ridges), len(self.starts) - 1)), int(self.model.intercept)
         fits: list[list[Floats]] = [[] for _ in ridges]
         maps: list[Callable[[Floats], tuple[Floats, Floats]]] = []
@@ -662,23 +674,27 @@ class FoldedRows:
 def _training_scales(
     offsets: Floats, weight: Floats | None, starts: npt.NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Return means and standard deviations (F + 1, d) without each fold, then of all rows."""
+    """Return the means and standard deviations (F + 1, d) of each training set and of all rows."""
     ends = [*starts.tolist(), len(offsets)]
-    d = offsets.shape[1]
-    total, first = np.zeros(len(starts)), np.zeros((len(starts), d))
-    centre = offsets.mean(axis=0) if weight is None else weight @ offsets / weight.sum()
-    second = np.zeros_like(first)
+    total = np.zeros(len(starts))
+    mean, scatter = np.zeros((2, len(starts), offsets.shape[1]))
     for f in range(len(starts)):
-        part = offsets[ends[f] : ends[f + 1]] - centre
+        part = offsets[ends[f] : ends[f + 1]]
         share = np.ones(len(part)) if weight is None else weight[ends[f] : ends[f + 1]]
-        total[f], first[f], second[f] = share.sum(), share @ part, share @ (part * part)
-    sums = []
-    for values in (total, first, second):
-        whole = values.sum(axis=0)
-        sums.append(np.concatenate([whole - values[:-1], whole[None]]))
-    mean = sums[1] / sums[0][:, None]
-    variance = sums[2] / sums[0][:, None] - mean * mean
-    return centre + mean, np.sqrt(np.maximum(variance, 0.0))
+        total[f] = share.sum()
+        if total[f] > 0:
+            mean[f] = share @ part / total[f]
+            scatter[f] = share @ (part - mean[f]) ** 2
+    # Sums of scatters, and of squared differences of means: a difference of sums of squares would
+    # give a column that is constant without a fold a scale of rounding errors.
+    own = np.tile(total, (len(starts), 1))
+    np.fill_diagonal(own[:-1], 0.0)
+    n = own.sum(axis=1)[:, None]
+    means = own @ mean / n
+    between = np.stack(
+        [share @ (mean - centre) ** 2 for share, centre in zip(own, means, strict=True)]
+    )
+    return means, np.sqrt(((own > 0) @ scatter + between) / n)
 
 
 def check_penalty(ridge: Any, *, allow_none: bool = False) -> None:

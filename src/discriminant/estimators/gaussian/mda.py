@@ -1,8 +1,9 @@
 """Mixture discriminant analysis: every class is a mixture of Gaussian components, fitted by EM.
 
-A fit chooses the number of components of each class, and where components share covariances, by the
-Bayesian information criterion. The choice and the random starts use a sample of the rows. EM from
-the best start then reads all rows once per step. The formulas are in `models.gaussian.mixture`.
+A fit chooses the number of components of each class, and which components share a covariance, by
+the Bayesian information criterion. The choice and the random starts use a sample of the rows. EM
+from the best start then reads all rows once per step. The formulas are in
+`models.gaussian.mixture`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from discriminant.assessment.resampling.folds import content_folds, rows_by_fold
 from discriminant.engines.dispatch import fold, read_moments
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.engines.sampling import RowSampleReading
@@ -30,10 +32,9 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import (
-    IterativeClassifier,
     PosteriorMixin,
     Prior,
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     class_totals,
 )
@@ -61,34 +62,36 @@ from discriminant.table.memory import Table
 _LOG_2PI = float(np.log(2 * np.pi))
 _SAMPLE_ROWS = 2000  # largest number of rows of a class in the sample
 _SHORT_STEPS = 10  # steps of EM from every start; only the best start is continued
+_FOLDS = 10  # folds of components='cv'
 _WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
-class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
+class MDA(PosteriorMixin, WeightedIterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
-    Boundaries can be curved, and a class can consist of several separate groups. The parameters
-    are estimated by EM, which reads the rows once per step. Without options, the model chooses
-    itself how many components each class has, and which covariances are equal.
+    Boundaries can be curved, and a class can consist of several separate groups. The parameters are
+    estimated by EM, which reads the rows once per step. By default, the model chooses how many
+    components each class has, and which covariances are equal.
 
     Parameters
     ----------
-    components : 'bic', int or dict by label, default 'bic'
+    components : 'bic', 'cv', int or dict by label, default 'bic'
         Number of components of each class. 'bic': the number with the smallest Bayesian information
-        criterion, for each class separately.
+        criterion, for each class separately. 'cv': the number with the largest log density of
+        held-out rows of the class (10 folds); EM is repeated for each fold.
     covariance : {'bic', 'shared', 'class', 'component'}, default 'bic'
         'shared': all components of all classes have one covariance, as in R's `mda`. 'class': one
         covariance for each class. 'component': one for each component. 'bic': the choice with the
         smallest Bayesian information criterion.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
     shrinkage : float, default 0.0
         Shrinkage of the covariances toward `target`, from 0 (none) to 1.
     target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
         Matrix toward which covariances are shrunk: the diagonal matrix of the variances, the
         identity times the mean variance, or the identity.
     max_components : int, default 9
-        Largest number of components of a class that is tried with components='bic'.
+        Largest number of components of a class that is tried with components='bic' or 'cv'.
     starts : int, default 5
         Number of random starts, by k-means++ in each class.
     tolerance : float, default 1e-6
@@ -160,7 +163,7 @@ class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
     def __init__(
         self,
         *,
-        components: Literal["bic"] | int | Mapping[Any, int] = "bic",
+        components: Literal["bic", "cv"] | int | Mapping[Any, int] = "bic",
         covariance: Literal["bic", "shared", "class", "component"] = "bic",
         prior: Prior | None = None,
         shrinkage: float = 0.0,
@@ -205,14 +208,15 @@ class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
             (d, d): one covariance for all components. K arrays of shape (d, d): one for each class.
             K arrays of shape (R_k, d, d): one for each component.
         shares : sequence of K arrays of shape (R_k,), default None
-            Share of each component in its class. None: equal shares.
+            Share of each component in its class. None means equal shares.
         prior, classes, features
             As in `LDA.from_parameters`.
 
         Returns
         -------
         MDA
-            It predicts, samples, and is saved and exported. `log_likelihood_` and `bic_` are None.
+            Model that predicts and samples, and that can be saved and exported. `log_likelihood_`
+            and `bic_` are None.
 
         Examples
         --------
@@ -439,20 +443,24 @@ class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
             raise OptionError.of("random_state", seed, "a whole number of 0 or more")
         components = self.components
         given = list(components.values()) if isinstance(components, Mapping) else [components]
-        if components != "bic" and not all(map(_is_positive_integer, given)):
-            allowed = "'bic', a whole number of 1 or more, or a dict with one for each label"
+        if not _is_criterion(components) and not all(map(_is_positive_integer, given)):
+            allowed = "'bic', 'cv', a whole number of 1 or more, or a dict with one for each label"
             raise OptionError.of("components", components, allowed)
 
     def _numbers(self, labels: Any) -> list[int | None]:
         """Return the number of components of each class; None where it is to be chosen."""
         components = self.components
         if not isinstance(components, Mapping):
-            number = None if components == "bic" else int(components)
+            number = None if isinstance(components, str) else int(components)
             return [number] * len(labels)
         unknown = [label for label in components if label not in labels.tolist()]
         if unknown:
             raise LabelError.unknown(unknown, labels.tolist())
         return [components.get(label) for label in labels.tolist()]
+
+
+def _is_criterion(components: Any) -> bool:
+    return isinstance(components, str) and components in ("bic", "cv")
 
 
 def _is_positive_integer(value: Any) -> bool:
@@ -470,7 +478,7 @@ class _StartSearch:
 
     @classmethod
     def of(cls, estimator: MDA, table: AnyTable, anchor: Anchor) -> _StartSearch:
-        """Create with a sample of the rows of a table."""
+        """Create the search, with a sample of the rows of a table."""
         labels, seed = table.schema.labels, int(estimator.random_state)
         rows = fold(table, RowSampleReading(_SAMPLE_ROWS, table.width, len(labels), seed))
         sample = Table(table.schema, rows.features, rows.codes, rows.weight)
@@ -510,26 +518,50 @@ class _StartSearch:
         return structure, mixture
 
     def _number(self, model: MixtureModel, k: int, given: int | None) -> int:
-        """Return the number of components of class k: as given, or with the smallest BIC."""
+        """Return the number of components of class k: `given`, or that with the least criterion."""
         if given is not None:
             return given
         own = self._rows_of(k)
         restricted = model.restrict(k)
-        best, best_bic = 1, np.inf
+        by_folds = self.estimator.components == "cv" and len(own) > 1
+        criterion = self._held_out_loss if by_folds else self._bic
+        best, least = 1, np.inf
         for number in range(1, min(int(self.estimator.max_components), len(own)) + 1):
-            mixture = self._fit(restricted, own, [number])
-            excluded = mixture.collapsed is not None or restricted.is_scarce(mixture)
-            bic = np.inf if excluded else restricted.bic(mixture)
-            if bic < best_bic or number == 1:
-                best, best_bic = number, bic
+            value = criterion(restricted, own, number)
+            if value < least or number == 1:
+                best, least = number, value
             elif number >= best + _WORSE:
                 break
         return best
 
-    def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
-        """Return the best result of EM; classes that can be fitted alone have their own starts.
+    def _bic(self, model: MixtureModel, own: Table, number: int) -> float:
+        """Return the BIC of a number of components; infinite if a component is unreliable."""
+        mixture = self._fit(model, own, [number])
+        excluded = mixture.collapsed is not None or model.is_scarce(mixture)
+        return np.inf if excluded else model.bic(mixture)
 
-        Classes can be fitted one by one unless they share a covariance.
+    def _held_out_loss(self, model: MixtureModel, own: Table, number: int) -> float:
+        """Return minus the summed log density of the held-out rows of a class, without constants.
+
+        It is infinite if a component is unreliable in some training set.
+        """
+        numbers, total = content_folds(own.features, own.codes, own.weight, _FOLDS), 0.0
+        for held_out in rows_by_fold(numbers):
+            train = own.take(np.setdiff1d(np.arange(len(own)), held_out))
+            part = self._model(model.structure, train)
+            mixture = self._fit(part, train, [number]) if number <= len(train) else None
+            if mixture is None or mixture.collapsed is not None or part.is_scarce(mixture):
+                return np.inf
+            rule, _ = part.rule(mixture, np.ones(1))
+            rows = own.take(held_out)
+            logs = rule.scores(rows.features)[:, 0]
+            total -= float(logs.sum() if rows.weight is None else logs @ rows.weight)
+        return total
+
+    def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
+        """Return the best result of EM.
+
+        Classes that do not share a covariance are fitted one by one, each from its own starts.
         """
         if model.structure == "shared":
             return self._fit(model, self.sample, numbers)
@@ -542,7 +574,11 @@ class _StartSearch:
         return replace(mixture, log_likelihood=sum(part.log_likelihood for part in parts))
 
     def _fit(self, model: MixtureModel, rows: Table, numbers: list[int]) -> Mixture:
-        """Return the best result of EM from several starts; each start makes a few steps only."""
+        """Return the best result of EM from several starts.
+
+        A few steps are made from each start. EM then goes on from the best of them until it
+        converges.
+        """
         options = self.estimator
         single = max(numbers) == 1
         starts = starting_mixtures(
@@ -577,7 +613,7 @@ class _StartSearch:
 
 
 def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
-    """Return the criteria of the best result: no collapse, no scarce component, likelihood."""
+    """Return the key by which results are sorted: whether they are valid, then log likelihood."""
     return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 

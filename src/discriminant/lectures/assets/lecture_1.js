@@ -40,7 +40,7 @@ function direction() {
   };
   own.button("Fisher's direction", () => { angle.value = Math.round(2 * best()) / 2 % 180; });
   own.button("Line through the means", () => { angle.value = Math.round(2 * means()) / 2 % 180; });
-  const J = own.number("J(w)"), most = own.number("Largest J", "largest"), gap = own.number("Distance of projected means", "gap");
+  const J = own.number("J(w)", "J"), most = own.number("Largest J", "largest"), gap = own.number("Distance of projected means", "gap");
   const within = own.number("Standard deviation within classes", "within"), wrong = own.number("Wrong by a threshold on x'w", "errors");
   const unit = () => [Math.cos((angle.value * Math.PI) / 180), Math.sin((angle.value * Math.PI) / 180)];
   let middle = [0, 0];
@@ -90,7 +90,7 @@ function direction() {
         curve.text([a, 0], name, { dy: -8 - up, dx: a > 150 ? -5 : 5, anchor: a > 150 ? "end" : "start" })),
       curve.circle([angle.value, criterion(w)], 7, "spot"),
     );
-    J(short(criterion(w)), `${percent(criterion(w) / top)} of the largest`);
+    J(short(criterion(w)), `${percent(Math.min(1, criterion(w) / eigenvalues[0]))} of the largest`);
     most(short(eigenvalues[0], 4), K === 2 ? "the only nonzero eigenvalue" : `second eigenvalue ${short(eigenvalues[1] ?? 0)}`);
     const ends = [centre(0), centre(K - 1)];
     gap(short(Math.abs(ends[1] - ends[0])), K === 3 ? "blue to green" : "");
@@ -243,8 +243,9 @@ function generative() {
 function schemes() {
   const own = new Explorable("schemes");
   const sample = (K) => {
-    const random = generator(5), centres = [[-2.6, -1.6], [2.8, -1.6], [0.2, 2.2], [-3.6, 2.6]];
-    return centres.slice(0, K).flatMap((centre, k) => cloud(random, 12, k, centre, [0.7, 0.1, 0.6]));
+    const random = generator(5), centres = [[-2.6, -1.6], [2.6, -1.4], [0, 2], [-3.6, 2.6]];
+    const covariances = [[0.25, 0, 0.25], [1.2, -0.9, 1.1], [1.6, 0.9, 0.7], [0.3, 0, 0.4]];
+    return centres.slice(0, K).flatMap((centre, k) => cloud(random, 12, k, centre, covariances[k]));
   };
   const plane = own.plane({
     label: "Regions of several classes", x: [-6, 6], y: [-5, 5], equal: true, points: sample(3), adding: FOUR, ticks: false,

@@ -231,11 +231,11 @@ function steps() {
       at >= 4 && at < 6 ? [0, 1].map((k) => own1(k, plane.curve(ellipse(m[k], at === 4 ? S[k].map((value) => value / (n[k] - 1)) : sum.map((value) => value / (n[0] + n[1] - 2)), 2), "own"))) : "",
       at === 3 ? plane.arrow(m[1], m[0], "strong") : "",
       at >= 6 ? [plane.curve([on(-12), on(12)], "faint"), plane.arrow(middle, on(2.6), "strong"), plane.text(on(2.6), "w", { dx: 14, dy: 16, kind: "label selected" })] : "",
-      at === 7 ? [plane.points.map((point, i) => own1(point.k, plane.line([point.x, point.y], on(along[i]), "own dashed") + plane.circle(on(along[i]), 3.5, "foot"))),
+      at === 7 ? [plane.points.map((point, i) => own1(point.k, plane.line([point.x, point.y], on(along[i]), "own thin") + plane.circle(on(along[i]), 3.5, "foot"))),
         plane.curve([[middle[0] - 9 * w[1], middle[1] + 9 * w[0]], [middle[0] + 9 * w[1], middle[1] - 9 * w[0]]], "known")] : "",
       at >= 2 ? [0, 1].map((k) => own1(k, plane.circle(m[k], 8, "centre") + plane.text(m[k], `m${"₁₂"[k]}`, { kind: "own-label", dy: -14 }))) : "",
     );
-    const cells = (values) => values.map((value) => `<td>${short(value)}</td>`).join("");
+    const cells = (values) => Array.from(values, (value) => `<td>${short(value)}</td>`).join("");
     const rows = [[2, "m₁, m₂ (two columns each)", [...m[0], ...m[1]]], [3, "B = (m₁ − m₂)(m₁ − m₂)'", B], [4, "S₁", S[0]], [4, "S₂", S[1]], [5, "S = S₁ + S₂", sum], [6, "w, length 1", [...w, NaN, NaN]]];
     table.innerHTML = `<caption>Results so far, matrices row by row</caption><tbody>${rows.map(([first, name, values]) =>
       `<tr class="${first === at ? "winner" : ""}"><th scope="row">${name}</th>${at >= first ? cells(values).replaceAll("<td>–</td>", "<td></td>") : "<td></td>".repeat(4)}</tr>`).join("")}</tbody>`;

@@ -113,51 +113,61 @@ class L1Quadratic:
 
     def minimise(self, *, tolerance: float) -> Floats:
         """Return the (n,) minimiser. The search starts at x0."""
-        x, value = self.origin, np.inf
+        x, value, slope = self.origin, np.inf, self.gradient
+        least = subgradient(slope, x, self.corner)
         for _ in range(_TURNS):
-            x = self._minimise_on_face(self._activate_zeros(x))
-            steepest = np.abs(subgradient(self.slope(x), x, self.corner)).max(initial=0.0)
-            if steepest <= tolerance:
+            x = self._minimise_on_face(*self._activate_zeros(x, slope, least))
+            slope = self.slope(x)
+            least = subgradient(slope, x, self.corner)
+            if np.abs(least).max(initial=0.0) <= tolerance:
                 break
             before, value = value, self.value(x)
             if not value < before:
                 break
         return x
 
-    def _activate_zeros(self, x: Floats) -> Floats:
-        """Return x after a small step along zero coordinates with a large subgradient."""
-        gradient = subgradient(self.slope(x), x, self.corner)
+    def _activate_zeros(self, x: Floats, slope: Floats, least: Floats) -> tuple[Floats, Floats]:
+        """Return x after a small step along zero coordinates with a large subgradient, and the
+        slope there.
+        """
         curvature = np.diagonal(self.curvature)
-        strength = np.abs(np.where((x == 0) & (curvature > 0), gradient, 0.0))
-        enter = (strength > 0) & (strength >= _STRONG_SHARE * strength.max())
-        count = max(int(enter.sum()), 1)
-        return np.asarray(np.where(enter, -gradient / np.where(enter, curvature, 1.0) / count, x))
+        strength = np.abs(least) * ((x == 0) & (curvature > 0))
+        strongest = strength.max(initial=0.0)
+        if not strongest > 0:
+            return x, slope
+        enter = np.flatnonzero(strength >= _STRONG_SHARE * strongest)
+        moved = x.copy()
+        moved[enter] = -least[enter] / curvature[enter] / len(enter)
+        return moved, self.slope(moved)
 
-    def _minimise_on_face(self, x: Floats) -> Floats:
+    def _minimise_on_face(self, x: Floats, slope: Floats) -> Floats:
         """Return the minimiser on the face of x, or on a smaller face if a sign would change."""
         for _ in range(len(x) + 1):
-            step = self._newton(x)
+            step = self._newton(x, slope)
             after = x + step
-            changing = (self.corner > 0) & (x * after <= 0)
-            if not changing[x != 0].any():
+            changing = (x * after <= 0) & (x != 0) & (self.corner > 0)
+            if not changing.any():
                 return after
-            truncated = np.where(changing, 0.0, after)
-            at_zero = _to_first_zero(x, step, changing & (x != 0))  # still on the face
+            truncated = np.where((x * after <= 0) & (self.corner > 0), 0.0, after)
+            at_zero = _to_first_zero(x, step, changing)  # still on the face
             x = truncated if self.value(truncated) < self.value(at_zero) else at_zero
+            slope = self.slope(x)
         return x
 
-    def _newton(self, x: Floats) -> Floats:
+    def _newton(self, x: Floats, slope: Floats) -> Floats:
         """Return the (n,) Newton step from x to the minimum on its face.
 
         Signs are assumed not to change, and penalised coordinates that are zero stay zero.
         """
         curvature = np.diagonal(self.curvature)
-        active = (x != 0) | ((self.corner == 0) & (curvature > 0))
+        active = np.flatnonzero((x != 0) | ((self.corner == 0) & (curvature > 0)))
         step = np.zeros_like(x)
-        if not active.any():
-            return step
-        slope = (self.slope(x) + self.corner * np.sign(x))[active]
-        step[active] = -_solve_regularised(self.curvature[np.ix_(active, active)], slope)
+        if len(active):
+            downhill = slope[active] + self.corner[active] * np.sign(x[active])
+            face = (
+                self.curvature if len(active) == len(x) else self.curvature[active[:, None], active]
+            )
+            step[active] = -_solve_regularised(face, downhill)
         return step
 
 

@@ -352,15 +352,17 @@ class PathProblem:
         """Return the gradients (S, q, m) of S fits at theta (S, q, m), without the l1 penalty."""
         S, q, m = theta.shape
         coefficients = np.ascontiguousarray(theta.transpose(1, 0, 2)).reshape(q, S * m)
-        place = {int(t): s for s, t in enumerate(fits)}
         total = np.zeros((q, S * m))
-        for fold, rows in self._chunks(S * m):
+        for start in range(0, len(self.rows), size := self._chunk_size(S * m)):
+            rows = slice(start, start + size)
             z = self.rows[rows]
             slopes = self.loss.slopes((z @ coefficients).reshape(-1, S, m), rows)
             if self.weight is not None:
                 slopes *= self.weight[rows, None, None]
-            if fold in place:  # the rows of a fold do not count for its own fit
-                slopes[:, place[fold]] = 0.0
+            for s, t in enumerate(fits):  # the rows of a fold do not count for its own fit
+                if t < len(self.starts) - 1:
+                    lo, hi = (max(end - start, 0) for end in self.starts[t : t + 2])
+                    slopes[lo:hi, s] = 0.0
             total += z.T @ slopes.reshape(len(z), S * m)
         gradient = total.reshape(q, S, m).transpose(1, 0, 2) / self.totals[fits, None, None]
         return np.asarray(gradient + self._penalty_gradient(theta, fits, penalty))
@@ -436,9 +438,14 @@ class PathProblem:
         product = ridge @ theta if ridge.ndim == 3 else ridge[:, :, None] * theta
         return np.asarray(penalty * (1.0 - self.l1_ratio) * product)
 
+    @staticmethod
+    def _chunk_size(width: int) -> int:
+        """Return the number of rows for which `width` numbers are computed at a time."""
+        return int(np.clip(_CHUNK // max(width, 1), 64, 8192))
+
     def _chunks(self, width: int) -> Iterator[tuple[int, slice]]:
         """Yield the fold and the rows of each chunk; the fold is -1 if all fits use the rows."""
-        size = int(np.clip(_CHUNK // max(width, 1), 64, 8192))
+        size = self._chunk_size(width)
         ends = [*self.starts, len(self.rows)]
         for fold, (lo, hi) in enumerate(pairwise(ends)):
             for start in range(lo, hi, size):
@@ -475,8 +482,11 @@ class _StepModel:
         m = curvature.problem.loss.columns
         self.by_fold = curvature.by_fold
         fits = slice(None) if self.by_fold else slice(-1, None)
-        self.matrices = curvature.mean.copy()
-        self._add_ridge(penalty * (1.0 - self.problem.l1_ratio) * self.problem.ridge[fits], m)
+        self.matrices = curvature.mean
+        ridge_share = 1.0 - self.problem.l1_ratio
+        if ridge_share:
+            self.matrices = self.matrices.copy()
+            self._add_ridge(penalty * ridge_share * self.problem.ridge[fits], m)
         if self.problem.corner is not None:
             return
         if self.by_fold:
@@ -517,7 +527,8 @@ class _StepModel:
             step, decrease = np.empty_like(flat), np.empty(S)
             for s, t in enumerate(fits):
                 matrix = self.matrices[t if self.by_fold else 0]
-                corner = np.tile(self.penalty * self.problem.l1_ratio * self.problem.corner[t], m)
+                corner = self.penalty * self.problem.l1_ratio * self.problem.corner[t]
+                corner = corner if m == 1 else np.tile(corner, m)
                 step[s], decrease[s] = l1_step(flat[s], matrix, corner, start[s])
         return step.reshape(S, m, q).transpose(0, 2, 1), decrease
 
@@ -576,6 +587,15 @@ def l1_step(
     step = end - start
     change = float(gradient @ step) + float(corner @ (np.abs(end) - np.abs(start)))
     return step, -0.5 * change
+
+
+def extrapolate(solutions: list[tuple[float, Floats]], x: float) -> Floats:
+    """Return the polynomial through solutions at some places, evaluated at x."""
+    theta = np.zeros_like(solutions[0][1])
+    for place, solution in solutions:
+        others = [p for p, _ in solutions if p != place]
+        theta += float(np.prod([(x - p) / (place - p) for p in others])) * solution
+    return theta
 
 
 def _inverses(matrices: Floats) -> Floats:
@@ -658,12 +678,7 @@ class PathSolver:
         """
         if self.problem.corner is not None or len(self.recent) < 3:
             return self.theta.copy()
-        x, places = float(np.log(penalty)), [place for place, _ in self.recent]
-        theta = np.zeros_like(self.theta)
-        for i, (place, solution) in enumerate(self.recent):
-            others = [p for j, p in enumerate(places) if j != i]
-            theta += float(np.prod([(x - p) / (place - p) for p in others])) * solution
-        return theta
+        return extrapolate(self.recent, float(np.log(penalty)))
 
     def _newton(self, theta: Floats, fit: int, penalty: float) -> Floats:
         """Return the solution of one fit, by Newton steps with a line search."""
@@ -729,6 +744,7 @@ class NetPath:
         self.every = np.arange(len(start))
         self.gradient = problem.gradients(start, self.every, 0.0)
         self.last: float | None = None
+        self.recent: list[tuple[float, Floats]] = []  # last penalties and solutions
         self.inside = np.zeros(start.shape[1], dtype=bool)
         self.solver: PathSolver | None = None
         self.unfinished = 0
@@ -739,6 +755,7 @@ class NetPath:
         strong = np.abs(self.gradient) >= self.corner * (2.0 * penalty - last)
         wanted = (strong | (self.theta != 0)).any(axis=(0, 2))
         wanted[: self.free] = True
+        self.theta = self._extrapolate(penalty)
         while True:
             self._fit_columns(wanted, penalty, exact)
             excess = np.abs(self.gradient) - penalty * self.corner > _VIOLATION
@@ -747,7 +764,18 @@ class NetPath:
                 break
             wanted = self.inside | violated
         self.last = penalty
+        self.recent = [*self.recent[-2:], (penalty, self.theta)]
         return self.theta
+
+    def _extrapolate(self, penalty: float) -> Floats:
+        """Return the parabola through the last three solutions, evaluated at the penalty.
+
+        No coefficient with a penalty becomes nonzero or changes its sign.
+        """
+        theta = extrapolate(self.recent, penalty) if len(self.recent) > 1 else self.theta
+        flips = theta * self.theta < 0
+        flips[:, : self.free] = False
+        return np.asarray(np.where(flips | (self.theta == 0), 0.0, theta))
 
     def _fit_columns(self, wanted: npt.NDArray[np.bool_], penalty: float, exact: bool) -> None:
         """Fit the selected columns, and compute the gradients of all columns."""
@@ -755,6 +783,7 @@ class NetPath:
         if self.solver is None or not (self.inside == wanted).all():
             self.inside = wanted
             self.solver = PathSolver(self.problem.select(columns), self.theta[:, columns])
+        self.solver.theta = self.theta[:, columns]
         theta = np.zeros_like(self.theta)
         before = self.solver.unfinished
         theta[:, columns] = self.solver.fit(penalty, exact=exact)

@@ -407,7 +407,7 @@
     const cellText = (cell) => {
       if (cell === null) return "missing";
       if (typeof cell === "boolean") return cell ? "yes" : "no";
-      return typeof cell === "number" ? String(Number(cell.toPrecision(4))) : cell;
+      return typeof cell === "number" ? (Number.isInteger(cell) ? String(cell) : number(cell)) : cell;
     };
 
     const predict = (cells) => rowModel.outputs(Object.fromEntries(fields.map((field, i) => [field.name, cells[i]])));
@@ -539,7 +539,10 @@
       tr.append(...cellsOf(texts), drawn);
       return tr;
     };
-    const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value), 2)}`;
+    const signed = (value) => {
+      if (value !== 0 && Math.abs(value) < 0.0005) return "about 0";
+      return `${value < 0 ? "−" : "+"}${number(Math.abs(value), 2)}`;
+    };
 
     const explain = (cells, out) => {
       const ranked = measures(out);

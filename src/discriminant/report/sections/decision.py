@@ -30,7 +30,12 @@ from discriminant.decision.costs import Costs
 from discriminant.decision.risk_and_cost_curves import risk_coverage
 from discriminant.errors import DiscriminantError
 from discriminant.moments.probability_scores import TIE
-from discriminant.report.fact_types import DecisionFacts, HeldOutFacts, RocFacts
+from discriminant.report.fact_types import (
+    DecisionFacts,
+    HeldOutFacts,
+    RocFacts,
+    UnequalCostFacts,
+)
 from discriminant.report.sections.comparison import log_odds
 from discriminant.table.blocks import Codes, Floats, Labels, Places
 
@@ -40,6 +45,9 @@ _REJECT_COSTS = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 10.0),
 )
+_RATIOS = (2.0, 5.0, 10.0)  # costs of missing one of two classes
+_RATIO = 5.0  # cost of missing one of several classes
+_MAX_UNEQUAL = 12  # largest number of classes for which unequal costs are listed
 _RISK_POINTS = 160  # number of points of a risk-coverage curve
 _CELLS = 60_000  # largest number of posteriors on a page
 _LARGEST = 99_999  # largest value of -1000 log posterior
@@ -99,11 +107,47 @@ def decision_section(
         risk_coverage=_risk_coverage(logs, codes, weight),
     )
     classes_only = costs.actions == tuple(labels.tolist())
+    if cost is None and reject is None and 2 <= len(labels) <= _MAX_UNEQUAL:
+        section["unequal"] = _unequal_costs(labels, codes, logs, weight, confusion)
     if len(labels) == 2 and classes_only and len(np.unique(codes)) == 2:
         section["roc"] = _roc(codes, logs, weight, action, section)
     else:
         section["held"] = held_facts(codes, logs, weight, most=most, seed=seed)
     return section
+
+
+def _unequal_costs(
+    labels: Labels, codes: Codes, logs: Floats, weight: Floats | None, confusion: Floats
+) -> list[UnequalCostFacts]:
+    """Return the decisions if missing a class costs a multiple of any other error.
+
+    `confusion` is that of the decisions of the report.
+    """
+    K = len(labels)
+    total = confusion.sum(axis=0)
+    order = np.argsort(total, kind="stable")  # the rarest class first
+    rows = []
+    for k in order[total[order] > 0].tolist():
+        for ratio in _RATIOS if K == 2 else (_RATIO,):
+            matrix = 1.0 - np.eye(K)
+            matrix[:, k] *= ratio
+            costs = Costs.of(matrix, labels)
+            table = _confusion(least_cost(logs, costs)[0], codes, weight, costs)[:K]
+            predicted = float(table[k].sum())
+            rows.append(
+                UnequalCostFacts(
+                    label=str(labels[k]),
+                    ratio=ratio,
+                    threshold=1.0 / (1.0 + ratio) if K == 2 else None,
+                    recall=float(table[k, k] / total[k]),
+                    precision=float(table[k, k] / predicted) if predicted else None,
+                    error=float(1.0 - np.trace(table) / total.sum()),
+                    cost_before=float((confusion[:K] * matrix).sum() / total.sum()),
+                    cost=float((table * matrix).sum() / total.sum()),
+                    guess=float((matrix @ total).min() / total.sum()),
+                )
+            )
+    return rows
 
 
 def held_facts(

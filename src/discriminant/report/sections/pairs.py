@@ -152,15 +152,16 @@ def _describe(features: Sequence[str], d: Floats, names: tuple[str, str]) -> str
     order = np.argsort(-d, kind="stable")
     large = [j for j in order if d[j] >= _LARGE][:2]
     small = int((d < _SMALL).sum())
-    few = f"{small} of {count_with_noun(len(d), 'feature')} hardly differ (d below {_SMALL:g})"
+    few = f"; {small} of {count_with_noun(len(d), 'feature')} hardly differ (d below {_SMALL:g})"
+    few = few if small else ""
     if not large:
         best = f"the largest is {name_list([features[order[0]]])} with d = {fixed(d[order[0]], 2)}"
         return (
             f"Their means differ by less than {_LARGE:g} standard deviations in every feature "
-            f"({best}), so single features overlap widely; {few}."
+            f"({best}), so single features overlap widely{few}."
         )
     listed = " and ".join(f"{name_list([features[j]])} (d = {fixed(d[j], 2)})" for j in large)
-    return f"They differ most in {listed}; {few}."
+    return f"They differ most in {listed}{few}."
 
 
 def _separates(

@@ -1,8 +1,9 @@
 """The application of the studio: its page, its assets, and the routes of its workspace.
 
-The page and its assets need no token: they hold no data. Every other route needs the header
-`Authorization: Bearer TOKEN`, which a page of another site cannot send. The token reaches the page
-in the fragment of its URL, which browsers neither send to a server nor pass on as referrer.
+The page and its assets need no token, because they contain no data. Every other route needs the
+header `Authorization: Bearer TOKEN`, which a page of another site cannot send. The token reaches
+the page in the fragment of its URL, which browsers neither send to a server nor pass on as
+referrer.
 
 This module imports nothing large. Requests that need the workspace wait until it is imported.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,12 +25,12 @@ import orjson
 from discriminant.errors import InputError
 from discriminant.web.request_log import JsonLog, RequestLog
 from discriminant.web.responses import (
-    JSON,
     App,
     Headers,
     HttpError,
     Message,
     Receive,
+    Response,
     Scope,
     Send,
     dump,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from discriminant.web.studio.workspace import Workspace
 
 T = TypeVar("T")
+_LOAD_SECONDS = 1.0  # time after which the workspace is imported even if no page has asked for it
 _THREADS = 2  # requests that compute at a time
 _TYPES = {
     "html": b"text/html; charset=utf-8",
@@ -50,8 +51,10 @@ _TYPES = {
     "svg": b"image/svg+xml",
 }
 _MODULES = (
-    *("studio", "server", "model", "space", "charts", "measures", "elements", "dials", "decide"),
-    *("what_if", "cohorts", "start", "columns", "export", "worker", "state"),
+    *("studio", "start", "state", "server", "model", "worker", "space"),
+    *("charts", "measures", "elements"),
+    *("panels/dials", "panels/decide", "panels/what_if", "panels/cohorts", "panels/columns"),
+    "panels/export",
 )
 _ASSETS = {
     "/": ("discriminant.web.studio", "index.html"),
@@ -60,29 +63,18 @@ _ASSETS = {
     "/assets/moments.js": ("discriminant.report", "moments.js"),
     **{f"/assets/{name}.js": ("discriminant.web.studio", f"{name}.js") for name in _MODULES},
 }
-PUBLIC = frozenset(_ASSETS)
+_LECTURES = {f"/lectures/lecture_{n}.html": n for n in range(1, 6)}
+PUBLIC = frozenset({*_ASSETS, *_LECTURES})
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     b"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
     b"frame-ancestors 'none'"
 )
 _PAGE_HEADERS: Headers = [(b"content-security-policy", _POLICY)]
+_LECTURE_POLICY = b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_LECTURE_HEADERS: Headers = [(b"content-security-policy", _LECTURE_POLICY)]  # the page has the rest
 _MAX_JSON = 16 << 20  # bytes of a JSON body
 _ACTIONS = ("density", "evaluate", "surface", "slices", "export", "drift", "code")
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A complete response."""
-
-    body: bytes
-    kind: bytes = JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-    @classmethod
-    def json(cls, value: Any) -> Response:
-        """Return a response with a value as JSON."""
-        return cls(dump(value))
 
 
 class Studio:
@@ -110,6 +102,11 @@ class Studio:
             headers = list(_PAGE_HEADERS)
             await respond(send, 200, self._asset(path), _TYPES[_suffix(path)], headers)
             return
+        if path in _LECTURES:
+            _check_method(method, "GET")
+            scope["route_name"] = path
+            await self._answer(send, _lecture_page, _LECTURES[path])
+            return
         try:
             await self._api(scope, receive, send)
         except InputError as error:
@@ -122,11 +119,18 @@ class Studio:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._loading = start_thread(self.load)
-        self._loading.add_done_callback(self._loaded)
+        timer = asyncio.get_running_loop().call_later(_LOAD_SECONDS, self._start_loading)
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        timer.cancel()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _start_loading(self) -> asyncio.Future[Workspace]:
+        """Import what computes. The page is shown first: its first request comes after that."""
+        if self._loading is None:
+            self._loading = start_thread(self.load)
+            self._loading.add_done_callback(self._loaded)
+        return self._loading
 
     def _loaded(self, loading: asyncio.Future[Workspace]) -> None:
         if not loading.cancelled() and loading.exception() is not None:
@@ -148,9 +152,7 @@ class Studio:
     # --- requests ---------------------------------------------------------------------------------
 
     async def _workspace(self) -> Workspace:
-        if self._loading is None:  # without a server that sends lifespan events, as in tests
-            self._loading = start_thread(self.load)
-        return await self._wait(self._loading)
+        return await self._wait(self._start_loading())
 
     async def _wait(self, work: asyncio.Future[T]) -> T:
         """Wait for a thread, unless the server is to stop."""
@@ -206,7 +208,8 @@ class Studio:
     async def _answer(self, send: Send, endpoint: Callable[..., Response], *given: Any) -> None:
         async with self._slots:
             response = await self._wait(start_thread(endpoint, *given))
-        await respond(send, 200, response.body, response.kind, list(response.headers))
+        headers = list(response.headers or ())
+        await respond(send, response.status, response.body, response.kind, headers)
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Write the body to a file, part by part."""
@@ -246,6 +249,12 @@ class Studio:
                 await send(_part(b'data: {"error": "The report could not be written."}\n\n'))
             raise error
         await send({**_part(b"data: " + dump(last) + b"\n\n"), "more_body": False})
+
+
+def _lecture_page(number: int) -> Response:
+    from discriminant.lectures import page
+
+    return Response(page(number).encode(), _TYPES["html"], _LECTURE_HEADERS)
 
 
 def start_thread(function: Callable[..., T], *given: Any) -> asyncio.Future[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import discriminant as dd
-from discriminant.errors import InputError, capture_warnings
+from discriminant.errors import InferenceError, InputError, capture_warnings
 from discriminant.table.load import read_frame
 from discriminant.web.studio.evaluation import log_posteriors, named_rows
 from discriminant.web.studio.sources import Source
@@ -24,10 +25,10 @@ _QUANTILES = 4
 def slice_columns(
     table: OpenTable, choice: ModelChoice, edits: Edits, column: Any
 ) -> dict[str, Any]:
-    """Return the group of each shown row by a column; and counts over all rows, if there are more.
+    """Return the group of each shown row; with more rows than are shown, also counts over all.
 
-    Numbers with more than 12 values are cut at their quartiles; of texts, the most frequent are
-    groups of their own.
+    A numeric column with more than 12 values is divided at its quartiles. In a text column, each of
+    the most frequent values is a group.
     """
     names, group = _groups(table, column)
     answer: dict[str, Any] = {
@@ -65,7 +66,8 @@ def _groups(table: OpenTable, column: Any) -> tuple[list[str], npt.NDArray[np.in
         group = np.where(np.isnan(values.astype(float)), len(names), group)
     else:
         text = cells.as_text()
-        order = np.argsort(-np.bincount(text.values[text.values >= 0], minlength=len(text.levels)))
+        rows = np.bincount(text.values[text.values >= 0], minlength=len(text.levels))
+        order = np.argsort(-rows, kind="stable")[: np.count_nonzero(rows)]
         largest = order[:_MOST_SLICES]
         place = np.full(len(text.levels) + 1, len(largest))
         place[largest] = np.arange(len(largest))
@@ -87,7 +89,7 @@ def _counts(
     sums = np.zeros((4, groups, K))
     for block in table.table.blocks(1 << 16):
         rows = slice(block.start, block.start + len(block.codes))
-        logs = log_posteriors(model, named_rows(table, np.asarray(block.features), places))
+        logs = log_posteriors(model, named_rows(table, block.features, places))
         predicted, own = logs.argmax(axis=1), group[rows]
         np.add.at(sums[0], (own, block.codes), 1)
         np.add.at(sums[1], (own, block.codes), predicted == block.codes)
@@ -112,17 +114,22 @@ def compare_moments(table: OpenTable, source: Source) -> dict[str, Any]:
         if len(X) < 2:
             raise InputError(f"{source.name} has fewer than two complete rows.")
         second = dd.moments(X, np.zeros(len(X), dtype=int), detail="pooled")
-        result = dd.hotelling(table.moments, replace(second, features=table.features))
-    facts = result.to_dict()
-    features = [
-        {**each, "feature": name}
-        for name, each in zip(table.features, facts["features"], strict=True)
-    ]
+        first, second = table.moments, replace(second, features=table.features)
+        features = []
+        for name in table.features:
+            with suppress(InferenceError):  # a constant feature cannot be tested
+                features += dd.hotelling(first.select([name]), second.select([name])).to_dict()[
+                    "features"
+                ]
+        try:
+            together = dd.hotelling(first, second).to_dict()
+        except InferenceError:  # features that depend on one another have no joint test
+            together = None
     features.sort(key=lambda each: -abs(each["effect"]))
     return {
         "name": source.name,
-        "rows": [int(n) for n in facts["rows"]],
-        "d2": facts["d2"],
-        "p": facts["t2"]["p"],
+        "rows": [int(first.rows.sum()), int(second.rows.sum())],
+        "d2": None if together is None else together["d2"],
+        "p": None if together is None else together["t2"]["p"],
         "features": features,
     }

@@ -1,8 +1,8 @@
 """Counts over all rows of a table: decisions, curves, and rows per cell of a map.
 
-The page counts by itself what it can see: up to 5,000 rows, each predicted by a model fitted to the
-others. For larger tables it shows those counts first, and then these, which are exact counts over
-all rows, predicted by the model that was fitted to them.
+The page itself counts the rows that it shows: up to 5,000 rows, each predicted by a model fitted to
+the others. For larger tables it shows those counts first, and then the counts of this module: exact
+counts over all rows, predicted by the model that was fitted to them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from sklearn.pipeline import Pipeline
 
 import discriminant as dd
 from discriminant.assessment.assessment import Assessment
@@ -20,6 +22,7 @@ from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.decision.actions import REJECT, Reject, least_cost, rejected
 from discriminant.decision.costs import Costs
 from discriminant.errors import InputError, capture_warnings
+from discriminant.estimators.meta.decision import final_estimator
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import ColumnarFeatures, NamedFeatures
 from discriminant.web.studio.specification import Edits, ModelChoice, number, numbers
@@ -36,12 +39,15 @@ _MAX_CELLS = 400 * 400
 def named_rows(table: OpenTable, X: Any, places: npt.NDArray[np.intp]) -> NamedFeatures:
     """Return the features in use, with their names."""
     names = tuple(table.features[j] for j in places)
-    return NamedFeatures(names, ColumnarFeatures(tuple(X[:, j] for j in places)))
+    columns = X.columns if isinstance(X, ColumnarFeatures) else np.asarray(X).T
+    return NamedFeatures(names, ColumnarFeatures(tuple(columns[j] for j in places)))
 
 
-def log_posteriors(model: Any, rows: NamedFeatures) -> Floats:
+def log_posteriors(model: Any, rows: Any) -> Floats:
     """Return log posteriors; for least squares, logarithms of the clipped fitted values."""
-    if isinstance(model, dd.LeastSquares):
+    if isinstance(model, Pipeline):  # its first step takes a data frame
+        rows = pa.table(dict(zip(rows.column_names, rows.features.columns, strict=True)))
+    if isinstance(final_estimator(model), dd.LeastSquares):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(model.predict_proba(rows)))
     return np.asarray(model.predict_log_proba(rows))
@@ -49,13 +55,17 @@ def log_posteriors(model: Any, rows: NamedFeatures) -> Floats:
 
 def row_blocks(table: OpenTable, edits: Edits) -> Iterator[tuple[Any, Codes, Floats | None]]:
     """Yield features, codes and weights of all rows after edits, a block at a time."""
+    X: Any = table.table.features
+    codes, weight = table.table.codes, table.table.weight
     if edits:
         X, codes, weight = table.edited_rows(edits)
-    else:
-        X, codes, weight = table.table.features, table.table.codes, table.table.weight
     for low in range(0, len(codes), _BLOCK):
         rows = slice(low, low + _BLOCK)
-        yield X[rows], codes[rows], None if weight is None else weight[rows]
+        if isinstance(X, ColumnarFeatures):  # views, without stacking the columns
+            part: Any = ColumnarFeatures(tuple(column[rows] for column in X.columns))
+        else:
+            part = X[rows]
+        yield part, codes[rows], None if weight is None else weight[rows]
 
 
 def evaluate_choice(
@@ -78,7 +88,7 @@ def evaluate_choice(
         rows = named_rows(table, X, places)
         logs = log_posteriors(model, rows)
         if choice.model == "ridge":  # fitted values are not probabilities
-            predicted = np.searchsorted(labels, model.predict(rows))
+            predicted = logs.argmax(axis=1)
             tally = Assessment.from_decisions(codes, predicted, labels=labels, weight=weight)
         else:
             decisions = least_cost(logs, costs)[0]
@@ -146,7 +156,7 @@ def _reliability(total: Assessment, label: Any) -> list[dict[str, float]]:
 
 
 def _certainty(logs: Floats, codes: Codes) -> Floats:
-    """Return rows, and misclassified rows, by their largest probability in 100 bins, (2, 100)."""
+    """Return (2, 100) counts: rows and misclassified rows, in bins of the largest probability."""
     predicted = logs.argmax(axis=1)
     largest = np.exp(np.take_along_axis(logs, predicted[:, None], axis=1)[:, 0])
     bins = np.minimum((largest * 100).astype(np.intp), 99)
@@ -175,7 +185,7 @@ def count_density(table: OpenTable, body: dict[str, Any]) -> bytes:
         raise InputError("box must have a positive width and height, with at most 160,000 cells.")
     counts = np.zeros(K * height * width, dtype=np.int64)
     for X, codes, _ in row_blocks(table, Edits()):
-        x, y = ((X - centre) @ axis for axis in axes)
+        x, y = ((np.asarray(X) - centre) @ axis for axis in axes)
         i = np.floor((x - low_x) / (high_x - low_x) * width)
         j = np.floor((y - low_y) / (high_y - low_y) * height)
         inside = (i >= 0) & (i < width) & (j >= 0) & (j < height)
@@ -201,7 +211,7 @@ def error_surface(table: OpenTable, choice: ModelChoice) -> dict[str, Any]:
     _, numbered = np.unique(y, return_inverse=True)
     folds = min(10, int(np.bincount(numbered).min()))
     if folds < 2:
-        raise InputError("A class has fewer than two rows, so that none can be held out.")
+        raise InputError("A class has fewer than two rows, so that no row of it can be held out.")
     prior = dict(choice.options).get("prior")
     with capture_warnings():
         grid = dd.rda_grid(

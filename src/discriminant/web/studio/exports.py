@@ -1,4 +1,4 @@
-"""What leaves the studio: model file, exports, report, and the Python code of the model."""
+"""Output of the studio: model file, exports, report, and the Python code of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import discriminant as dd
 from discriminant.errors import InputError
-from discriminant.web.studio.app import Response
+from discriminant.web.responses import Response
 from discriminant.web.studio.specification import Edits, ModelChoice
 from discriminant.web.studio.tables import BINARY, OpenTable
 
@@ -44,7 +44,7 @@ def export_choice(
             body = exported.encode() if isinstance(exported, str) else exported
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in stem(table))
     disposition = f'attachment; filename="{name}{suffix}"'.encode()
-    return Response(body, kind, ((b"content-disposition", disposition),))
+    return Response(body, kind, [(b"content-disposition", disposition)])
 
 
 def stem(table: OpenTable) -> str:
@@ -53,7 +53,7 @@ def stem(table: OpenTable) -> str:
 
 
 def reproducing_code(table: OpenTable, choice: ModelChoice, edits: Edits) -> str:
-    """Return the Python code that makes the model of the page."""
+    """Return the Python code that reproduces the model of the page."""
     reading = dict(table.reading)
     if choice.off:
         reading["exclude"] = [*reading.get("exclude", []), *choice.off]
@@ -62,13 +62,16 @@ def reproducing_code(table: OpenTable, choice: ModelChoice, edits: Edits) -> str
     lines = ["import discriminant as dd", ""]
     if edits:
         lines.insert(0, "import numpy as np")
+    if choice.degree == 2:
+        lines.insert(-1, "from sklearn.pipeline import make_pipeline")
+    constructor = choice.constructor(table.origin_of(choice))
     if table.source.target is not None:
         lines += ["# the example is written by the command: discriminant examples"]
     lines += [f"study = dd.study({arguments})"]
     if edits:
         lines += _edit_lines(table, choice, edits)
     else:
-        lines += [f"model = study.fitted({choice.constructor()})"]
+        lines += [f"model = study.fitted({constructor})"]
     model = "model"
     if choice.decides:
         given = {"cost": choice.cost_by_label(table.labels), "reject": choice.reject}
@@ -94,7 +97,7 @@ def _edit_lines(table: OpenTable, choice: ModelChoice, edits: Edits) -> list[str
         rows = [[row[j] for j in places] for _, row in edits.added]
         lines += [f"X = np.vstack([X, {rows}])"]
         lines += [f"y = np.append(y, {[labels[code] for code, _ in edits.added]})"]
-    lines += [f"fitted = {choice.constructor()}.fit(X, y)"]
+    lines += [f"fitted = {choice.constructor(table.origin_of(choice))}.fit(X, y)"]
     lines += ["model = dd.Encoded.of_fitted(fitted, study.opened.encoding)"]
     return lines
 
@@ -102,7 +105,7 @@ def _edit_lines(table: OpenTable, choice: ModelChoice, edits: Edits) -> list[str
 def write_report(
     table: OpenTable, choice: ModelChoice, progress: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Compare the default models and the one of the page, and write the report."""
+    """Compare the default models and the model of the page, and write the report."""
     reading = dict(table.reading)
     if choice.off:
         reading["exclude"] = [*reading.get("exclude", []), *choice.off]

@@ -1,6 +1,6 @@
-"""What was chosen in the page: model, hyperparameters, priors, costs, features and edited rows.
+"""The user's choices in the page: model, hyperparameters, priors, costs, features, edited rows.
 
-A specification comes from a page, so that every part is checked here. `ModelChoice.code` returns
+A specification comes from a page, so every part of it is checked here. `ModelChoice.code` returns
 the Python statements that make the same model.
 """
 
@@ -34,7 +34,7 @@ class ModelChoice:
     cost: tuple[tuple[float, ...], ...] | None = None  # (K, K): cost[decision][class]
     reject: float | None = None
     off: tuple[str, ...] = ()  # columns
-    edited: bool = False
+    degree: int = 1  # 2: squares and products are features, too
 
     @classmethod
     def of(cls, given: Any, *, labels: Sequence[str], columns: Sequence[str]) -> ModelChoice:
@@ -60,7 +60,9 @@ class ModelChoice:
         if len(set(off)) >= len(columns):
             raise InputError("Every column is left out. Use at least one.")
         probabilistic = name != "ridge"
-        reject = given.get("reject")
+        reject, degree = given.get("reject"), given.get("degree", 1)
+        if degree not in (1, 2) or isinstance(degree, bool):
+            raise InputError("degree must be 1 or 2.")
         return cls(
             name,
             tuple(options.items()),
@@ -69,17 +71,23 @@ class ModelChoice:
             if reject is not None and probabilistic
             else None,
             tuple(sorted(set(off), key=list(columns).index)),
+            int(degree),
         )
 
-    def estimator(self) -> Any:
-        """Return the unfitted classifier."""
+    def estimator(self, origin: Sequence[float]) -> Any:
+        """Return the unfitted classifier. `origin` is that of the squares and products."""
         import discriminant as dd
 
         options = {name: list(value) if name == "prior" else value for name, value in self.options}
-        return getattr(dd, MODELS[self.model][0])(**options)
+        model = getattr(dd, MODELS[self.model][0])(**options)
+        if self.degree == 1:
+            return model
+        from sklearn.pipeline import make_pipeline
+
+        return make_pipeline(dd.Basis(degree=2, origin=list(origin)), model)
 
     def cost_by_label(self, labels: Sequence[str]) -> dict[str, dict[str, float]] | None:
-        """Return the costs as `Decision` takes them."""
+        """Return the costs in the form that `Decision` expects."""
         if self.cost is None:
             return None
         return {
@@ -92,7 +100,7 @@ class ModelChoice:
         """Whether there are costs or a reject option."""
         return self.cost is not None or self.reject is not None
 
-    def constructor(self) -> str:
+    def constructor(self, origin: Sequence[float] = ()) -> str:
         """Return the constructor as Python code.
 
         >>> ModelChoice("rda", (("pooling", 0.5), ("prior", (0.2, 0.8)))).constructor()
@@ -102,7 +110,10 @@ class ModelChoice:
             f"{name}={list(value) if isinstance(value, tuple) else value!r}"
             for name, value in self.options
         )
-        return f"dd.{MODELS[self.model][0]}({', '.join(shown)})"
+        model = f"dd.{MODELS[self.model][0]}({', '.join(shown)})"
+        if self.degree == 1:
+            return model
+        return f"make_pipeline(dd.Basis(degree=2, origin={list(origin)}), {model})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""One open table: its plan of columns, its moments, and the rows that the page shows.
+"""One open table: the options of its columns, its moments, and the rows that the page shows.
 
 The page gets the moments of all rows, which suffice to fit every Gaussian or least-squares model,
-and up to 5,000 rows to draw. Both travel in one binary response, because a page reads a float array
-from bytes without parsing, and without a library:
+and up to 5,000 rows to draw. Both are sent in one binary response, because a page can read a float
+array from bytes without parsing and without a library:
 
     4 bytes           length of the header (little-endian)
     header            JSON: {"arrays": [[name, type, length], ...]}, padded with spaces to 8 bytes
@@ -28,8 +28,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.study.workflow import Study
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.encoding import Encoding
-from discriminant.web.responses import HttpError, dump
-from discriminant.web.studio.app import Response
+from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.sources import Source
 from discriminant.web.studio.specification import Edits, ModelChoice
 
@@ -116,7 +115,7 @@ class OpenTable:
         return np.sort(sample)
 
     def describe(self) -> Response:
-        """Return the facts that the page shows at once."""
+        """Return the facts that the page shows as soon as the table is open."""
         encoding, moments = self.opened.encoding, self.moments
         columns = [
             {
@@ -130,25 +129,28 @@ class OpenTable:
             }
             for column in encoding.columns
         ]
-        return Response.json(
-            {
-                "id": self.number,
-                "name": self.source.name,
-                "target": self.target,
-                "reading": self.reading,
-                "rows": len(self.study.rows),
-                "shown": len(self.shown),
-                "partial": self.partial,
-                "features": list(self.features),
-                "detail": moments.detail,
-                "classes": [
-                    {"label": label, "rows": int(rows)}
-                    for label, rows in zip(self.labels, moments.rows, strict=True)
-                ],
-                "columns": columns,
-                "notes": list(self.opened.notes),
-                "warnings": [str(warning) for warning in self.study.warnings],
-            }
+        return Response(
+            dump(
+                {
+                    "id": self.number,
+                    "name": self.source.name,
+                    "target": self.target,
+                    "reading": self.reading,
+                    "rows": len(self.study.rows),
+                    "shown": len(self.shown),
+                    "partial": self.partial,
+                    "features": list(self.features),
+                    "detail": moments.detail,
+                    "basis_origin": self.basis_origin,
+                    "classes": [
+                        {"label": label, "rows": int(rows)}
+                        for label, rows in zip(self.labels, moments.rows, strict=True)
+                    ],
+                    "columns": columns,
+                    "notes": list(self.opened.notes),
+                    "warnings": [str(warning) for warning in self.study.warnings],
+                }
+            )
         )
 
     def data(self) -> Response:
@@ -172,7 +174,7 @@ class OpenTable:
 
     def check(self) -> Response:
         """Return the findings of the data checks."""
-        return Response.json(self.study.check().to_dict())
+        return Response(dump(self.study.check().to_dict()))
 
     def report_page(self) -> Response:
         """Return the report that was written last."""
@@ -183,7 +185,7 @@ class OpenTable:
     # --- models -----------------------------------------------------------------------------------
 
     def choice(self, given: Any, edits: Any = None) -> tuple[ModelChoice, Edits]:
-        """Check what a page sends."""
+        """Return the model and the edits that a page sent, after checking them."""
         chosen = ModelChoice.of(given, labels=self.labels, columns=self.columns)
         size = {"rows": len(self.table), "classes": len(self.labels)}
         return chosen, Edits.of(edits, **size, features=len(self.features))
@@ -204,9 +206,21 @@ class OpenTable:
         used = set(self.encoding(choice).features)
         return np.array([j for j, name in enumerate(self.features) if name in used], dtype=np.intp)
 
+    @cached_property
+    def basis_origin(self) -> list[float]:
+        """Origin of squares and products of the features: means, rounded."""
+        basis = dd.Basis(degree=2, interactions=False)
+        shown = np.asarray(self.table.features[self.shown], dtype=np.float64)
+        origin: list[float] = np.asarray(basis.fit(shown).origin_).tolist()
+        return origin
+
+    def origin_of(self, choice: ModelChoice) -> list[float]:
+        """Return the origin of the features in use."""
+        return [self.basis_origin[j] for j in self.places(choice)]
+
     def fitted(self, choice: ModelChoice, edits: Edits) -> Any:
         """Return the classifier, fitted to the features in use of all rows."""
-        key = choice.model, choice.options, choice.off, edits
+        key = choice.model, choice.options, choice.off, choice.degree, edits
         with self._lock:
             if key in self._models:
                 self._models.move_to_end(key)
@@ -220,15 +234,18 @@ class OpenTable:
         return model
 
     def _fit(self, choice: ModelChoice, edits: Edits) -> Any:
-        places, model = self.places(choice), choice.estimator()
-        if choice.model != "logistic":
+        places, model = self.places(choice), choice.estimator(self.origin_of(choice))
+        if choice.model != "logistic" and choice.degree == 1:
             return model.fit_moments(self.edited_moments(edits).select(places.tolist()))
         rows, codes, weight = self.edited_rows(edits)
         names = [self.features[j] for j in places]
         frame = dict(zip(names, np.ascontiguousarray(rows[:, places]).T, strict=True))
         import pyarrow as pa
 
-        return model.fit(pa.table(frame), self.table.schema.labels[codes], sample_weight=weight)
+        fitting = {} if weight is None else {"sample_weight": weight}
+        if fitting and choice.degree == 2:
+            raise InputError("Squares and products cannot be fitted to weighted rows here.")
+        return model.fit(pa.table(frame), self.table.schema.labels[codes], **fitting)
 
     def edited_moments(self, edits: Edits) -> ClassMoments:
         """Return the moments after edits: rows removed, then classes shifted, then rows added."""

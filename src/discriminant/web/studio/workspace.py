@@ -1,4 +1,4 @@
-"""The open tables of a studio, and what the page asks of them."""
+"""The open tables of a studio, and the requests of the page about them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from threading import Lock
 from typing import Any
 
 from discriminant.errors import InputError, capture_warnings
-from discriminant.study.example_tables import EXAMPLES
-from discriminant.web.responses import HttpError
-from discriminant.web.studio.app import Response
+from discriminant.lectures import TITLES as LECTURES
+from discriminant.table.files.example_tables import EXAMPLES
+from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.cohorts import compare_moments, slice_columns
 from discriminant.web.studio.evaluation import count_density, error_surface, evaluate_choice
 from discriminant.web.studio.exports import export_choice, reproducing_code, write_report
@@ -39,12 +39,15 @@ class Workspace:
     def start(self) -> Response:
         """Return what the start page offers."""
         given = self.sources.given
-        return Response.json(
-            {
-                "examples": [each._asdict() for each in EXAMPLES],
-                "given": None if given is None else self.sources.resolve({"given": True}).name,
-                "tables": list(self._tables),
-            }
+        return Response(
+            dump(
+                {
+                    "examples": [each._asdict() for each in EXAMPLES],
+                    "given": None if given is None else self.sources.resolve({"given": True}).name,
+                    "tables": list(self._tables),
+                    "lectures": LECTURES,
+                }
+            )
         )
 
     def new_upload(self, name: str) -> tuple[int, Path]:
@@ -53,10 +56,10 @@ class Workspace:
 
     def preview(self, body: dict[str, Any]) -> Response:
         """Return the columns and the first rows of a source."""
-        return Response.json(preview(self.sources.resolve(body.get("source"))))
+        return Response(dump(preview(self.sources.resolve(body.get("source")))))
 
     def open(self, body: dict[str, Any]) -> Response:
-        """Open a table with a target and a plan of its columns."""
+        """Open a table with a target and options for its columns."""
         source = self.sources.resolve(body.get("source"))
         target = body.get("target")
         if not isinstance(target, str):
@@ -91,21 +94,21 @@ class Workspace:
     def evaluate(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Count decisions over all rows."""
         choice, edits = self.checked_spec(table, body)
-        return Response.json(evaluate_choice(table, choice, edits, body.get("label")))
+        return Response(dump(evaluate_choice(table, choice, edits, body.get("label"))))
 
     def surface(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Return the cross-validation error over pooling and shrinkage."""
         choice, _ = self.checked_spec(table, body)
-        return Response.json(error_surface(table, choice))
+        return Response(dump(error_surface(table, choice)))
 
     def slices(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Return groups of rows by a column, with their measures if not all rows are shown."""
         choice, edits = self.checked_spec(table, body)
-        return Response.json(slice_columns(table, choice, edits, body.get("column")))
+        return Response(dump(slice_columns(table, choice, edits, body.get("column"))))
 
     def drift(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Compare the means of the table with those of another file."""
-        return Response.json(compare_moments(table, self.sources.resolve(body.get("source"))))
+        return Response(dump(compare_moments(table, self.sources.resolve(body.get("source")))))
 
     def export(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Return the model in a format."""
@@ -115,7 +118,7 @@ class Workspace:
     def code(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Return the Python code that reproduces the model."""
         choice, edits = self.checked_spec(table, body)
-        return Response.json({"code": reproducing_code(table, choice, edits)})
+        return Response(dump({"code": reproducing_code(table, choice, edits)}))
 
     def report(
         self,
@@ -129,7 +132,7 @@ class Workspace:
 
 
 def _reading(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of `dd.study` that the plan of a page implies."""
+    """Return the options of `dd.study` that correspond to the options in the page."""
     reading: dict[str, Any] = {}
     for name in ("exclude", "categories"):
         columns = body.get(name) or []

@@ -1,5 +1,7 @@
 """Adding the moments of the other folds is fitting to the other folds."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,16 +9,32 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from discriminant import LDA, QDA, RDA, cross_validate, moments
+import discriminant
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    SVM,
+    Calibrated,
+    Logistic,
+    Pool,
+    PredictionSets,
+    ShrunkenCentroids,
+    SparseLDA,
+    cross_validate,
+    moments,
+)
 from discriminant.assessment.resampling.folds import fold_numbers, sums_without_each
 from discriminant.errors import (
     ClassMissingWarning,
+    LabelError,
     MissingValueError,
     NoPosteriorWarning,
     OptionError,
@@ -229,3 +247,40 @@ def test_probabilities_do_where_logs_are_missing():
     X, y = unequal_classes(60)
     held = cross_validate(SureOfShares(), X, y, 2)
     assert_same_logs(held.log_posterior[0], np.log([1 / 6, 1 / 3, 1 / 2]))
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        LDA(shrinkage="cv").fit,
+        ShrunkenCentroids(threshold="cv").fit,
+        SparseLDA(penalty="cv").fit,
+        Calibrated(SVM()).fit,
+        PredictionSets(LDA()).fit,
+        PredictionSets(Logistic()).fit,
+        Pool([("a", LDA()), ("b", Logistic())]).fit,
+        partial(cross_validate, LDA()),
+        partial(cross_validate, Logistic()),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ClassMissingWarning")
+def test_training_rows_of_one_class_are_named_with_the_class_that_is_absent(fit):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(LabelError, match=r"'oak' are in one fold.*class 'ash' only.*Add rows"):
+        fit(X, np.array(["ash"] * 39 + ["oak"]))
+
+
+def test_training_rows_of_one_class_are_named_for_a_partitioned_table(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 2)).round(3)
+    lines = [f"{a},{b},{'oak' if i == 39 else 'ash'}" for i, (a, b) in enumerate(rows)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,tree", *lines]))
+    table = discriminant.rows(str(tmp_path / "rows.csv"), target="tree")
+    with pytest.raises(LabelError, match=r"'oak' are in one fold.*class 'ash' only"):
+        cross_validate(LDA(), table)
+
+
+def test_a_classifier_of_another_package_may_be_fitted_to_one_class():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.warns(ClassMissingWarning, match="'oak'"):
+        held = cross_validate(DummyClassifier(), X, np.array(["ash"] * 39 + ["oak"]))
+    assert held.error == pytest.approx(1 / 40)

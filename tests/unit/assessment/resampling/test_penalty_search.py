@@ -213,7 +213,7 @@ def test_invalid_options_are_rejected(options, message):
 
 def test_folds_that_never_hold_out_a_row_are_rejected():
     rows, labels = rows_of_classes(12, 60, 3, 2)
-    with pytest.raises(OptionError, match="rows of some class are in two folds"):
+    with pytest.raises(OptionError, match="puts the rows of some class into two folds"):
         Logistic(ridge="cv", folds=labels).fit(rows, labels)
 
 
@@ -437,3 +437,27 @@ def test_a_class_with_one_row_is_named_and_the_model_is_fitted(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ClassMissingWarning)
         model.fit(X[:40], y[:40])
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_binomial_response_with_one_success_or_failure_is_named(odd):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(41, 3)), np.full(41, 1 - odd)
+    y[7] = odd
+    with pytest.warns(ClassMissingWarning, match=rf"All 1 row of class '{odd}' are in one fold"):
+        GLM("binomial", ridge="cv").fit(X, y)
+    y[:20] = odd
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClassMissingWarning)
+        GLM("binomial", ridge="cv").fit(X, y)
+
+
+def test_column_nearly_constant_in_a_training_set_hardly_changes_the_losses():
+    rows, labels = rows_of_classes(3, 300, 4, 2)
+    rare = np.zeros(300)
+    rare[7], rare[11] = 1.0, 1 / 300  # a level of one row, and its share in a missing cell
+    fold = np.arange(300) % 5
+    model = Logistic(ridge="cv", ridges=RIDGES, folds=fold)
+    plain = model.fit(rows, labels).path_.loss
+    wider = model.fit(np.column_stack([rows, rare]), labels).path_.loss
+    np.testing.assert_allclose(wider, plain, rtol=0.02)

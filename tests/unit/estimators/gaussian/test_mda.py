@@ -8,7 +8,11 @@ from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 import discriminant as dd
+from discriminant.assessment.resampling.folds import content_folds
+from discriminant.engines.dispatch import read_moments
 from discriminant.errors import LabelError, MixtureError, NotConvergedWarning, OptionError
+from discriminant.estimators.gaussian.mda import _StartSearch
+from discriminant.table.memory import as_table
 
 
 def two_groups(n=300, seed=0, d=2):
@@ -117,6 +121,56 @@ def test_numbers_and_covariances_are_chosen_by_bic():
         for structure in ("shared", "class", "component")
     ]
     assert model.bic_ == pytest.approx(min(others), rel=1e-6)
+
+
+def three_groups(n, seed):
+    """Rows of a class of one group and of a class of three."""
+    rng = np.random.default_rng(seed)
+    middles = np.array([[-6.0, 0.0], [0.0, 6.0], [6.0, 0.0]])[rng.integers(3, size=n)]
+    rows = np.vstack([rng.normal(size=(n, 2)), middles + rng.normal(size=(n, 2))])
+    return rows, np.repeat(["in", "out"], n)
+
+
+def test_held_out_densities_are_those_of_scikit_learn():
+    X, y = three_groups(240, 2)
+    model, table = dd.MDA(components="cv", covariance="component", tolerance=1e-9), as_table(X, y)
+    search = _StartSearch.of(model, table, read_moments(table, detail="class").anchor)
+    whole = search._model("component", search.sample).restrict(1)
+    losses = [search._held_out_loss(whole, search._rows_of(1), c) for c in (1, 2, 3)]
+    own = X[y == "out"]
+    fold = content_folds(own, np.zeros(len(own), dtype=np.intp), None, 10)
+    held = np.zeros(3)
+    for f in range(10):
+        for c in range(3):
+            peer = GaussianMixture(c + 1, n_init=5, tol=1e-9, max_iter=999, reg_covar=0)
+            peer.set_params(random_state=0).fit(own[fold != f])
+            held[c] -= peer.score_samples(own[fold == f]).sum()
+    # two components for three groups have several maxima of nearly the same likelihood
+    assert losses[2] - losses[0] == pytest.approx(held[2] - held[0], rel=1e-5)
+    assert model.set_params(max_components=3).fit(X, y).components_[1] == 1 + held.argmin() == 3
+
+
+def test_numbers_chosen_by_folds_are_the_same_in_partitions_and_with_weights(tmp_path):
+    X, y = three_groups(60, 3)
+    times = np.random.default_rng(0).integers(1, 3, len(y))
+    options = {"components": "cv", "covariance": "class", "max_components": 4}
+    weighted = dd.MDA(**options).fit(X, y, sample_weight=times.astype(float))
+    repeated = dd.MDA(**options).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-9)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    for part in range(3):
+        frame.iloc[part::3].to_parquet(tmp_path / f"{part}.parquet")
+    rows = dd.rows(str(tmp_path / "*.parquet"), target="y", engine="files")
+    memory, parts = dd.MDA(**options).fit(X, y), dd.MDA(**options).fit(rows)
+    assert memory.components_.tolist() == parts.components_.tolist() == [1, 3]
+    np.testing.assert_allclose(parts.means_, memory.means_, rtol=1e-9)
+
+
+def test_classes_of_few_rows_have_one_component_by_folds():
+    X, y = np.array([[0.0], [1.0], [5.0], [7.0], [6.0]]), [0, 0, 1, 1, 1]
+    assert dd.MDA(components="cv", covariance="shared").fit(X, y).components_.tolist() == [1, 1]
+    with pytest.raises(OptionError, match="'bic', 'cv', a whole number"):
+        dd.MDA(components="aic").fit(X, y)
 
 
 # --- truth ----------------------------------------------------------------------------------------

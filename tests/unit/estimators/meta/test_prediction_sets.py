@@ -524,6 +524,12 @@ def test_foreign_names_of_options_are_translated():
         PredictionSets(LDA(), cv=5)
     with pytest.raises(TypeError, match="coverage"):
         PredictionSets(LDA(), confidence_level=0.9)
+    (X, y), (new, _) = sample(120, 0), sample(5, 1)
+    model = PredictionSets(LDA()).fit(X, y)
+    with pytest.raises(TypeError, match=r"predict_set has no option 'coverage'.*set_params"):
+        model.predict_set(new, coverage=0.8)
+    with pytest.raises(TypeError, match=r"predict_set has no option 'alpha'.*coverage"):
+        model.predict_set(new, alpha=0.2)
 
 
 def test_a_logistic_regression_of_scikit_learn_is_supported():

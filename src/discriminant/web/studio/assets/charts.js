@@ -29,9 +29,21 @@ export function chart({ label, x, y, lines = [], dots = [] }) {
     s("text", { class: "title", x: 11, y: (TOP + bottom) / 2, "text-anchor": "middle",
       transform: `rotate(-90 11 ${(TOP + bottom) / 2})` }, y.title),
     lines.map((line) => s("path", { class: line.class, fill: "none",
-      d: line.points.map(([a, b], i) => `${i ? "L" : "M"}${fixed(px(a))},${fixed(py(b))}`).join("") })),
+      d: pathOf(line.points.map(([a, b]) => [px(a), py(b)])) })),
     dots.map((dot) => s("circle", { class: dot.class, cx: fixed(px(dot.at[0])), cy: fixed(py(dot.at[1])), r: dot.r ?? 4,
       onclick: dot.onclick }, dot.title ? s("title", {}, dot.title) : null)));
+}
+
+/** The path through points; points closer than half a pixel to the last one are left out. */
+function pathOf(points) {
+  const parts = [];
+  let [lastX, lastY] = [NaN, NaN];
+  points.forEach(([x, y], i) => {
+    if (i > 0 && i < points.length - 1 && Math.abs(x - lastX) < 0.5 && Math.abs(y - lastY) < 0.5) return;
+    parts.push(`${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`);
+    [lastX, lastY] = [x, y];
+  });
+  return parts.join("");
 }
 
 /** Ends of an axis of shares. */

@@ -29,9 +29,10 @@ export const MODELS = {
 };
 const INLINE = 3e7; // multiplications of a leave-one-out that may run within a frame
 const UNDO = 40;
+const MOST_TERMS = 120; // features, squares and products that may be fitted while a dial moves
 
 export const DEFAULTS = {
-  model: "lda", pooling: 0.5, shrinkage: 0, ridge: 0.1, prior: null, cost: null, reject: null, off: [],
+  model: "lda", degree: 1, pooling: 0.5, shrinkage: 0, ridge: 0.1, prior: null, cost: null, reject: null, off: [],
 };
 
 export class Session {
@@ -87,8 +88,10 @@ export class Session {
     this.#pending = true;
     requestAnimationFrame(() => {
       this.#pending = false;
+      const began = performance.now();
       this.update();
       for (const listener of this.#listeners) listener(this);
+      performance.measure("studio-frame", { start: began, end: performance.now() });
     });
   }
 
@@ -278,6 +281,43 @@ export class Session {
     return this.used.length === this.d ? Float64Array.from(rows) : selectColumns(rows, this.d, this.used);
   }
 
+  /** Whether squares and products of the features can be added. */
+  get canExpand() {
+    const d = this.used.length;
+    return this.complete && (d * (d + 3)) / 2 <= MOST_TERMS && this.choice.model !== "nearest_mean";
+  }
+
+  get degree() {
+    return this.choice.degree === 2 && this.canExpand ? 2 : 1;
+  }
+
+  /** Rows of the features in use with their squares and products, as `Basis(degree=2)` has them. */
+  expand(rows) {
+    if (this.degree === 1) return rows;
+    const d = this.used.length, m = (d * (d + 3)) / 2, n = rows.length / d, out = new Float64Array(n * m);
+    const origin = this.used.map((j) => this.facts.basis_origin[j]);
+    for (let i = 0; i < n; i++) {
+      let at = i * m;
+      for (let j = 0; j < d; j++) out[at++] = rows[i * d + j];
+      for (let j = 0; j < d; j++) {
+        const u = rows[i * d + j] - origin[j];
+        for (let l = j; l < d; l++) out[at++] = u * (rows[i * d + l] - origin[l]);
+      }
+    }
+    return out;
+  }
+
+  /** Rows and moments that the model is fitted to. */
+  get fitRows() {
+    return this.#part("fit rows", `${this.version} ${this.used} ${this.degree}`, () => this.expand(this.usedRows));
+  }
+
+  get fitMoments() {
+    if (this.degree === 1) return this.usedMoments;
+    return this.#part("fit moments", `${this.version} ${this.used}`, () =>
+      Moments.ofRows(this.fitRows, this.codes, { labels: this.labels, detail: this.moments.detail }));
+  }
+
   #part(name, key, compute) {
     if (this.#parts[name]?.key !== key) this.#parts[name] = { key, value: compute() };
     return this.#parts[name].value;
@@ -303,7 +343,7 @@ export class Session {
     this.problem = null;
     this.updating = false;
     try {
-      this.rule = this.choice.model === "logistic" ? this.#logistic() : fit(this.usedMoments, this.options());
+      this.rule = this.choice.model === "logistic" ? this.#logistic() : fit(this.fitMoments, this.options());
       this.warnings = this.rule?.warnings ?? [];
       this.logs = this.rule ? this.#heldOut() : null;
     } catch (error) {
@@ -330,20 +370,20 @@ export class Session {
   /** Log posteriors of the points, each by the model without it. */
   #heldOut() {
     const { K } = this;
-    if (this.choice.model === "logistic") return this.#withPrior(logPosterior(this.rule.scores(this.usedRows), K));
-    const options = this.options(), key = `${this.version} ${this.used} ${JSON.stringify(options)}`;
-    const left = this.#part("left", `${this.version} ${this.used}`, () =>
-      new LeaveOneOut(this.usedMoments, this.usedRows, this.codes));
-    const d = this.used.length, perClass = ["qda", "rda"].includes(options.model) ? K : 1;
+    if (this.choice.model === "logistic") return this.#withPrior(logPosterior(this.rule.scores(this.fitRows), K));
+    const data = `${this.version} ${this.used} ${this.degree}`;
+    const options = this.options(), key = `${data} ${JSON.stringify(options)}`;
+    const left = this.#part("left", data, () => new LeaveOneOut(this.fitMoments, this.fitRows, this.codes));
+    const d = this.fitMoments.d, perClass = ["qda", "rda"].includes(options.model) ? K : 1;
     const closed = !(options.shrinkage > 0) && options.predictive !== "student";
     const work = closed ? this.n * d * d * perClass : this.n * d * d * (d + K) * perClass;
     if (work < INLINE) return logPosterior(this.#scores(left.scores(options)), K);
-    const { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail } = this.usedMoments;
+    const { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail } = this.fitMoments;
     const scores = this.#ask("left", key, {
-      kind: "leave-one-out", rows: this.usedRows, codes: this.codes, options,
+      kind: "leave-one-out", rows: this.fitRows, codes: this.codes, options,
       moments: { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail },
     }, ({ scores: answer }) => answer);
-    const usable = scores?.length === this.n * K ? scores : this.rule.scores(this.usedRows);
+    const usable = scores?.length === this.n * K ? scores : this.rule.scores(this.fitRows);
     return logPosterior(this.#scores(usable), K);
   }
 
@@ -354,9 +394,10 @@ export class Session {
   }
 
   #logistic() {
-    const { usedRows: rows, codes, labels, K } = this, { ridge } = this.choice;
-    const features = this.used.map((j) => this.features[j]), options = { labels, features, ridge };
-    const width = (this.used.length + 1) * (K - 1), key = `${this.version} ${this.used} ${ridge}`;
+    const { fitRows: rows, codes, labels, K } = this, { ridge } = this.choice, d = rows.length / codes.length;
+    const features = this.degree === 1 ? this.used.map((j) => this.features[j]) : undefined;
+    const options = { labels, features, ridge };
+    const width = (d + 1) * (K - 1), key = `${this.version} ${this.used} ${this.degree} ${ridge}`;
     if (this.n * width * width * 8 < INLINE) {
       return this.#part("logistic", key, () => {
         const { rule, converged, separated } = logistic(rows, codes, options);
@@ -364,9 +405,10 @@ export class Session {
       });
     }
     const answer = this.#ask("logistic", key, { kind: "logistic", rows, codes, options }, (given) => given);
-    if (!answer || answer.rule.origin.length !== this.used.length) return null;
+    if (!answer || answer.rule.origin.length !== d) return null;
     const { coef, intercept, ...fields } = answer.rule;
-    return new LinearRule({ ...fields, labels, features }, { coef, intercept });
+    const names = features ?? Array.from(answer.rule.origin, (_, j) => `x${j}`);
+    return new LinearRule({ ...fields, labels, features: names }, { coef, intercept });
   }
 
   /** Log posteriors of logistic regression with other priors than the class shares. */
@@ -380,13 +422,14 @@ export class Session {
 
   /** Log posteriors of rows (all features) by the fitted model. */
   logPosteriorOf(rows) {
-    const scores = this.rule.scores(this.selectUsed(rows));
+    const scores = this.rule.scores(this.expand(this.selectUsed(rows)));
     return this.#withPrior(logPosterior(this.#scores(scores), this.K));
   }
 
   /** Scores of points on a plane of the features in use, with the priors of logistic regression. */
   planeScores(point, axes, nodes) {
-    const scores = this.rule.onPlane(point, axes).scores(nodes), { prior } = this.choice;
+    const scores = this.degree === 1 ? this.rule.onPlane(point, axes).scores(nodes)
+      : this.rule.scores(this.expand(rowsOnPlane(point, axes, nodes))), { prior } = this.choice;
     if (!prior || this.choice.model !== "logistic") return scores;
     return this.#withPrior(logPosterior(scores, this.K));
   }
@@ -418,11 +461,16 @@ export class Session {
     this.#listeners = [];
   }
 
-  /** Curves and counts of the points, for the class `k`. */
+  /** Counts of the points. */
+  summary() {
+    return { rows: this.n, confusion: this.confusion, totals: this.totals, of: "points" };
+  }
+
+  /** Counts and curves of the points, for the class `k`. */
   measures(k) {
     const { logs, codes, K } = this;
     return {
-      rows: this.n, confusion: this.confusion, totals: this.totals, of: "points",
+      ...this.summary(),
       curve: rocOf(logs, codes, K, k), reliability: this.has("decision") ? reliabilityOf(logs, codes, K, k) : null,
       certainty: certaintyOf(logs, codes, K), log_loss: this.has("decision") ? logLossOf(logs, codes, K) : null,
     };
@@ -523,6 +571,15 @@ export class Session {
       : [C[0].map((value, j) => (c * value - b * C[1][j]) / det), C[1].map((value, j) => (a * value - b * C[0][j]) / det)];
     return { axes, ids: [...ids], centre, lift, used: this.used, flat: ids[1] === "jitter" };
   }
+}
+
+/** Rows point + s axes[0] + t axes[1] for nodes (s, t). */
+function rowsOnPlane(point, axes, nodes) {
+  const d = point.length, n = nodes.length / 2, rows = new Float64Array(n * d);
+  for (let i = 0; i < n; i++) {
+    for (let j = 0; j < d; j++) rows[i * d + j] = point[j] + nodes[2 * i] * axes[0][j] + nodes[2 * i + 1] * axes[1][j];
+  }
+  return rows;
 }
 
 export function inner(a, b) {

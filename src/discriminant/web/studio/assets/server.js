@@ -15,10 +15,11 @@ export function readToken() {
 
 /** An answer of the server that is an error; its message is for people. */
 export class ServerError extends Error {
-  constructor(status, message) {
+  constructor(status, message, kind = null) {
     super(message);
     this.name = "ServerError";
     this.status = status;
+    this.kind = kind;
   }
 }
 
@@ -35,14 +36,14 @@ async function request(path, { method = "GET", body, signal } = {}) {
   }
   if (response.ok) return response;
   const text = await response.text();
-  let message = `The server answered with status ${response.status}.`;
+  let message = `The server answered with status ${response.status}.`, kind = null;
   try {
-    message = JSON.parse(text).error;
+    ({ error: message, kind } = JSON.parse(text));
   } catch { /* not an error of the studio: the status says what is known */ }
   if (response.status === 401) {
     message = "This page has no valid token. Open the address that discriminant studio has printed.";
   }
-  throw new ServerError(response.status, message);
+  throw new ServerError(response.status, message, kind);
 }
 
 export const get = async (path) => (await request(path)).json();

@@ -87,6 +87,17 @@ export class Space {
     return [s + axes[0].offset, this.frame.flat ? this.jitter[i % 8192] : t + axes[1].offset];
   }
 
+  /** Coordinates (n, 2) of all points, stored until points or axes change. */
+  get coordinates() {
+    const { session, frame } = this;
+    if (this.projected?.version !== session.version || this.projected.frame !== frame) {
+      const values = new Float64Array(2 * session.n);
+      for (let i = 0; i < session.n; i++) values.set(this.project(session.row(i), i), 2 * i);
+      this.projected = { version: session.version, frame, values };
+    }
+    return this.projected.values;
+  }
+
   /** The change of a row that moves it by (ds, dt) on the axes. */
   lift(ds, dt) {
     const { axes, lift, used } = this.frame, step = new Float64Array(this.session.d);
@@ -115,8 +126,9 @@ export class Space {
   whole() {
     const { session } = this;
     let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
+    const { coordinates } = this;
     for (let i = 0; i < session.n; i++) {
-      const [s, t] = this.project(session.row(i), i);
+      const s = coordinates[2 * i], t = coordinates[2 * i + 1];
       x0 = Math.min(x0, s);
       x1 = Math.max(x1, s);
       y0 = Math.min(y0, t);
@@ -179,7 +191,7 @@ export class Space {
 
   #fit() {
     const { clientWidth } = this.canvas.parentElement;
-    const height = Math.max(300, Math.min(clientWidth * 0.72, innerHeight * 0.68));
+    const height = Math.max(330, Math.min(clientWidth * 0.72, innerHeight * 0.68));
     if (clientWidth === this.width && Math.abs(height - (this.height ?? 0)) < 1) return;
     this.width = clientWidth;
     this.height = height;
@@ -258,11 +270,12 @@ export class Space {
     pen.strokeStyle = this.ink;
     pen.globalAlpha = 0.75;
     pen.setLineDash([]);
-    for (let k = 0; k < K; k++) this.#contour((i) => margin(values, i, K, k), columns, rows);
+    for (const lead of leads(values, columns * rows, K)) this.#contour(lead, columns, rows);
     if (decides && reject !== null && logs) {
       pen.setLineDash([5, 4]);
       const bound = Math.log(Math.max(reject, 1e-300)); // logarithms are nearly linear between nodes
-      this.#contour((i) => Math.log(leastCost(logs, costs, i, K)) - bound, columns, rows);
+      this.#contour(Float64Array.from({ length: columns * rows }, (_, i) =>
+        Math.log(leastCost(logs, costs, i, K)) - bound), columns, rows);
       pen.setLineDash([]);
     }
     pen.globalAlpha = 1;
@@ -299,30 +312,32 @@ export class Space {
     this.pen.drawImage(this.tile, MARGIN.left - CELL / 2, MARGIN.top - CELL / 2, columns * CELL, rows * CELL);
   }
 
-  /** The line where a function of the nodes is zero, by marching squares. */
-  #contour(value, columns, rows) {
-    const { pen } = this;
-    const at = (c, r) => value(r * columns + c);
-    let above = Float64Array.from({ length: columns }, (_, c) => at(c, 0));
+  /** The line where values of the nodes are zero, by marching squares. */
+  #contour(values, columns, rows) {
+    const { pen } = this, edge = (a, b) => {
+      const t = a / (a - b);
+      return CELL * (t >= 0 && t <= 1 ? t : 0.5);
+    };
+    const ends = new Float64Array(8);
     pen.beginPath();
     for (let r = 1; r < rows; r++) {
-      const below = Float64Array.from({ length: columns }, (_, c) => at(c, r));
       for (let c = 1; c < columns; c++) {
-        const corners = [above[c - 1], above[c], below[c], below[c - 1]];
-        const signs = corners.map((v) => v > 0);
-        if (signs.every((sign) => sign === signs[0])) continue;
-        const x = MARGIN.left + (c - 1) * CELL, y = MARGIN.top + (r - 1) * CELL, ends = [];
-        const between = (a, b) => { const t = a / (a - b); return Number.isFinite(t) ? Math.min(Math.max(t, 0), 1) : 0.5; };
-        if (signs[0] !== signs[1]) ends.push([x + CELL * between(corners[0], corners[1]), y]);
-        if (signs[1] !== signs[2]) ends.push([x + CELL, y + CELL * between(corners[1], corners[2])]);
-        if (signs[2] !== signs[3]) ends.push([x + CELL * between(corners[3], corners[2]), y + CELL]);
-        if (signs[3] !== signs[0]) ends.push([x, y + CELL * between(corners[0], corners[3])]);
-        for (let e = 0; e + 1 < ends.length; e += 2) {
-          pen.moveTo(...ends[e]);
-          pen.lineTo(...ends[e + 1]);
+        const above = (r - 1) * columns + c, below = above + columns;
+        const v0 = values[above - 1], v1 = values[above], v2 = values[below], v3 = values[below - 1];
+        const s0 = v0 > 0, s1 = v1 > 0, s2 = v2 > 0, s3 = v3 > 0;
+        if (s0 === s1 && s1 === s2 && s2 === s3) continue;
+        const x = MARGIN.left + (c - 1) * CELL, y = MARGIN.top + (r - 1) * CELL;
+        let n = 0;
+        const end = (ex, ey) => { ends[n++] = ex; ends[n++] = ey; };
+        if (s0 !== s1) end(x + edge(v0, v1), y);
+        if (s1 !== s2) end(x + CELL, y + edge(v1, v2));
+        if (s2 !== s3) end(x + edge(v3, v2), y + CELL);
+        if (s3 !== s0) end(x, y + edge(v0, v3));
+        for (let e = 0; e + 3 < n; e += 4) {
+          pen.moveTo(ends[e], ends[e + 1]);
+          pen.lineTo(ends[e + 2], ends[e + 3]);
         }
       }
-      above = below;
     }
     pen.stroke();
   }
@@ -342,7 +357,7 @@ export class Space {
     pen.strokeStyle = this.ground;
     pen.lineWidth = 0.9;
     pen.stroke();
-    const sprite = { canvas, full };
+    const sprite = { bitmap: canvas.transferToImageBitmap(), full };
     this.sprites.set(key, sprite);
     return sprite;
   }
@@ -352,28 +367,44 @@ export class Space {
     return n > 2500 ? 2.4 : n > 600 ? 3.2 : 4.4;
   }
 
-  #drawPoints() {
-    const { session, pen } = this, size = this.pointSize, { n, codes, actions } = session;
-    const brushed = session.selection.size > 0, wrong = [];
-    const faint = this.density ? 0.55 : 1;
+  /** All points on a canvas of their own, stored until points, view, selection or colours change. */
+  #pointLayer() {
+    const { session, coordinates } = this, size = this.pointSize, { n, codes, selection } = session;
+    const key = [session.version, this.box.join(), this.width, this.height, size, this.colours.join(), this.ground,
+      selection.size, [...selection].slice(0, 50).join()].join(" ");
+    if (this.layer?.key === key && this.layer.coordinates === coordinates) return this.layer.canvas;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    const canvas = new OffscreenCanvas(Math.ceil(this.width * ratio), Math.ceil(this.height * ratio)), pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    const [x0, x1, y0, y1] = this.box, { width, height } = this.#inside(), { left } = MARGIN, bottom = MARGIN.top + height;
+    const across = width / (x1 - x0), up = height / (y1 - y0), brushed = selection.size > 0;
+    const sprites = session.labels.map((_, k) => [this.#sprite(k, size, false), this.#sprite(k, size, true)]);
     this.pixels = new Float64Array(2 * n);
-    const order = brushed ? [false, true] : [null];
-    for (const chosen of order) {
+    for (const chosen of brushed ? [false, true] : [null]) {
       for (let i = 0; i < n; i++) {
-        if (chosen !== null && session.selection.has(i) !== chosen) continue;
-        const [s, t] = this.project(session.row(i), i), [x, y] = this.toPixel(s, t);
+        if (chosen !== null && selection.has(i) !== chosen) continue;
+        const x = left + (coordinates[2 * i] - x0) * across, y = bottom - (coordinates[2 * i + 1] - y0) * up;
         this.pixels[2 * i] = x;
         this.pixels[2 * i + 1] = y;
-        const { canvas, full } = this.#sprite(codes[i], size, brushed && !chosen);
-        pen.globalAlpha = faint;
-        pen.drawImage(canvas, x - full / 2, y - full / 2, full, full);
-        if (actions && actions[i] !== codes[i] && actions[i] !== null && actions[i] !== REJECT && !(brushed && !chosen)) {
-          wrong.push(x, y);
-        }
+        const { bitmap, full } = sprites[codes[i]][brushed && !chosen ? 1 : 0];
+        pen.drawImage(bitmap, x - full / 2, y - full / 2, full, full);
       }
     }
+    this.layer = { key, coordinates, canvas };
+    return canvas;
+  }
+
+  #drawPoints() {
+    const { session, pen } = this, size = this.pointSize, { n, codes, actions, selection } = session, wrong = [];
+    const layer = this.#pointLayer();
+    pen.globalAlpha = this.density ? 0.55 : 1;
+    pen.drawImage(layer, 0, 0, this.width, this.height);
     pen.globalAlpha = 1;
-    if (this.hidden.has("errors")) return;
+    if (this.hidden.has("errors") || !actions) return;
+    for (let i = 0; i < n; i++) {
+      const missed = actions[i] !== codes[i] && actions[i] !== null && actions[i] !== REJECT;
+      if (missed && (!selection.size || selection.has(i))) wrong.push(this.pixels[2 * i], this.pixels[2 * i + 1]);
+    }
     const many = wrong.length > 300, r = size + (many ? 1.6 : 3.2);
     pen.strokeStyle = this.ink;
     pen.lineWidth = many ? 0.9 : 1.3;
@@ -424,7 +455,7 @@ export class Space {
 
   #drawEllipses() {
     const { session, pen } = this, { axes } = this.frame, d = session.used.length;
-    if (this.frame.flat || session.choice.model === "nearest_mean") return;
+    if (this.frame.flat || session.choice.model === "nearest_mean" || session.degree === 2) return;
     this.#means().forEach((mean, k) => {
       if (!mean) return;
       const C = session.classCovariance(k), along = axes.map(({ direction }) => {
@@ -821,7 +852,8 @@ export class Space {
     else if (this.tool === "lasso") parts.push("Draw around points to select them; Delete removes them.");
     else parts.push("Drag a point, or the mean of a class (large outline); click a point to explain it.");
     if (discriminants) parts.push("Discriminants are the directions that separate the class means best, in standard deviations within classes.");
-    parts.push("Tint: predicted class, stronger where the model is more certain. Ring: misclassified. Dotted: 95% of a class.");
+    parts.push("Tint: predicted class, stronger where the model is more certain. Ring: misclassified.");
+    if (session.degree === 1 && session.choice.model !== "nearest_mean") parts.push("Dotted: 95% of a class, if it is normal.");
     if (session.used.length > 2) parts.push("Regions are those of the average row at each place.");
     if (!session.complete) parts.push(`Shading: all ${session.facts.rows.toLocaleString("en")} rows; points: a random sample of ${session.n.toLocaleString("en")}.`);
     return parts.join(" ");
@@ -850,11 +882,30 @@ function argmaxOf(scores, K) {
   return out;
 }
 
-/** Score of class k minus the largest of the others. */
-function margin(values, i, K, k) {
-  let other = -Infinity;
-  for (let l = 0; l < K; l++) if (l !== k) other = Math.max(other, values[i * K + l]);
-  return values[i * K + k] - other;
+/** For each class that leads somewhere, its score minus the largest of the others, at every node. */
+function leads(scores, n, K) {
+  const best = new Int32Array(n), top = new Float64Array(n), second = new Float64Array(n);
+  const leading = new Set();
+  for (let i = 0; i < n; i++) {
+    let first = -Infinity, next = -Infinity, at = 0;
+    for (let k = 0; k < K; k++) {
+      const score = scores[i * K + k];
+      if (score > first) {
+        next = first;
+        first = score;
+        at = k;
+      } else if (score > next) next = score;
+    }
+    best[i] = at;
+    top[i] = first;
+    second[i] = next;
+    leading.add(at);
+  }
+  return [...leading].map((k) => {
+    const lead = new Float64Array(n);
+    for (let i = 0; i < n; i++) lead[i] = best[i] === k ? top[i] - second[i] : scores[i * K + k] - top[i];
+    return lead;
+  });
 }
 
 function leastCost(logs, costs, i, K) {

@@ -8,7 +8,7 @@ const list = (values) => values.map((value) => Number(value.toPrecision(6))).joi
 export function encodeState({ source, choice, axes, tab }) {
   const parts = new URLSearchParams();
   for (const [name, value] of Object.entries(source)) if (value) parts.set(name, value);
-  for (const name of ["model", "pooling", "shrinkage", "ridge", "reject"]) {
+  for (const name of ["model", "degree", "pooling", "shrinkage", "ridge", "reject"]) {
     if (choice[name] !== DEFAULTS[name]) parts.set(name, String(choice[name]));
   }
   if (choice.prior) parts.set("prior", list(choice.prior));
@@ -28,6 +28,7 @@ export function decodeState(fragment) {
   const source = {};
   for (const name of ["example", "given", "table", "target"]) if (parts.get(name)) source[name] = parts.get(name);
   if (Object.hasOwn(MODELS, parts.get("model"))) choice.model = parts.get("model");
+  if (parts.get("degree") === "2") choice.degree = 2;
   for (const name of ["pooling", "shrinkage"]) if (parts.has(name)) choice[name] = unit(parts.get(name)) ?? DEFAULTS[name];
   for (const name of ["ridge", "reject"]) if (Number(parts.get(name)) >= 0 && parts.get(name)) choice[name] = Number(parts.get(name));
   if (parts.get("prior")) choice.prior = numbers(parts.get("prior"));

@@ -1,15 +1,15 @@
 /** The studio: opens tables, and keeps its panels and its URL up to date. */
 
 import { announce, byId, count } from "./elements.js";
-import { Cohorts } from "./cohorts.js";
-import { Columns } from "./columns.js";
-import { Decide } from "./decide.js";
-import { Dials } from "./dials.js";
-import { Export } from "./export.js";
+import { Cohorts } from "./panels/cohorts.js";
+import { Columns } from "./panels/columns.js";
+import { Decide } from "./panels/decide.js";
+import { Dials } from "./panels/dials.js";
+import { Export } from "./panels/export.js";
 import { Session } from "./model.js";
 import { Space } from "./space.js";
 import { Start } from "./start.js";
-import { WhatIf } from "./what_if.js";
+import { WhatIf } from "./panels/what_if.js";
 import { decodeState, encodeState, validChoice } from "./state.js";
 import { get, getArrays, post, readToken } from "./server.js";
 
@@ -17,6 +17,7 @@ const TABS = ["decide", "what-if", "cohorts", "columns", "export"];
 let studio = null; // the open table and its panels
 let tab = "decide";
 let written = "";
+let writing = null; // the timer that writes the URL
 
 const start = new Start({ open: openTable });
 
@@ -69,13 +70,13 @@ async function show(facts, urlSource, source, wanted = null) {
 
 /** Draw what has changed; called at most once a frame. */
 function refresh() {
-  const began = performance.now(), { session, space, dials, panels } = studio;
+  const { session, space, dials, panels } = studio;
   space.draw();
   dials.update();
   for (const [name, panel] of Object.entries(panels)) panel.update(name === tab);
   warn(session);
-  writeUrl();
-  document.documentElement.dataset.frame = (performance.now() - began).toFixed(1);
+  clearTimeout(writing);
+  writing = setTimeout(writeUrl, 120);
 }
 
 function warn(session) {

@@ -1,7 +1,7 @@
 /** Columns: how each column is used, and the findings of the data checks. */
 
-import { byId, count, h, whole } from "./elements.js";
-import { get } from "./server.js";
+import { byId, count, h, whole } from "../elements.js";
+import { get } from "../server.js";
 
 const KINDS = {
   number: "number", boolean: "yes or no", date: "date", ordered: "ordered category", category: "category",

@@ -1,10 +1,10 @@
 /** Decide: the confusion matrix, and curves of one class against the others. */
 
-import { byId, colourOf, count, h, mark, number, percent, whole } from "./elements.js";
-import { chart, unit } from "./charts.js";
-import { totals, wilson } from "./measures.js";
-import { post } from "./server.js";
-import { REJECT } from "./moments.js";
+import { byId, colourOf, count, h, mark, number, percent, whole } from "../elements.js";
+import { chart, unit } from "../charts.js";
+import { totals, wilson } from "../measures.js";
+import { post } from "../server.js";
+import { REJECT } from "../moments.js";
 
 const share = (value) => percent(value, 0);
 const WAIT = 250; // milliseconds without a change, after which the server counts
@@ -34,9 +34,9 @@ export class Decide {
   }
 
   /** Measures of all rows, from the server; those of the points until they arrive. */
-  measures() {
+  measures(visible) {
     const { session } = this;
-    const own = session.measures(this.label);
+    const own = visible ? session.measures(this.label) : session.summary();
     if (session.complete || session.choice.model === "logistic") return { ...own, updating: session.updating };
     const body = { model: modelOf(session), edits: session.edits(), label: session.labels[this.label] };
     const key = JSON.stringify(body);
@@ -74,11 +74,13 @@ export class Decide {
       byId("error-about").textContent = session.problem ?? session.problemOfWorker ?? "Fitting …";
       return;
     }
-    this.current = this.measures();
+    this.current = this.measures(visible);
     const { totals: sums, updating, of } = this.current, [low, high] = wilson(sums.wrong, sums.decided);
     byId("error").textContent = percent(sums.error);
     byId("error").classList.toggle("updating", updating);
-    const how = of === "rows" ? "by the model fitted to all rows" : session.howPredicted;
+    const sampled = session.facts.partial && sums.rows < session.facts.rows;
+    const how = of === "points" ? session.howPredicted
+      : `${sampled ? "a sample of the rows, " : ""}by the model fitted to all rows`;
     const rejected = sums.rejected ? `; ${count(sums.rejected, "row")} (${percent(sums.rejected / sums.rows)}) passed to a person` : "";
     byId("error-about").textContent =
       `${whole(sums.wrong)} of ${count(sums.decided, of === "rows" ? "row" : "point")} misclassified, 95% interval ${percent(low)} to ${percent(high)}${rejected} (${how})` +
@@ -119,7 +121,7 @@ export class Decide {
       })))));
     const { log_loss: loss } = current;
     byId("confusion-note").textContent =
-      `${current.of === "rows" ? `All ${count(current.rows, "row")}` : count(current.rows, "point")}.` +
+      `${current.of === "rows" ? count(current.rows, "row") : count(current.rows, "point")}.` +
       `${loss === null || loss === undefined ? "" : ` Log loss ${number(loss)}: lower is better, 0 is certain and right.`}` +
       `${current.updating ? " Updating …" : ""}`;
   }
@@ -223,5 +225,5 @@ function figure(title, about, body) {
 /** The model as the server takes it. */
 export function modelOf(session) {
   const { model, pooling, shrinkage, ridge, prior, cost, reject, off } = session.choice;
-  return { model, pooling, shrinkage, ridge, prior, cost, reject, off };
+  return { model, degree: session.degree, pooling, shrinkage, ridge, prior, cost, reject, off };
 }

@@ -1,9 +1,9 @@
 /** Cohorts: the error in groups of rows, and drift against a second table. */
 
-import { byId, count, h, number, percent, whole } from "./elements.js";
+import { byId, count, h, number, percent, whole } from "../elements.js";
 import { modelOf } from "./decide.js";
-import { wilson } from "./measures.js";
-import { post, upload } from "./server.js";
+import { wilson } from "../measures.js";
+import { post, upload } from "../server.js";
 
 export class Cohorts {
   constructor(session, { select }) {
@@ -72,7 +72,7 @@ export class Cohorts {
       });
     }
     const result = names.map(() => ({ rows: 0, correct: 0, own: 0, hit: 0, expected: 0, points: [] }));
-    const place = new Map(session.original.numbers.entries().map(([i, number]) => [number, i]));
+    const place = new Map(Array.from(session.original.numbers, (number, i) => [number, i]));
     const predicted = session.predicted;
     for (let i = 0; i < session.n; i++) {
       if (session.numbers[i] < 0) continue; // points that were added or changed are in no group
@@ -126,9 +126,10 @@ export class Cohorts {
   #drawDrift({ name, rows, p, d2, features }) {
     const level = 0.05 / features.length, moved = features.filter((each) => each.p < level);
     byId("drift-note").textContent = `${name}: ${count(rows[1], "row")}, compared with ${whole(rows[0])}. ` +
-      (p < 0.05 ? `The means differ (Hotelling's T², p ${p < 0.001 ? "< 0.001" : number(p, 2)}); squared Mahalanobis distance ${number(d2)}.`
+      (p === null ? "The features are linearly dependent, so that they have no joint test; each is tested on its own."
+        : p < 0.05 ? `The means differ (Hotelling's T², p ${p < 0.001 ? "< 0.001" : number(p, 2)}); squared Mahalanobis distance ${number(d2)}.`
         : `The means do not differ significantly (Hotelling's T², p ${number(p, 2)}).`) +
-      (p < 0.05 ? ` ${moved.length} of ${count(features.length, "feature")} differ on their own (Bonferroni).` : "");
+      (p === null || p < 0.05 ? ` ${moved.length} of ${count(features.length, "feature")} differ on their own (Bonferroni).` : "");
     const most = Math.max(...features.map(({ effect }) => Math.abs(effect)), 1e-9);
     byId("drift").replaceChildren(h("table", { class: "numbers" }, h("caption", { class: "unseen" }, "Features by their drift"),
       h("thead", {}, h("tr", {}, ["Feature", "Change of the mean", "In standard deviations", "Size"].map((text) => h("th", { scope: "col" }, text)))),

@@ -1,8 +1,8 @@
 /** The dials: model, hyperparameters, priors, costs, rejection, features. */
 
-import { byId, count, h, mark, number, percent, rounded } from "./elements.js";
-import { MODELS } from "./model.js";
-import { post } from "./server.js";
+import { byId, count, h, mark, number, percent, rounded } from "../elements.js";
+import { MODELS } from "../model.js";
+import { post } from "../server.js";
 
 const MANY = 8; // classes beyond which costs and priors are folded
 
@@ -19,6 +19,8 @@ export class Dials {
         h("select", { id: "model", class: "wide", onchange: (event) => this.set({ model: event.target.value }) },
           Object.entries(MODELS).map(([id, { title }]) => h("option", { value: id }, title))),
         h("p", { id: "model-about", class: "small" }),
+        h("label", { class: "check", id: "dial-degree" }, h("input", { type: "checkbox", id: "degree",
+          onchange: (event) => this.set({ degree: event.target.checked ? 2 : 1 }) }), "Add squares and products of the features"),
         this.slider("pooling", "Pooling", 0, 1, 0.01, "0: each class has its own covariance (QDA). 1: one for all (LDA)."),
         this.slider("shrinkage", "Shrinkage", 0, 1, 0.01, "Moves covariances toward their diagonal. Helps with few rows or correlated features."),
         this.slider("ridge", "Penalty", -4, 3, 0.05, "Pulls the coefficients toward zero.",
@@ -221,6 +223,8 @@ export class Dials {
       byId(`dial-${name}`).hidden = !dials.includes(name);
       setSlider(name, this.from[name](choice[name]), number(choice[name]));
     }
+    byId("dial-degree").hidden = !session.canExpand;
+    byId("degree").checked = session.degree === 2;
     byId("dial-reject").hidden = choice.reject === null;
     byId("rejects").checked = choice.reject !== null;
     if (choice.reject !== null) setSlider("reject", choice.reject, number(choice.reject));
@@ -237,7 +241,7 @@ export class Dials {
     const off = new Set(choice.off);
     byId("columns-on").querySelectorAll("input").forEach((box) => { box.checked = !off.has(box.value); });
     byId("features-count").textContent = `${session.columns.length - off.size} of ${count(session.columns.length, "column")} in use`;
-    const plane = ["lda", "qda", "rda"].includes(choice.model) && session.facts.detail === "class" && session.d > 1;
+    const plane = ["lda", "qda", "rda"].includes(choice.model) && session.degree === 1 && session.facts.detail === "class" && session.d > 1;
     byId("plane").hidden = !plane;
     if (!plane) return;
     const key = JSON.stringify([choice.off, choice.prior]);

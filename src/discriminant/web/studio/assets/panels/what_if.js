@@ -1,7 +1,7 @@
 /** What if: one row, changed value by value; why the model decides so, and what would change it. */
 
-import { byId, colourOf, h, mark, number, percent, rounded } from "./elements.js";
-import { MomentsError, REJECT, decide, smallestChange } from "./moments.js";
+import { byId, colourOf, h, mark, number, percent, rounded } from "../elements.js";
+import { MomentsError, REJECT, decide, smallestChange } from "../moments.js";
 
 const SHOWN = 40; // columns with a field of their own
 
@@ -141,7 +141,7 @@ export class WhatIf {
     const { session } = this, { labels, used } = session, sentence = byId("flip"), buttons = byId("flip-buttons");
     const lines = [], actions = [], apply = (target) => () => this.#set([...target.keys()], [...target]);
     const scale = used.map((_, p) => Math.sqrt(session.spread.within[p * used.length + p]) || 1);
-    if (session.rule.coef && !(session.choice.model === "logistic" && session.choice.prior)) {
+    if (session.rule.coef && session.degree === 1 && !(session.choice.model === "logistic" && session.choice.prior)) {
       try {
         const change = smallestChange(session.rule, session.selectUsed(row), { scale });
         if (change) {

@@ -1,8 +1,8 @@
 /** Take away: the model in several formats, the report, and the Python code. */
 
-import { byId, h } from "./elements.js";
+import { byId, h } from "../elements.js";
 import { modelOf } from "./decide.js";
-import { events, post, save } from "./server.js";
+import { events, post, save } from "../server.js";
 
 const FORMATS = [
   ["model", "Model file", "For discriminant.load, discriminant predict and discriminant serve. It cannot run code."],

@@ -166,6 +166,7 @@ def test_squares_and_products_give_the_left_out_predictions_of_python(open_page)
 
 
 def page_prior(page):
+    page.wait_for_url(lambda address: "prior=" in address)
     fragment = page.evaluate("location.hash")
     text = next(part for part in fragment[1:].split("&") if part.startswith("prior="))
     return [float(value) for value in text[6:].replace("%2C", ",").split(",")]
@@ -214,13 +215,12 @@ def test_url_restores_the_table_and_the_dials(open_page):
     slide(page, "shrinkage", 0.25)
     page.select_option("#axis-0", "f2")
     page.click("#tab-cohorts")
-    settle(page)
+    page.wait_for_url(lambda address: "shrinkage=0.25" in address and "tab=cohorts" in address)
     state = page.evaluate("location.hash")
     assert "token" not in state
     again = open_page(fragment="&" + state[1:]).page
     again.locator("#workbench").wait_for()
-    settle(again)
-    assert again.evaluate("location.hash") == state
+    again.wait_for_url(lambda address: address.endswith(state))
     assert again.input_value("#model") == "qda"
     assert again.locator("#shrinkage-value").text_content() == "0.25"
     assert again.locator("#cohorts").is_visible()

@@ -165,6 +165,24 @@ def test_squares_and_products_give_the_left_out_predictions_of_python(open_page)
     check_clean(opened)
 
 
+def test_worker_gives_the_left_out_predictions_of_python(open_page):
+    """QDA with shrinkage has no closed form: 569 fits take longer than a frame."""
+    opened = open_page()
+    page = opened.page
+    page.click("[data-example=breast_cancer]")
+    page.locator("#workbench").wait_for()
+    page.select_option("#model", "qda")
+    slide(page, "shrinkage", 0.1)
+    page.locator("#error-about", has_text="updating").wait_for()
+    page.locator("#error-about:not(:has-text('updating'))").wait_for()
+    frame = pd.read_csv(io.BytesIO(EXAMPLES[2].csv()))
+    X, y = frame.drop(columns="diagnosis").to_numpy(), frame["diagnosis"].to_numpy()
+    held = dd.leave_one_out(dd.QDA(shrinkage=0.1), X, y)
+    counts = dd.assess(y, held.predicted).weight
+    assert confusion(page) == counts.astype(int).ravel().tolist()
+    check_clean(opened)
+
+
 def page_prior(page):
     page.wait_for_url(lambda address: "prior=" in address)
     fragment = page.evaluate("location.hash")

@@ -1,13 +1,14 @@
-"""Catalogue of all estimators: name, module, description and what other modules need to know.
+"""Catalogue of all estimators: name, module, description, and facts that other modules need.
 
 This is the only list of estimators. `discriminant.__init__` reads the public names from it; `store`
 reads the classes that files may contain; `study` and the report read the models to compare and
 their descriptions. Tests and documentation use it too. This module imports the rest of the package
 only when `estimator_class` is called, so that every other module can import it.
 
-To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the classes, such as its
-rule, that its files may contain in addition to those in `SHARED_VALUES`. `candidates` are the
-configurations that a study can compare, each with a rank from simple to complex:
+To add an estimator, add an `Estimator` to `ESTIMATORS`. `values` names the Python classes (such as
+the class of its rule) whose objects its files may contain in addition to those in `SHARED_VALUES`.
+`candidates` are the configurations that a study can compare, each with a rank from simple to
+complex:
 
     1  one mean per class                 2  linear boundaries
     3  one scale per feature and class    4  between linear and quadratic boundaries
@@ -328,7 +329,7 @@ ESTIMATORS = (
                 "logistic",
                 "Logistic, ridge 0.0001",
                 "linear boundaries; models the class probabilities directly, with a small penalty: "
-                "Logistic(ridge=0.0001) in Python, where Logistic() has none",
+                "Logistic(ridge=0.0001) in Python (Logistic() has no penalty)",
                 {"ridge": 1e-4},
                 default=False,
             ),

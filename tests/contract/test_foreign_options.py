@@ -70,7 +70,7 @@ THEIRS_ALONE = {
         (Logistic, "C", r"Logistic has no option 'C': pass ridge=1/\(C\*n\).*docs/from_sklearn.md"),
         (Logistic, "penalty", r"ridge > 0 for 'l2', and also l1_ratio=1 for 'l1'"),
         (Logistic, "fit_intercept", r"intercept="),
-        (LDA, "solver", r"leave it out; there is one solution"),
+        (LDA, "solver", r"leave it out; the solution is unique"),
         (LDA, "priors", r"pass prior="),
         (LDA, "n_components", r"Fisher\(n_components="),
         (LDA, "store_covariance", r"covariance_ is always available"),

@@ -10,9 +10,10 @@ Calibration compares observed frequencies with predicted probabilities, in the b
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|
 
-Curve and error are computed for one given class, or for the most probable class (top-label, Guo et
-al. 2017: p is the largest posterior, and a row counts if that class is its true class). Bins have
-equal width; adjacent bins of a tally are merged to get the number of bins requested.
+Curve and error are computed for one given class, or for the most probable class (top-label
+calibration, Guo et al. 2017: p is the largest posterior, and the observed frequency is the share of
+rows that are of their most probable class). Bins have equal width; adjacent bins of a tally are
+merged to get the number of bins requested.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
     def calibration(self, label: Any = None, *, bins: int = 10) -> CalibrationCurve:
         """Return the calibration curve of one class.
 
-        Without `label`, it is the curve of the probability of each row's most probable class.
+        Without `label`, the curve is that of the largest posterior of each row.
         """
         check_scored(self, "calibration")
         if label is None:
@@ -131,7 +132,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
     def calibration_error(self, label: Any = None, *, bins: int = 15) -> float:
         """Return the expected calibration error of one class.
 
-        Without `label`, it is the error of the probability of each row's most probable class.
+        Without `label`, the error is that of the largest posterior of each row.
         """
         return self.calibration(label, bins=bins).error
 
@@ -182,8 +183,8 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         level : float, default=0.95
             Confidence level.
         weights : {'counts', 'reliability'}
-            'counts': a row of weight 2 stands for two rows. 'reliability': it is one row that
-            counts twice as much as a row of weight 1.
+            'counts': a row of weight 2 stands for two rows. 'reliability': a row of weight 2 is one
+            row that counts twice as much as a row of weight 1.
         draws, stratified, seed
             Options of the bootstrap. If stratified, every resample has the same number of rows of
             each class as the data.
@@ -239,7 +240,7 @@ class Assessment(PrintedResult, MeasureAttributes, Tally):
         Parameters
         ----------
         what : {'classes', 'confusion', 'averages', 'measures'}, default 'classes'
-            Which result.
+            Result to return.
         """
         pandas = import_pandas()
         if what == "confusion":
@@ -263,7 +264,7 @@ def _class_measures() -> list[Measure]:
 
 
 def _overall_measures(assessment: Assessment) -> dict[str, float]:
-    """Return, by name, the measures over all classes that apply to this assessment."""
+    """Return a dict, by name, of the measures over all classes that this assessment has."""
     values = {
         entry.name: float(entry.value(assessment))
         for entry in MEASURES.values()
@@ -404,7 +405,7 @@ class CalibrationCurve:
 
 
 def calibration_curve_from_sums(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:
-    """Return the calibration curve from the (3, B) sums over the B bins of a tally.
+    """Return the calibration curve, given three sums for each of the B bins of a tally (3, B).
 
     `bins`, the number of bins of the curve, must divide B.
     """

@@ -1,9 +1,9 @@
 """Scorers: obtain log posteriors and decisions from fitted classifiers.
 
-Log posteriors and decisions need not agree. A cost, a threshold, class weights or the votes of
-several classifiers may lead to another class than the most probable one, and a decision need not be
-a class. So the model's own decisions are measured: the results of `decide` if the model has this
-method, otherwise those of `predict`.
+The most probable class and the decision need not agree. A cost, a threshold, class weights or the
+votes of several classifiers may lead to another class than the most probable one, and a decision
+need not be a class. So the model's own decisions are measured: the results of `decide` if the model
+has this method, otherwise those of `predict`.
 
 The classes `...Scorer` wrap a fitted model so that it can be sent to the partitions of a table.
 """
@@ -38,7 +38,7 @@ class Predictions:
 
     @classmethod
     def empty(cls, rows: int, classes: int) -> Predictions:
-        """Return predictions for `rows` rows, as arrays that are still to be filled in."""
+        """Return uninitialised arrays for the predictions of `rows` rows."""
         logs = np.full((classes, rows), -np.inf).T  # columns are contiguous in memory
         return cls(logs, np.zeros(rows, dtype=np.intp))
 
@@ -64,14 +64,14 @@ def check_classifier(estimator: Any) -> None:
     """Raise an error unless `estimator` is an instance of a classifier (and not a Python class)."""
     if isinstance(estimator, type):
         name = estimator.__name__
-        raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
+        raise OptionError.of("estimator", name, f"an instance, such as {name}()")
     if not is_classifier(estimator):
         allowed = "a classifier: only class predictions can be assessed"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
 def decisions_of(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
-    """Return the decisions of a fitted classifier, (n,), and which decisions are not classes."""
+    """Return the decisions (n,) of a fitted classifier, and those that are not classes."""
     if not hasattr(model, "decide"):
         return np.asarray(model.predict(X)), ()
     decisions = np.asarray(model.decide(X), dtype=object)
@@ -113,7 +113,7 @@ def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
 
 
 class PredictionCollector:
-    """Collector of predictions by several fitted classifiers, each for some of N rows."""
+    """Collects predictions for N rows from several classifiers, each for some of the rows."""
 
     def __init__(self, labels: Labels, rows: int) -> None:
         self.labels = labels
@@ -123,7 +123,7 @@ class PredictionCollector:
         self._others: set[Hashable] = set()
 
     def add(self, model: Any, X: Any, rows: Places, *, decide: bool = True) -> None:
-        """Predict `X`, which are the rows with the numbers `rows`, and collect the predictions.
+        """Predict the rows `X`, whose row numbers are `rows`, and collect the predictions.
 
         For a model without probabilities the predicted class has probability one. If `decide` is
         False, the result of `predict` is collected even if the model has a method `decide`.
@@ -187,7 +187,7 @@ class RuleScorer:
     classes: int  # `K`, the number of all classes
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         logs, codes = self.model.predict_with_rule(self.rule, features)
         return *_among_all_classes(logs, codes, self.columns, self.classes), ()
 
@@ -201,7 +201,7 @@ class SoftmaxRuleScorer:
     classes: int  # `K`, the number of all classes
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         scores = self.rule.scores(features)
         if scores.shape[1] == 1:
             scores = np.column_stack([np.zeros(len(scores)), scores])
@@ -211,13 +211,13 @@ class SoftmaxRuleScorer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BasisScorer:
-    """Scorer that expands the features in a basis first."""
+    """Scorer that applies a basis expansion to the features before it scores them."""
 
     basis: JoinedBasis
     scorer: Any  # scorer of the expanded features
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         rows = np.asarray(dense(features), dtype=np.float64)
         predictions: tuple[Floats, Places, Actions] = self.scorer.predict(self.basis.expand(rows))
         return predictions
@@ -232,7 +232,7 @@ class ModelScorer:
     places: Places | None = None  # (d,) indices, in a row, of the features of the model
 
     def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
-        """Return log posteriors of all classes, decisions, and actions that are not classes."""
+        """Return log posteriors, decisions, and the actions that are not classes."""
         rows = np.asarray(dense(features), dtype=np.float64)
         if self.places is not None:
             rows = rows[:, self.places]

@@ -76,14 +76,14 @@ def assess(
     truth : array of shape (N,)
         True labels.
     decided : array of shape (N,), optional
-        Decisions: labels, REJECT, OUTLIER or one of `actions`. None: the most probable class, or
-        the decision that `cost` and `reject` imply for the posteriors.
+        Decisions: labels, REJECT, OUTLIER or one of `actions`. None means the most probable class,
+        or the decision that `cost` and `reject` imply for the posteriors.
     log_posterior, posterior : array or data frame of shape (N, K), optional
         Log probabilities or probabilities, for losses and calibration. The columns of a data frame
         are named by the classes; the columns of an array are in the order of `classes`.
     classes : array of shape (K,), optional
-        Labels of the classes that the model knows. None: the column names of the data frame, or
-        the labels in `truth` and `decided`.
+        Labels of the classes that the model knows. None means the column names of the data frame,
+        or the labels in `truth` and `decided`.
     actions : iterable
         Names of the actions in `decided` that are not classes.
     cost, reject : optional
@@ -213,7 +213,7 @@ def _sorted_classes(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.i
 def _check_posterior(
     log_posterior: Any, posterior: Any, n: int, known: Labels, order: npt.NDArray[np.intp]
 ) -> Floats | None:
-    """Return log posteriors with columns in the order of `known`, (n, K)."""
+    """Return the log posteriors (n, K) with columns in the order of `known`."""
     if log_posterior is None and posterior is None:
         return None
     if log_posterior is not None and posterior is not None:
@@ -254,7 +254,7 @@ def _decide(
     logs: Floats | None, known: Labels, costs: Costs | None, reject: Any
 ) -> tuple[Codes, list[Any]]:
     if logs is None:
-        raise OptionError.of("decided", None, "given, or log_posterior= or posterior=")
+        raise OptionError.of("decided", None, "given, unless log_posterior= or posterior= is")
     if reject is None:
         names = list(known.tolist() if costs is None else costs.actions)
         return least_cost(logs, costs)[0], names
@@ -295,7 +295,7 @@ def _check_decisions(
 
 
 def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> Labels:
-    """Return the classes of the model, with unseen='count' followed by the unknown classes."""
+    """Return the classes of the model; with unseen='count', the unknown classes follow."""
     if unseen not in ("error", "count"):
         raise OptionError.of("unseen", unseen, "'error' or 'count'")
     classes = set(known.tolist())
@@ -363,8 +363,8 @@ def evaluate_source(
 ) -> RankedAssessment:
     """Assess, on a partitioned source, a classifier that accepts tables.
 
-    `rows` is the expected number of rows, if known. If the source has another number, an error is
-    raised.
+    `rows` is the expected number of rows, if known. If the source has a different number of rows,
+    an error is raised.
     """
     used = [column.name for column in encoding_of(model).used]
     work = EvaluationWork(model, tuple(used), target, weight, unseen)
@@ -505,7 +505,7 @@ def encoding_of(model: Any) -> Any:
 def _feature_places(model: Any, features: Sequence[str]) -> Places | None:
     """Return the index in `features` of each feature of a model.
 
-    None if the model's features are exactly `features`.
+    Return None if the model's features are exactly `features`.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None or list(names) == list(features):

@@ -13,19 +13,21 @@ For any other function of the counts:
                 rows or, if stratified, within each class. If every resampled table gives the same
                 value, as when no row is wrong, the observed value is one end. For the other end,
                 tables are drawn again after half a row is added to each count (Jeffreys' prior).
-                Only counts of rows predicted as a class are raised. Jeffreys' interval, too, then
-                has the observed value as one end (Brown, Cai and DasGupta 2001).
+                The half rows are added only to counts of rows predicted as a class. Jeffreys'
+                interval, too, then has the observed value as one end (Brown, Cai and DasGupta
+                2001).
 
 For a mean loss m = sum w l / sum w between 0 and a bound B (2 for Brier, 1 with two classes,
 infinity for the log loss), with v the estimated variance of m and t Student's quantile for n - 1:
 
     score    Wilson's interval of p = m / B with the effective sample size n_e = p (1 - p) B^2 / v
-             and t for z (Korn and Graubard 1998, Dean and Pagano 2015). For B = infinity that is
+             and t in place of z (Korn and Graubard 1998, Dean and Pagano 2015). For B = infinity
+             that is
 
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
 The score interval inverts the score test whose variance is proportional to mu (B - mu), as the
-variance of a proportion is. So it stays between 0 and B, and its longer side is that of the long
+variance of a proportion is. So it stays between 0 and B, and it is longer on the side of the long
 tail of the losses. The normal interval m -+ z sqrt(v) may leave the range and has a lower coverage:
 for 150 rows of two classes, 5 % of them misclassified, the nominal 95 % interval covers 89 %
 (normal) and 92 % (score) (tests/unit/assessment/test_intervals.py).
@@ -189,10 +191,10 @@ def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fract
 
 
 def with_half_rows(tally: Tally) -> Tally:
-    """Add Jeffreys' half rows to a tally: for each class half a row correct and half a row wrong.
+    """Add to a tally, for each class, half a correct row and half a wrong row (Jeffreys' prior).
 
-    The wrong half is divided among the other classes that have rows. With two classes, half a row
-    is added to each cell.
+    The half row that is wrong is divided among the other classes that have rows. With two classes,
+    half a row is added to each cell.
     """
     K = len(tally.labels)
     occurs = tally.weight.sum(axis=0) > 0
@@ -320,7 +322,7 @@ def _where_finite(mean: Floats, variance: Floats, low: Floats, high: Floats) -> 
 def resample_parts(
     cells: Floats, measure: CountFormula, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Return a measure for each bootstrap sample of F parts, (draws, ...).
+    """Return a (draws, ...) array: the measure in each bootstrap sample of F parts.
 
     Each sample sums F parts drawn with replacement.
 
@@ -451,7 +453,7 @@ def interval_over(
     parts : sequence of Tally
         The parts; at least two.
     measure : str
-        As in `Assessment.interval`, and so are `cost`, `reject` and `outlier`.
+        As in `Assessment.interval`; the same holds for `cost`, `reject` and `outlier`.
     method : {'t', 'bootstrap'}
         't': mean over the parts, each with the same weight. The interval uses Student's t with the
         number of parts minus one degrees of freedom and stays within the bounds of the measure
@@ -461,6 +463,17 @@ def interval_over(
         Confidence level.
     draws, seed
         Options of the bootstrap.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> from discriminant import assess
+    >>> sites = [assess(list("ab"), list("ab")), assess(list("ab"), list("aa"))]
+    >>> float(interval_over(sites, "error").value)
+    0.25
     """
     if method not in ("t", "bootstrap"):
         raise OptionError.of("method", method, "'t' or 'bootstrap'")

@@ -18,13 +18,14 @@ n[a, k] is the weight of the rows of class k for which action a was chosen.
     cost           mean of cost[action, class]
 
 Accuracy and error are computed on the decided rows (rows that are assigned to a class), so that
-they sum to one. Coverage is the share of the decided rows. All other measures use all rows: a row
-whose action is not a class, such as a rejection, counts in N and in `true`, and is neither correct
-nor wrong. MCC treats all actions that are not classes as one more predicted class. The results
-equal those of scikit-learn if these actions are passed as labels.
+they sum to one. Coverage is the share of rows that are decided. All other measures use all rows: a
+row whose action is not a class, such as a rejection, counts in N and in `true`, and is neither
+correct nor wrong. MCC treats all actions that are not classes as one more predicted class. The
+results equal those of scikit-learn if these actions are passed as labels.
 
-The counts `cells` have the shape (..., A, K): the leading axes, which may be absent, number several
-confusion matrices. A result has one entry for each matrix, or (..., K) with one for each class.
+The counts `cells` have the shape (..., A, K): the leading axes, if there are any, count several
+confusion matrices. A result has one entry for each matrix, or the shape (..., K) with one entry for
+each class.
 
 A rate with denominator 0 is NaN. An average replaces a NaN rate by `zero_division`; it leaves out
 classes that are neither the true nor the predicted class of any row. zero_division=0 is
@@ -120,10 +121,10 @@ def precision(cells: Floats) -> Fraction:
 
 
 def specificity(cells: Floats) -> Fraction:
-    """Return, for each class k, the weights of two sets of rows, (..., K).
+    """Return the numerator and the denominator of the specificity of each class k, (..., K).
 
-    The first set is the rows of other classes that are not predicted as k; the second is all rows
-    of other classes.
+    The numerator is the weight of the rows of other classes that are not predicted as k; the
+    denominator is the weight of all rows of other classes.
     """
     others = total(cells)[..., np.newaxis] - true_total(cells)
     return np.maximum(others - (predicted_total(cells) - correct(cells)), 0.0), others
@@ -245,7 +246,7 @@ def log_loss_sums(tally: Tally) -> Floats:
 
 
 def brier_sums(tally: Tally) -> Floats:
-    """Return the sums of `log_loss_sums`, (4,), with the Brier score of a row as the loss `l`.
+    """Return the same four sums as `log_loss_sums`, with the Brier score as the loss `l`.
 
     The score is the squared distance of the posteriors from the indicator of the true class.
     """
@@ -253,7 +254,7 @@ def brier_sums(tally: Tally) -> Floats:
 
 
 def halved_brier_sums(tally: Tally) -> Floats:
-    """Return the sums of `log_loss_sums`, (4,), with scikit-learn's Brier score as the loss.
+    """Return the same four sums as `log_loss_sums`, with scikit-learn's Brier score as the loss.
 
     With two classes the loss is half the squared distance of `brier_sums`.
     """
@@ -280,9 +281,10 @@ class Measure:
         Name of the attribute of `Assessment`, argument of `interval`, and key in dictionaries and
         frames.
     formula : callable
-        For a 'rate', a function from counts (..., A, K) to numerator and denominator, both sums of
-        counts. For 'counts', a function from counts (..., A, K) to values. For a 'loss', a function
-        from a tally to the (4,) sums of `w l`, `w l^2`, `w^2 l` and `w^2 l^2`.
+        For a 'rate', a function that maps counts (..., A, K) to numerator and denominator, both of
+        which are sums of counts. For 'counts', a function that maps counts (..., A, K) to values.
+        For a 'loss', a function that maps a tally to four sums: of `w l`, `w l^2`, `w^2 l` and `w^2
+        l^2`.
     title : str
         Heading in printed tables.
     kind : {'rate', 'counts', 'loss'}
@@ -306,7 +308,7 @@ class Measure:
     criterion : str
         Name by which a study selects models by this measure; empty if a study cannot.
     best : {'lowest', 'highest'}
-        Which value is best.
+        Whether the lowest or the highest value is best.
     """
 
     name: str
@@ -508,7 +510,7 @@ MEASURES = {measure.name: measure for measure in _REGISTRY}
 
 
 class _Number(Protocol):
-    """Type of an attribute that is one number."""
+    """Type of an attribute that is a single number."""
 
     def __get__(self, tally: Any, owner: type) -> float: ...
 

@@ -1,4 +1,4 @@
-"""Number of parameters of a fitted model, by what they are.
+"""Number of parameters of a fitted model, by kind: means, covariances, priors and weights.
 
 A covariance of p features has p (p + 1) / 2 different entries. Lecture 3 counts p^2 entries, since
 it counts every covariance between two features twice, and it does not count the priors:
@@ -138,7 +138,7 @@ def _count_mixture(model: Any) -> ParameterCount:
 
 
 def _entries(d: int, target: str) -> int:
-    """Return the number of free entries of a covariance, or of its target if it is shrunk to it."""
+    """Return the number of free entries of a covariance matrix, given the name of its structure."""
     return {"diagonal": d, "scaled_identity": 1, "identity": 0}.get(target, d * (d + 1) // 2)
 
 

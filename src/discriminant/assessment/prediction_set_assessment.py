@@ -35,7 +35,7 @@ class SetAssessment(PrintedResult):
     weight : array of shape (K, K + 1)
         Weight of the rows of each class by the number of classes in their set.
     covered : array of shape (K,)
-        Weight of the rows of each class whose set contains it.
+        Weight of the rows of each class whose set contains the class.
     rows : int
         Number of rows.
     goal : float or None

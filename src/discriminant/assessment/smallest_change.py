@@ -1,4 +1,4 @@
-"""The smallest change of a row that changes the class that a linear model predicts.
+"""The smallest change of a row that makes a linear model predict another class.
 
 A model with scores f_k predicts class k for a row x if f_k(x) is the largest. Let g = f_k(x) -
 f_c(x) be the lead over another class c, and a the weights of class c minus those of class k. A
@@ -80,10 +80,11 @@ def smallest_change(
     row : array or series of shape (d,), or array or data frame with one row
         Row to change. Named features are matched by name; `scale` and `bounds` have their order.
     norm : {'l2', 'l1', 'linf'}, default 'l2'
-        Size to minimise: the Euclidean norm, the sum of absolute changes (which changes as few
-        features as possible), or the largest absolute change.
+        Size of the change that is minimised: the Euclidean norm, the sum of absolute changes (which
+        changes as few features as possible), or the largest absolute change.
     scale : array of shape (d,), default None
-        Unit of each feature in which changes are measured, such as its standard deviation. None: 1.
+        Unit of each feature in which changes are measured, such as its standard deviation. None
+        means 1.
     bounds : tuple (lower, upper) or dict of such tuples by feature, default None
         Smallest and largest allowed values, as numbers or arrays of shape (d,).
     fixed : sequence of names or positions, default ()
@@ -176,7 +177,7 @@ def _invert(rate: Floats, end: Floats, goal: float) -> float:
 
 
 def _leads(model: Any, row: Any, weights: Floats) -> tuple[int, Floats, Floats]:
-    """Return the predicted class, its leads over the other classes, and the slopes towards them."""
+    """Return the predicted class, its leads over the other classes, and the slopes to them."""
     scores = np.asarray(model.decision_function(row), dtype=np.float64).ravel()
     if len(scores) == 1:
         code = int(scores[0] > 0)
@@ -193,7 +194,7 @@ def _predict(model: Any, row: Any, values: Floats) -> Any:
 
 
 def _like(row: Any, values: Floats) -> Any:
-    """Return the values as one row: a data frame if the row is one."""
+    """Return the values as a single row, of the same type as `row`."""
     if not hasattr(row, "columns"):
         return values[None, :]
     pd = import_pandas()
@@ -225,7 +226,7 @@ def _check_scale(scale: Any, d: int) -> Floats:
 
 
 def _limits(x: Floats, bounds: Any, fixed: Any, features: tuple[str, ...]) -> tuple[Floats, Floats]:
-    """Return the largest decrease (as a number of at most 0) and increase of each feature."""
+    """Return the largest allowed decrease (0 or negative) and increase of each feature."""
     lower, upper = np.full(len(x), -np.inf), np.full(len(x), np.inf)
     if isinstance(bounds, Mapping):
         for name, (low, high) in bounds.items():

@@ -3,9 +3,10 @@
     score = w_1 x_1 + ... + w_d x_d + b = w_1 s_1 (x_1 / s_1) + ... + w_d s_d (x_d / s_d) + b
 
 The weight w_j depends on the unit of x_j. The standardised weight w_j s_j, with s_j the standard
-deviation of the feature over all rows, does not: it is the change of the score if x_j grows by one
-standard deviation and the other features stay the same. If features are correlated, they do not
-vary one at a time, and a standardised weight does not measure the information in a single feature.
+deviation of the feature over all rows, does not depend on it: w_j s_j is the change of the score if
+x_j grows by one standard deviation and the other features stay the same. If features are
+correlated, they do not vary one at a time, and a standardised weight does not measure the
+information in a single feature.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def importance(model: Any, X: Any = None) -> Importance:
     model : fitted classifier or regressor with `coef_`
         Linear model of this package or another one.
     X : array or data frame of shape (n, d), default None
-        Rows from which the standard deviations are computed. None: the rows of the fit, if the
+        Rows from which the standard deviations are computed. None means the rows of the fit, if the
         model stores their moments.
 
     Returns

@@ -49,8 +49,8 @@ _TOP = click.option(
 _FIRST = click.option(
     "--first",
     type=click.Choice(("0", "1")),
-    help="Number of the first feature in svmlight files, for label trees (default: as the model "
-    "was fitted; else 0 if a row has a feature 0).",
+    help="Number of the first feature in svmlight files, for label trees (default: as in the fit; "
+    "during a fit, 0 if a row has a feature 0, else 1).",
 )
 click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
@@ -123,7 +123,7 @@ def _session(options: dict[str, Any]) -> Session:
 @click.option(
     "--no-yardstick",
     is_flag=True,
-    help="Do not fit scikit-learn's boosted trees, which are never selected, for comparison.",
+    help="Do not fit scikit-learn's boosted trees, a benchmark that is never selected.",
 )
 @click.option("--model", help="Model to report on (default: selected by the comparison).")
 @click.option(
@@ -274,7 +274,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option(
     "--unseen",
     type=click.Choice(UNSEEN),
-    help="How to treat categories not seen during fitting (default: as the model was fitted).",
+    help="How to treat categories not seen during fitting (default: the setting of the fit).",
 )
 @click.option(
     "--missing-text",
@@ -302,7 +302,7 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
 @cli.command()
 @click.argument("model", type=click.Path())
 @_SOURCE
-@click.option("--target", help="Column of true labels (default: as the model was fitted).")
+@click.option("--target", help="Column of true labels (default: the target of the fit).")
 @_UNKNOWN
 @_TOP
 @_FIRST
@@ -331,12 +331,12 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     type=click.IntRange(1, 1000),
     default=10,
     show_default=True,
-    help="Number of rows to explain, from the first.",
+    help="Number of rows to explain, starting with the first row.",
 )
 @shared.decision_options
 @shared.output_options
 def explain_row(model: str, source: tuple[str, ...], **options: Any) -> int:
-    """Explain predictions row by row: what each column contributes, and what would change them.
+    """Explain each prediction: what every column contributes, and what would change the class.
 
     discriminant explain-row loans.model applicant.csv
     """
@@ -369,7 +369,7 @@ def explain_row(model: str, source: tuple[str, ...], **options: Any) -> int:
     "--keep",
     multiple=True,
     metavar="COLUMN",
-    help="Column that the SQL passes on, such as the key (--to sql). May be repeated.",
+    help="Column to copy to the result of the SQL, such as the key (--to sql). May be repeated.",
 )
 @click.option(
     "--outputs",
@@ -410,7 +410,7 @@ def export(model: str, **options: Any) -> int:
     "allow_hosts",
     multiple=True,
     metavar="NAME",
-    help="Name of this server that requests may have in their Host header. May be repeated.",
+    help="Name of this server to accept in the Host header of requests. May be repeated.",
 )
 @click.option(
     "--max-bytes",
@@ -431,7 +431,7 @@ def export(model: str, **options: Any) -> int:
     type=click.IntRange(1),
     default=256,
     show_default=True,
-    help="Requests in progress at a time; further ones get status 503.",
+    help="Largest number of requests in progress; further requests get status 503.",
 )
 @click.option(
     "--seconds",
@@ -445,14 +445,14 @@ def export(model: str, **options: Any) -> int:
     type=click.FloatRange(0.1),
     default=1.0,
     show_default=True,
-    help="Time between two looks at the model files; a file that changed is loaded again.",
+    help="Time between checks of the model files; a file that has changed is loaded again.",
 )
 @click.option(
     "--stop-seconds",
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
-    help="Time that requests in progress have to complete after SIGTERM.",
+    help="Time allowed for requests in progress to complete after SIGTERM.",
 )
 def serve(models: tuple[str, ...], **options: Any) -> int:
     """Serve models over HTTP: JSON, CSV, Arrow, Open Inference Protocol and MLflow's format.
@@ -553,7 +553,9 @@ def forget(whole: str, part: str, **options: Any) -> int:
 @cli.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option("--label", multiple=True, help="Compare only this class. May be repeated.")
+@click.option(
+    "--label", multiple=True, help="Compare only the rows of this class. May be repeated."
+)
 @shared.output_options
 def drift(before: str, after: str, **options: Any) -> int:
     """Test whether the means of two moment files differ (Hotelling's T2, and per feature)."""

@@ -98,8 +98,8 @@ def first_feature(source: tuple[str, ...], options: dict[str, Any]) -> Any:
     path = single_file(one_or_all(source))
     if is_xmc(path):
         raise CommandError(
-            f"--first applies only to svmlight, and {path} is XMC text, which numbers them from "
-            "0: leave it out."
+            f"--first applies only to svmlight, and {path} is XMC text, which numbers features "
+            "from 0: leave it out."
         )
     return int(options["first"])
 

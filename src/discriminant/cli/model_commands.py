@@ -110,7 +110,7 @@ def _predict(
 
 
 def _set_policies(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
-    """Replace the policies of a fitted model for unseen categories and missing texts."""
+    """Replace the options of a fitted model for unseen categories and texts of missing cells."""
     while model is not None and not hasattr(model, "encoding_"):
         model = getattr(model, "estimator_", None)
     if model is None:
@@ -179,7 +179,7 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
 
 
 def _training_share(model: Any, encoding: Encoding, frame: Any) -> float | None:
-    """Return the share of the rows to which the model was fitted; None if that is not known."""
+    """Return the share of these rows that were used to fit the model; None if it is not known."""
     inner = model.estimator_ if isinstance(model, Decision) else model
     sketch = getattr(inner, "training_rows_", None)
     if sketch is None:

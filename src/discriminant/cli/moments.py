@@ -118,9 +118,9 @@ def load_moments(path: str) -> ClassMoments:
 
 
 def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Return both moments on the same features.
+    """Return both moments, converted to the same features.
 
-    Every categorical column has a reference level, which is the same in both files.
+    Every categorical column gets the same reference level in both.
     """
     if not (isinstance(first, TableMoments) and isinstance(second, TableMoments)):
         return first, second

@@ -146,7 +146,7 @@ reading_options = _all(
         show_default=True,
         help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "
         "and add an indicator, or integrate the feature out (marginal). Rows without a label are "
-        "dropped; with error, fit and moments refuse them.",
+        "dropped; with --missing error, they are an error of the commands fit and moments.",
     ),
     click.option(
         "--unseen",
@@ -159,8 +159,8 @@ reading_options = _all(
         "--reference",
         type=click.Choice(tuple(REFERENCES)),
         help=(
-            "Reference level of a category, which gets no indicator (default: frequent; for "
-            "moments: none, so that moments of several sites can be added)."
+            "Level of each categorical column that gets no indicator (default: frequent; for "
+            "the command moments none, so that moments of several sites can be added)."
         ),
     ),
     column_options,
@@ -180,7 +180,7 @@ groups_option = click.option(
     "--groups",
     metavar="COLUMN",
     help="Column of groups, such as patients: rows with the same value are held out together, in "
-    "as many folds as --folds says. The column is not used as a feature.",
+    "the number of folds that --folds sets. The column is not used as a feature.",
 )
 time_option = click.option(
     "--time",
@@ -209,8 +209,8 @@ comparing_options = _all(
     click.option(
         "--repeats",
         type=click.IntRange(1, 100),
-        help="How often the rows are divided into folds (default: 3 for fewer than 250 rows, "
-        "else 1).",
+        help="Number of times that the rows are divided into folds (default: 3 for fewer than 250 "
+        "rows, else 1).",
     ),
     click.option(
         "--most",
@@ -242,9 +242,9 @@ selecting_options = _all(
         type=click.Choice(("auto", "single", "pool")),
         default="auto",
         show_default=True,
-        help="Select the best of the models and their pool, a weighted mean of their "
-        "probabilities (auto: a single model that is at most 1% worse, and has half of the weight "
-        "in the pool, replaces it); only a single model; or the pool.",
+        help="What to select: the pool, a weighted mean of the probabilities of all models (pool); "
+        "the best single model (single); or the pool, unless a single model is at most 1% worse "
+        "and has half of the weight in the pool (auto).",
     ),
 )
 decision_options = _all(

@@ -262,7 +262,7 @@ def _stopped(number: int, command: str, args: list[str]) -> int:
 
 
 def _resume_hint(args: list[str]) -> str:
-    """Return a sentence on whether the same command would resume; empty without checkpoint."""
+    """Return a sentence that says whether the same command would resume; '' without checkpoint."""
     options = dict(pairwise(args))
     options |= {name: value for name, mark, value in (arg.partition("=") for arg in args) if mark}
     folder = options.get("--checkpoint")

@@ -235,7 +235,7 @@ class Progress:
             self.session.log(what)
 
     def _step(self, what: str, done: int, of: int) -> str:
-        """Return a line on a step, with the time left if the others take as long as those done."""
+        """Return a line on a step, with an estimate of the time left from the steps completed."""
         if not done:
             self._started = time.monotonic()
             return f"[1/{of}] {what}"

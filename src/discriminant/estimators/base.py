@@ -103,8 +103,8 @@ _DISCRIMINANT = {
     "priors": _PRIOR,
     "store_covariance": "covariance_ is always available",
     "tol": "leave it out; constant and collinear columns are detected and named",
-    "solver": "leave it out; there is one solution, and the algorithm depends on the shape of the "
-    "rows",
+    "solver": "leave it out; the solution is unique, and the algorithm depends on the shape of "
+    "the data",
     "covariance_estimator": "pass shrinkage='auto' (Ledoit and Wolf), 'oas' or a number",
 }
 _REG_PARAM = "RDA.from_sklearn(reg_param=...) is the same model"
@@ -156,7 +156,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
     },
     "SVM": {
         "C": _STRENGTH,
-        "penalty": "the penalty is on squares ('l2'), pass ridge=; Logistic has l1_ratio=",
+        "penalty": "the penalty is 'l2': pass ridge=; for an 'l1' penalty use Logistic(l1_ratio=1)",
         "dual": "pass solver='dual' or 'primal'; both give the same solution",
         "tol": "pass tolerance=",
         "max_iter": "pass max_steps=",
@@ -192,7 +192,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
     },
     "Calibrated": {
         **dict.fromkeys(("cv", "n_splits"), "pass folds="),
-        "ensemble": "leave it out; one calibrator is fitted to all held-out scores",
+        "ensemble": "leave it out; a single calibrator is fitted to all held-out scores",
         "random_state": "pass seed=",
     },
     "Basis": {
@@ -313,7 +313,7 @@ def _is_mutable(value: Any) -> bool:
 
 
 def _models_within(value: Any) -> dict[int, Any]:
-    """Return the estimators and functions within lists, as in `Fusion`, which are not copied."""
+    """Return the estimators and functions inside lists, as in `Fusion`; they are not copied."""
     models: dict[int, Any] = {}
     items, visited = [value], set()
     while items:
@@ -780,7 +780,7 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
         convert: Callable[[Floats], npt.NDArray[Any]],
         X: Any,
     ) -> npt.NDArray[Any]:
-        """Return `convert(score(rows))`, block by block, while the scores are in the cache."""
+        """Return `convert(score(rows))`, block by block so that scores stay in the CPU cache."""
         features = self._rows_to_score(X)
         try:
             return map_rows(lambda rows: convert(_finite_scores(score, rows)), features)
@@ -816,7 +816,7 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
 
 
 def _is_large_block(X: Any) -> bool:
-    """Return whether rows are a C-contiguous float64 array of many numbers."""
+    """Return whether rows are a large C-contiguous float64 array."""
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
     return plain and X.size >= _MANY and bool(X.flags.c_contiguous)
 
@@ -932,13 +932,13 @@ class LogPosteriorMixin(PredictionHints, IgnoresUnderflow):
 class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
     """Base class of classifiers that are computed from class moments.
 
-    A subclass defines `detail` and `rule_from`. The methods listed after these two may be
-    overridden.
+    A subclass defines `detail` and `rule_from`. The methods that follow these two in the class body
+    may be overridden.
 
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
 
     Attributes
     ----------
@@ -962,7 +962,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         raise AttributeError("detail")
 
     def rule_from(self, moments: Any) -> Rule:
@@ -985,7 +985,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         return class_prior(moments, self.prior)
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Return whether moments are too inexact for a fit, so that `rule_from_table` is needed."""
+        """Return whether moments are not accurate enough for a fit, so that it needs the rows."""
         return False
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
@@ -1063,7 +1063,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         X, y, sample_weight
             As in `fit`. New classes may appear in any call.
         classes : array, default None
-            Labels allowed in this and all later calls. None: any label.
+            Labels allowed in this and all later calls. None means any label.
 
         Returns
         -------
@@ -1161,7 +1161,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         return self.moments_.classes(self.moments_.labels[present].tolist())
 
     def _reduce_rows(self, moments: Any) -> Any:
-        """Replace stored rows by their moments if these need less memory."""
+        """Replace stored rows by their moments if the moments need less memory."""
         if moments.detail != "rows":
             return moments
         return moments.reduce(self.detail_for(int(moments.rows.sum()), len(moments.features)))
@@ -1235,7 +1235,7 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
 def check_moments(moments: Any) -> None:
     """Raise `OptionError` unless the argument of `fit_moments` is a moments object."""
     if not isinstance(moments, ClassMoments | ClassRows):
-        allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
+        allowed = "the result of discriminant.moments(X, y); to fit rows, call fit(X, y)"
         raise OptionError.of("moments", type(moments).__name__, allowed)
 
 
@@ -1250,12 +1250,12 @@ class LinearMomentClassifier(MomentClassifier):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients (K, d) in the user's units; with two classes (1, d), second minus first."""
+        """Coefficients in the user's units: (K, d), or (1, d) for two classes."""
         return as_sklearn_coefficients(*self._linear_rule().slopes())[0]
 
     @property
     def intercept_(self) -> Floats:
-        """Intercepts (K,) for `coef_`; with two classes (1,), second minus first.
+        """Intercepts for `coef_`: (K,), or (1,) for two classes (second minus first).
 
         `predict` does not use them: for accuracy, it measures features from an origin near the
         rows.
@@ -1270,9 +1270,7 @@ class LinearMomentClassifier(MomentClassifier):
 
 
 def as_sklearn_coefficients(slope: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-    """Return coefficients in scikit-learn's form: with two classes one row, second class minus
-    first.
-    """
+    """Return coefficients in scikit-learn's form: for two classes, one row (second minus first)."""
     if len(intercept) == 2:
         return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
     return slope, intercept
@@ -1312,7 +1310,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     """Base class of classifiers that read the rows repeatedly.
 
     A subclass defines `_check_options`, `_fit_table`, and `fit`, which calls `_fit_rows` (see
-    `WeightedFitMixin`).
+    `WeightedIterativeClassifier`).
     `_partitions` is True if the passes can read a partitioned table; otherwise the rows of such a
     table are loaded into memory.
 
@@ -1336,7 +1334,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
         return self
 
     def _open_table(self, X: Any, y: Any, weight: Any) -> AnyTable:
-        """Validate rows: at least two classes, each with rows of positive weight."""
+        """Validate rows. There must be at least two classes, each with rows of positive weight."""
         name = type(self).__name__
         table = partitioned_or_none(X, y, weight) or as_table(X, y, weight=weight, name=name)
         if len(table) == 1:
@@ -1353,10 +1351,8 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
         self.classes_ = np.asarray(rule.labels)
 
 
-class WeightedFitMixin:
-    """Mixin for `IterativeClassifier`: a fit that accepts row weights."""
-
-    _fit_rows: Callable[..., Any]
+class WeightedIterativeClassifier(IterativeClassifier):
+    """Base class of classifiers that read the rows repeatedly and accept row weights."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the model; the rows are read several times.
@@ -1375,8 +1371,7 @@ class WeightedFitMixin:
         -------
         self
         """
-        self._fit_rows(X, y, sample_weight)
-        return self
+        return self._fit_rows(X, y, sample_weight)
 
 
 def class_totals(table: AnyTable) -> Floats:

@@ -48,31 +48,32 @@ class Basis(TransformerMixin, RowEstimator):
     Parameters
     ----------
     degree : int or None, default 2
-        Degree of the polynomial. 1: only the features themselves. None: kernels or random features
-        without polynomial terms.
+        Degree of the polynomial. 1: only the features themselves. None means kernels or random
+        features without polynomial terms.
     interactions : bool or 'only', default True
         True: powers and products; 'only': products of different features without powers; False:
         powers without products.
     origin : {'mean', 'zero'} or array of shape (d,), default 'mean'
         Origin of powers and products, such as (x - origin)^2. 'mean': the mean of the column,
         rounded to the leading decimal of its standard deviation so that names are readable. The
-        coefficient of x is then the slope near the mean, and squares lose no digits. 'zero': powers
-        are x^2 itself, as R's I(x^2). The polynomials of 'mean' and 'zero' span the same functions,
-        so fits without a penalty agree up to rounding. For sparse rows, 'mean' means zero, so that
-        they stay sparse.
+        coefficient of x is then the slope near the mean, and squares lose no digits. 'zero': the
+        powers are x^2 itself, as with I(x^2) in R. The polynomials of 'mean' and 'zero' span the
+        same functions, so fits without a penalty agree up to rounding. For sparse rows, 'mean'
+        means zero, so that they stay sparse.
     centres : int, array of shape (m, d), data frame or None, default None
-        Kernel centres: their coordinates, or their number, for centres computed by k-means. None:
-        no kernels.
+        Kernel centres: their coordinates, or their number, for centres computed by k-means. None
+        means no kernels.
     width : float or None, default None
         Width of the kernels, and unit of random features, in the unit of the features; scale
-        features of different units first. None: for kernels, the median distance between centres,
-        or with a single centre the root mean square distance of the rows from the centre; for
-        random features, sqrt(d) times the standard deviation of each of the d features.
+        features of different units first. None means, for kernels, the median distance between
+        centres, or with a single centre the root mean square distance of the rows from the centre;
+        for random features, it means sqrt(d) times the standard deviation of each of the d
+        features.
     max_columns : int, default 10_000
         Largest number of columns; `fit` raises an error if there would be more.
     random_features : int or None, default None
         Number of random features: functions of w'u + b, where w has standard normal entries and u
-        is the row, measured from its mean in units of `width`. None: no random features.
+        is the row, measured from its mean in units of `width`. None means no random features.
     activation : {'relu', 'fourier'}, default 'relu'
         Function of random features. 'relu': max(0, w'u + b), a layer of a network with random
         weights, and b = -w'v / 2 with a random row v, so that no feature is constant. 'fourier':
@@ -206,7 +207,7 @@ class Basis(TransformerMixin, RowEstimator):
             )
             raise OptionError.of("degree", self.degree, allowed)
         if self.degree is None and self.centres is None and self.random_features is None:
-            allowed = "1 or more where there are no centres and no random features"
+            allowed = "1 or more if there are no centres and no random features"
             raise OptionError.of("degree", None, allowed)
         if not (self.random_features is None or _is_positive_int(self.random_features)):
             allowed = "None, or the number of random features, 1 or more"
@@ -303,7 +304,7 @@ class Basis(TransformerMixin, RowEstimator):
 
     @property
     def _dense_only(self) -> bool:
-        """Whether there are kernels or random features, which have no zeros."""
+        """Whether there are kernels or random features, whose values are dense (not zero)."""
         return self.centres is not None or self.random_features is not None
 
     def _expand_sparse(self, features: Any) -> Any:

@@ -4,7 +4,7 @@
              matters, ranking, rows, columns, one_row, use}
 
 The dictionary holds only numbers, texts, lists and dictionaries, so that it can be written as JSON
-without conversion; numbers that are not finite are None. All sections except `read` and
+without conversion. Numbers that are not finite are replaced by None. All sections except `read` and
 `comparison` are optional, and a page leaves out missing sections. The modules of `report.sections`
 build the sections from the results of `assessment` and `decision`; this module neither computes nor
 formats.
@@ -227,7 +227,7 @@ class CanonicalFacts(TypedDict):
 
 
 class StructureFacts(TypedDict):
-    """Structure: correlations of features with directions, within classes."""
+    """Structure coefficients: correlations of the features with the directions, within classes."""
 
     features: list[str]  # the d' features with the largest loadings
     loadings: list[list[float | None]]  # (d', s)
@@ -235,7 +235,7 @@ class StructureFacts(TypedDict):
 
 
 class SpaceFacts(TypedDict):
-    """The rows in discriminant space, and tests."""
+    """Section 3: rows in the space of the discriminant directions, and tests of the class means."""
 
     labels: list[str]  # K labels
     axes: list[str]  # r names of the directions on the page
@@ -325,7 +325,7 @@ class OddColumnFacts(TypedDict):
 
 
 class RowFacts(TypedDict):
-    """A row to look at."""
+    """A row worth checking, such as a possible label error."""
 
     row: int  # number, from 0
     line: NotRequired[int]  # line of the file
@@ -338,7 +338,7 @@ class RowFacts(TypedDict):
 
 
 class RowListFacts(TypedDict):
-    """Rows to look at for one reason."""
+    """Rows worth checking for the same reason."""
 
     kind: str  # label, misclassified, unsure, odd
     title: str
@@ -348,7 +348,7 @@ class RowListFacts(TypedDict):
 
 
 class RowsFacts(TypedDict):
-    """Rows to look at."""
+    """Rows worth checking."""
 
     numbering: str
     lists: list[RowListFacts]
@@ -371,7 +371,7 @@ class CardFacts(TypedDict):
 
 
 class EffectFacts(TypedDict):
-    """Change of a predicted probability when one feature changes, all others at their means."""
+    """Change of a predicted probability when one feature changes and the others do not."""
 
     of: str  # class
     low: float  # value of the feature before
@@ -549,7 +549,7 @@ class OneRowFacts(TypedDict):
 
 
 class CheckFacts(TypedDict):
-    """A result of the data checks, made before models are fitted."""
+    """Finding of the data checks, which run before models are fitted."""
 
     kind: str  # leak, sentinel, identifier, groups, duplicates, time_drift, rare_class, ...
     # "stop": results are misleading until it is resolved; "warning": read before using the model

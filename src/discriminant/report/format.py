@@ -1,4 +1,4 @@
-"""Formatting for the report: numbers, names, and reasons of errors.
+"""Formatting for the report: numbers, names, and the reasons that error messages give.
 
 Numbers are rounded to the digits that matter. Names of columns and classes are untrusted:
 characters that reverse the text direction or are invisible are replaced by their code points, and
@@ -245,7 +245,7 @@ _PLURALS = (
 
 
 def plain_reason(reason: object) -> str:
-    """Return the reason of an error without Python calls and options.
+    """Return the reason in an error message, without Python calls and options.
 
     >>> plain_reason("Column(s) 'a' have one value only. Leave it out: moments.select([...]).")
     "Columns 'a' have one value only. Leave it out."

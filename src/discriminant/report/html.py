@@ -119,12 +119,12 @@ def render(facts: Facts) -> str:
 
 
 def _check_notes(facts: Facts) -> list[CheckFacts]:
-    """Return the notes of the data checks for the first screen."""
+    """Return the notes of the data checks that the top of the page shows."""
     return [check for check in facts.get("checks", []) if check["severity"] == "note"][:_NOTES]
 
 
 def _first_findings(facts: Facts) -> list[FindingFacts]:
-    """Return the findings for the first screen: those that no data check reports as well."""
+    """Return the findings for the top of the page, without those that data checks also report."""
     kinds = {check["kind"] for check in [*warning_checks(facts), *_check_notes(facts)]}
     findings = facts["matters"]["findings"] if "matters" in facts else []
     kinds.add("warning")  # of a single compared model: in the section on what matters
@@ -164,7 +164,7 @@ def policy(style: str, *scripts: str) -> str:
 
 
 def _model_script(facts: Facts) -> str:
-    """Return the code of the model; none if the code would end its script element."""
+    """Return the code of the model, or no code if it would end its script element."""
     code = facts["one_row"]["javascript"] if "one_row" in facts else ""
     return "" if _ENDS_SCRIPT.search(code) else code
 
@@ -395,7 +395,7 @@ def _private_folder() -> Path | None:
 
 
 def best_first(models: Sequence[ModelFacts]) -> list[ModelFacts]:
-    """Return the models by log loss, and those without a log loss by error, at the end.
+    """Return the models sorted by log loss, then those without a log loss sorted by error.
 
     >>> rows = [{"log_loss": None, "error": 0.1}, {"log_loss": 0.3, "error": 0.2}]
     >>> [one["log_loss"] for one in best_first(rows)]
@@ -454,7 +454,7 @@ def guess_cost(decision: DecisionFacts) -> float:
 
 
 def after_level(text: str) -> str:
-    """Return the text of a verdict without its level, which the page shows separately.
+    """Return the text of a verdict without its first words, which the page shows separately.
 
     >>> after_level("Use it with care, because x."), after_level("Use it. On held-out rows.")
     (', because x.', 'On held-out rows.')

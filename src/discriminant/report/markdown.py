@@ -62,7 +62,7 @@ def join_parts(parts: list[str], provenance: Provenance, use: UseFacts | None) -
 
 
 def markdown_to_text(markdown: str) -> str:
-    """Return Markdown of this module as plain text: aligned tables, no escapes.
+    """Convert Markdown written by this module to plain text with aligned tables.
 
     >>> print(markdown_to_text("| Step | p |\\n| --- | ---: |\\n| \\\\+ a\\\\_b | 0.5 |"))
     Step       p
@@ -88,7 +88,7 @@ def markdown_to_text(markdown: str) -> str:
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
-    """Return the lines of a table: names to the left, numbers to the right."""
+    """Return the lines of a table with names aligned left and numbers aligned right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

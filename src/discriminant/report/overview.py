@@ -18,7 +18,7 @@ from discriminant.report.verdict import (
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Return the three key figures, each with its interval and the figure of guessing."""
+    """Return the three key figures, each with its interval and the figure for guessing."""
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     weighted = "weighted " if facts["read"]["weighted"] else ""
     corrected = ", corrected for the selection" if one.corrected else ""

@@ -608,7 +608,7 @@ def draw_strip(strip: StripFacts, codes: Sequence[int]) -> Svg:
 def _number_ends(
     edges: Sequence[float], across: Scale, y: float, values: Sequence[float] = ()
 ) -> list[Svg]:
-    """Return the numbers at both ends of an axis and in its middle, or a few of the values."""
+    """Return the labels of an axis: both ends and the middle, or a few of the given values."""
     if values:
         every = -(-len(values) // 6)
         return [text((across(v), y), axis_number(v), "middle") for v in values[::every]]

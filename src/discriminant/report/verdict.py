@@ -1,4 +1,4 @@
-"""Verdict of a report: whether to use the model, by a rule over its facts.
+"""Verdict of a report: whether to use the model, by a rule applied to the facts of the report.
 
     no     the corrected log loss is not below that of the class shares by more than its interval,
            and the error is not significantly below that of always predicting the most frequent
@@ -194,7 +194,7 @@ _CHECKS = {  # what a check found, as the end of a sentence; {} is the first col
 
 
 def _check_reason(check: CheckFacts) -> str:
-    """Return what a data check found as the end of a sentence.
+    """Return the result of a data check, worded as the end of a sentence.
 
     >>> check = {"kind": "duplicates", "title": "3 duplicate rows", "columns": []}
     >>> _check_reason(check), _check_reason({"kind": "groups", "title": "", "columns": ["site"]})
@@ -211,7 +211,7 @@ def _check_reason(check: CheckFacts) -> str:
 
 
 def warning_checks(facts: Facts) -> list[CheckFacts]:
-    """Return the data checks to show on the first screen, "stop" first."""
+    """Return the data checks to show at the top of the page, those of severity "stop" first."""
     rank = {"stop": 0, "warning": 1}
     checks = [check for check in facts.get("checks", []) if check["severity"] in rank]
     return sorted(checks, key=lambda check: rank[check["severity"]])

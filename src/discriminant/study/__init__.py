@@ -67,7 +67,8 @@ def study(
         Folder for intermediate results of a partitioned table, so that an interrupted run can
         resume; `study.complete()` removes it.
     progress : callable, optional
-        Called as progress(step, done, total); done is -1 for a step within the current step.
+        Called as progress(step, done, total); done is -1 if the text describes progress within the
+        current step.
     **reading
         Other options of `open_source` or `rows`: columns, exclude, categories, delimiter, decimal,
         ...; and `table` or `query` of a database.

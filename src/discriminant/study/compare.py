@@ -117,7 +117,7 @@ class _DivisionResults:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TunedFits:
-    """Fits of a model whose penalty or shrinkage was chosen for each fold, and its basis."""
+    """Fits of one model with the penalty or shrinkage chosen for each fold, and the basis."""
 
     chosen: FoldPenalties | FoldShrinkages
     basis: JoinedBasis | None
@@ -332,7 +332,7 @@ class ComparisonRun:
     def _with_pool(self, run: _DivisionResults) -> _DivisionResults:
         """Add the pool of the models, and its weights.
 
-        There is no pool without at least two models with finite log loss that converged.
+        A pool needs at least two models that converged and have a finite log loss.
         """
         results = run.results
         pooled = [
@@ -374,8 +374,8 @@ class ComparisonRun:
     ) -> tuple[tuple[ModelResult, ...], Floats]:
         """Return the results of models that could be fitted, and weights of pairs of models.
 
-        Entry (i, j) of the (M, M) weights is the weight of the rows that models i and j both
-        predict correctly.
+        The second result is an (M, M) array: entry (i, j) is the weight of the rows that models i
+        and j both predict correctly.
 
         In memory, the measures of one model are computed while the next model is scored.
         """
@@ -508,7 +508,7 @@ class ComparisonRun:
         return estimator
 
     def check(self, model: Any) -> None:
-        """Raise if a model cannot do what this study requires of all models."""
+        """Raise an error if a model lacks an ability that this study requires of all models."""
         if self.marginal and not getattr(model, "can_marginalise", False):
             raise StudyError.not_gaussian()
 
@@ -545,7 +545,7 @@ class ComparisonRun:
         return make
 
     def _tuned_fits(self, model: StudyModel, estimator: Any) -> _TunedFits:
-        """Return the fits of a model with the penalty or shrinkage of each fold, computed once."""
+        """Return the fits of a model with the penalty or shrinkage chosen for each fold."""
         if model.name not in self._paths:
             folded = self.in_memory
             table, fold = self.table, folded.fold
@@ -590,8 +590,8 @@ class ComparisonRun:
     def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
         """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.
 
-        A penalty per row that was chosen on a sample is divided by the ratio of the numbers of
-        rows.
+        A ridge that was chosen on a sample is multiplied by the ratio of the number of rows in the
+        sample to the number of rows in memory.
         """
         chosen = self._tuned_fits(model, estimator).chosen
         if isinstance(chosen, FoldShrinkages):
@@ -683,7 +683,7 @@ def _among_all_rows(predictions: Predictions, held: npt.NDArray[np.bool_]) -> Pr
 
 
 def _copies(results: Sequence[ModelResult]) -> list[tuple[ModelResult, ModelResult]]:
-    """Return each result whose held-out posteriors equal those of an earlier result, and that."""
+    """Return pairs of results with equal held-out posteriors: the later and the earlier one."""
     copies: list[tuple[ModelResult, ModelResult]] = []
     for i, result in enumerate(results):
         copied = {copy.name for copy, _ in copies}
@@ -719,7 +719,7 @@ def _in_contention(models: Sequence[StudyModel], run: _DivisionResults) -> list[
 def _join_runs(
     runs: Sequence[_DivisionResults],
 ) -> tuple[tuple[ModelResult, ...], tuple[PoolMember, ...]]:
-    """Return the mean results over several divisions into folds, and the members of the pool."""
+    """Return the results averaged over several divisions into folds, and the pool's members."""
     by_name = [{result.name: result for result in run.results} for run in runs]
     names = [result.name for result in runs[0].results]
     joined = {
@@ -747,13 +747,13 @@ def _join_runs(
 
 
 def _entropy(weight: Floats) -> float:
-    """Return the log loss of predicting the class shares of these weights."""
+    """Return the log loss of predicting the class shares that these weights imply."""
     share = weight[weight > 0] / weight.sum()
     return float(-(share @ np.log(share)))
 
 
 def _best_of_grid(estimator: Any, grid: Grid) -> tuple[int, int, int]:
-    """Return the indices of the best candidate of a grid; those of LDA have pooling 1."""
+    """Return the indices of the best candidate of a grid; for LDA, only pooling 1 is allowed."""
     if hasattr(estimator, "pooling"):
         return grid.best()
     pooled = int(np.flatnonzero(grid.pooling == 1.0)[0])

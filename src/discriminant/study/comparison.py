@@ -175,8 +175,8 @@ _MEANS = (
 def join_repetitions(results: Sequence[ModelResult]) -> ModelResult:
     """Return the result of a model over several repetitions of the folds: the mean measures.
 
-    Intervals of the error are those of the mean error and the number of rows; counts of rows, such
-    as confusion tables, are those of the first repetition.
+    Intervals of the error are computed from the mean error and the number of rows; counts of rows,
+    such as confusion tables, are those of the first repetition.
     """
     first = results[0]
     if len(results) == 1:
@@ -427,7 +427,7 @@ class Comparison(PrintedResult):
         return Choice(selected.name, selected.title, by, rule, why, select)
 
     def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
-        """Return whether a single model is as good as the pool, and does most of its work.
+        """Return whether a single model is nearly as good as the pool and has most of its weight.
 
         Its criterion, corrected for the selection among the single models, is at most 1% worse
         than that of the pool, and it has at least half of the weight in the pool. Where no model

@@ -8,7 +8,7 @@ Unless `engine` is given, the kind of source determines how it is read:
     the result of `discriminant.rows`                                       partitioned, as it is
     anything else: a data frame, an Arrow stream                            in memory
 
-The first line of a file shows whether it holds sparse rows, which only label trees read:
+The first line of a file shows whether the file holds sparse rows, which only label trees read:
 
     XMC text    three whole numbers                  3 1836 159
     svmlight    labels, then feature:value           12,47 1:0.5 17:1.25
@@ -108,7 +108,9 @@ def open_study_source(
     if pushdown:
         if not isinstance(source, Query):
             raise OptionError.of(
-                "pushdown", True, "left out: only a table of a database computes its own moments"
+                "pushdown",
+                True,
+                "left out: only a database can compute the moments of its own tables",
             )
         source = replace(source, pushdown=True)
     name = source_name(source)
@@ -193,7 +195,7 @@ def check_design(
             raise OptionError.of(option, name, "a column other than the target")
     if len(columns) > 1:
         first, second = list(columns)[:2]
-        allowed = f"left out where {first}= names a column: it already says what is held out"
+        allowed = f"left out if {first}= names a column, which then determines the folds"
         raise OptionError.of(second, columns[second], allowed)
     return tuple(columns.values())
 
@@ -231,7 +233,7 @@ def resolve_database(source: Any, table: Any, query: str | None) -> Any:
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
     if table is not None and query is not None:
-        raise OptionError.of("query", query, "left out where table= names what is read")
+        raise OptionError.of("query", query, "left out if table= is passed")
     given = table if query is None else query
     if given is None and isinstance(source, str) and engine_of(source) == "sql":
         register(source)
@@ -245,17 +247,17 @@ def reject_csv_options(given: Mapping[str, Any]) -> None:
     """Raise an error for CSV options that are given for a source that is not a CSV."""
     for name, value in given.items():
         if value is not None:
-            raise OptionError.of(name, value, "left out: it is for CSV files")
+            raise OptionError.of(name, value, "left out: it applies only to CSV files")
 
 
 def _check_unchanged(source: PartitionedTable, target: str, reading: Mapping[str, Any]) -> None:
     """Raise an error if options differ from those that the table was opened with."""
     if target != source.plan.target:
-        raise OptionError.of("target", target, f"'{source.plan.target}', as these rows have it")
+        raise OptionError.of("target", target, f"'{source.plan.target}', the target of these rows")
     known = {"missing": source.plan.encoding.missing, "weight": source.plan.weight}
     for name, value in reading.items():
         if value not in (None, (), known.get(name)):
-            raise OptionError.of(name, value, "left out: these rows are opened already")
+            raise OptionError.of(name, value, "left out: these rows are already open")
 
 
 def _sampled_table(table: PartitionedTable, engine: str) -> EncodedTable:
@@ -265,7 +267,7 @@ def _sampled_table(table: PartitionedTable, engine: str) -> EncodedTable:
 
 
 def _cells_of_column(opened: EncodedTable, source: Any, name: str, option: str) -> ColumnCells:
-    """Return the cells of a column that is not used as a feature, for the rows in use."""
+    """Return the cells of a column that is not a feature, for the rows that are used."""
     frame, _ = read_frame(source, format=opened.format)
     if name not in frame.names:
         allowed = (
@@ -329,7 +331,7 @@ def sniff_first_line(path: Any) -> str | None:
     """Return the format that the first line of a file indicates; see the top of this module.
 
     A line that contains any feature:value is treated as svmlight, so that the svmlight reader
-    reports invalid words, unless the line begins with neither labels nor a feature.
+    reports invalid words. The exception is a line that begins with neither labels nor a feature.
     """
     words = _first_words(path)
     if len(words) == 3 and all(word.isdigit() for word in words):

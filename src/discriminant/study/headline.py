@@ -85,10 +85,10 @@ def headline_of(
 def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
     """Return by how much the criterion of the best model is too low on average.
 
-    `candidates` are sorted, the best first. In each bootstrap sample, the model that is best on the
-    drawn rows has a loss on the rows that were not drawn. The result is the mean of these losses
-    minus the loss of the first candidate. It is 0 without stored predictions, or for a criterion
-    that is not a mean over rows.
+    `candidates` are sorted, the best first. For each bootstrap sample, the model that is best on
+    the drawn rows is measured on the rows that were not drawn. The result is the mean of these
+    losses minus the loss of the first candidate. It is 0 without stored predictions, or for a
+    criterion that is not a mean over rows.
     """
     if by not in _MEASURES or any(result.predictions is None for result in candidates):
         return 0.0
@@ -111,7 +111,7 @@ def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
 
 
 def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np.bool_]) -> Floats:
-    """Return the (N, M) losses by which models are selected; log loss leaves out some classes."""
+    """Return the (N, M) losses by which models are selected, for classes that every fit knows."""
     losses = _losses(candidates, _MEASURES[by])
     return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
 

@@ -41,7 +41,7 @@ _CLEAR = 0.01  # least relative gain of the last doubling for which more rows ar
 
 
 def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveFacts | None:
-    """Return the held-out measures by training rows; None without moments or with few folds."""
+    """Return held-out measures by training size; None without moments or if folds are few."""
     folded = run.folded
     sums = folded.parts if isinstance(folded, PartitionedFolds) else folded.sums
     result = _model(comparison)
@@ -75,7 +75,7 @@ def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveF
 
 
 def _model(comparison: Comparison) -> ModelResult | None:
-    """Return the best model that is fitted to moments and has no option to choose."""
+    """Return the best model that is fitted to moments and has no hyperparameter to choose."""
     able = [
         result
         for result in comparison.results
@@ -91,7 +91,7 @@ def _model(comparison: Comparison) -> ModelResult | None:
 def _point(
     folded: MemoryFolds, sums: Any, estimator: Any, m: int, seed: int
 ) -> tuple[Floats, Floats]:
-    """Return the log loss and the error of each fold, by the fit to the next `m` folds."""
+    """Return the log loss and the error of each fold by the model fitted to the next `m` folds."""
     F, losses, errors = len(sums), [], []
     generator = np.random.default_rng(seed)
     for f in range(F):

@@ -42,8 +42,9 @@ class StudyModel:
         return is_moment_based(model) and model.detail != "rows"
 
     def load(self) -> None:
-        """Compile the loop of the model by a fit to two rows, so that later times exclude the
-        compilation.
+        """Compile the loop of the model by a fit to two rows.
+
+        Times that are measured later then exclude the compilation.
         """
         if self.compiled:
             self.make().fit([[0.0], [1.0]], [0, 1])

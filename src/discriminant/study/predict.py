@@ -89,9 +89,8 @@ def predict_file(
     ----------
     model : estimator
         A fitted classifier or regressor that accepts tables (`Encoded`, or a model of a study), or
-        one fitted to named numeric columns; or a `LabelTree` fitted to rows without names, for
-        files of sparse rows (XMC text or svmlight), for which only the predicted labels are
-        written.
+        one fitted to named numeric columns. A `LabelTree` fitted to rows without names predicts
+        files of sparse rows (XMC text or svmlight); only the predicted labels are then written.
     source : path, list of paths, or database table
         One file, or several with the same schema: CSV, Parquet, Arrow IPC or JSON lines. Or a
         table of a database: `discriminant.sql(connection, table_or_query)`, or its URL with

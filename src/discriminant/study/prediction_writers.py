@@ -153,7 +153,7 @@ class ArrowWriter:
 
 
 def _without_dictionaries(table: Any) -> Any:
-    """Return the table with plain text columns, since dictionaries differ between batches."""
+    """Return the table with text columns instead of dictionaries, which differ between batches."""
     import pyarrow as pa
 
     for j, field in enumerate(table.schema):

@@ -1,7 +1,8 @@
-"""Explanations of predictions: the contribution of each column, and changes that change them.
+"""Explanations of predictions: column contributions, and values that alter the prediction.
 
 The contribution of a column is the difference of two log odds of the predicted class against the
-next most probable class: for the row, and for the row with the column's value of a reference row:
+next most probable class: once for the row, and once with the column's value replaced by that of a
+reference row:
 
     c_j = log p_k(x) / p_l(x)  -  log p_k(x') / p_l(x'),    x' = x with column j of the reference
 
@@ -203,7 +204,7 @@ class _Rows:
         return shown(value, 12), (None, None)
 
     def _number(self, x: Floats, j: int, decision: str) -> tuple[str | None, str | None]:
-        """Return the nearest value of a number that changes the prediction, and the prediction."""
+        """Return the nearest value of a number that changes the prediction, and that prediction."""
         typical = 0.0 if self.reference is None else float(self.reference[j])
         unit = max(abs(float(x[j]) - typical), 0.1 * abs(typical), 0.1 * abs(float(x[j]))) or 1.0
         steps = np.concatenate([_GRID, -_GRID]) * unit

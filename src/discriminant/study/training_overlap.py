@@ -1,12 +1,12 @@
 """Sketch of the rows to which a model was fitted, to recognise them when a model is assessed.
 
 Rows are hashed by their encoded features. The sketch holds the `SIZE` smallest hashes: a random
-sample of the distinct training rows, and the same sample for the same rows. Among the rows of
+sample of the distinct training rows, which is the same whenever the rows are. Among the rows of
 another table, those with a hash up to the largest hash of the sketch are a random sample too, so
 
     share of training rows  =  rows of that sample that are in the sketch / rows of that sample
 
-which is exact if the training rows are at most `SIZE`.
+which is exact if there are at most `SIZE` training rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PIECE = 65_536
 
 
 def row_sketch(features: Any) -> Floats:
-    """Return the smallest hashes of the rows, as (k, 2) halves that a file can hold."""
+    """Return the k smallest hashes of the rows as a (k, 2) array: each hash as two halves."""
     smallest = np.zeros(0, dtype=np.uint64)
     for start in range(0, features.shape[0], _PIECE):
         hashes = _hashes(features[start : start + _PIECE])
@@ -34,7 +34,7 @@ def row_sketch(features: Any) -> Floats:
 
 
 def training_share(sketch: Floats, features: Any) -> float | None:
-    """Return the share of rows that are in the training rows; None if too few can be compared.
+    """Return the share of rows that are also training rows; None if too few can be compared.
 
     >>> rows = np.arange(12.0).reshape(6, 2)
     >>> sketch = row_sketch(rows)

@@ -355,7 +355,7 @@ class Study:
         Reject.of(reject)
 
     def explain(self) -> str:
-        """Return, as Markdown, which features separate the classes, and findings of data checks."""
+        """Return Markdown text on the features that separate the classes, and on data checks."""
         return explanation(self.facts(yardstick=False))
 
     def facts(
@@ -409,7 +409,7 @@ class Study:
         return self.compare() if self.comparison is None else self.comparison
 
     def _comparison_section(self) -> ComparisonFacts:
-        """Return the section on the comparison, with yardstick and learning curve."""
+        """Return the section on the comparison, with boosted trees and the learning curve."""
         comparison, choice = self._get_comparison(), self._get_choice()
         section, run = comparison.section(choice), self._get_run()
         if self._described is not comparison:

@@ -2,8 +2,9 @@
 
 If boosted trees predict much better than the selected model, the boundary between the classes is
 not linear, and the report says so. The trees are fitted to at most `_MAX_ROWS` rows, in up to five
-folds, each of which joins folds of the comparison, so that rows held out together stay together.
-Both models are compared on the held-out rows of that sample by the corrected resampled t test.
+folds. Each of these joins several folds of the comparison, so that rows that were held out together
+stay together. Both models are compared on the held-out rows of that sample by the corrected
+resampled t test.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _LEAST = 1e-15  # least probability
 def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts | None:
     """Return the held-out error and log loss of boosted trees, compared with the selected model.
 
-    None if the trees cannot be fitted: fewer than two classes in a training set, or sparse rows.
+    Return None if the trees cannot be fitted: fewer than two classes in a training set, or sparse
+    rows.
     """
     started = time.perf_counter()
     held = selected.predictions

@@ -1,1 +1,1 @@
-"""Web front ends on the user's own machine: the scoring service and what it shares with others."""
+"""Web front ends on the user's own machine: the scoring service, and access control and logging."""

@@ -4,8 +4,9 @@
      "route": "/models/{name}/predict", "status": 200, "ms": 1.2, "model": "loans", "rows": 3}
 
 The log contains no headers, no query and no body. Instead of the path that a client sent, it
-contains a route of the server. So it contains no token and no value of a row. An unexpected error
-is logged with its type and the places in the code, without its text; the client gets only the id.
+contains a route of the server. The log therefore contains no token and no value of a row. An
+unexpected error is logged with its type and the places in the code, without its text; the client
+gets only the id.
 """
 
 from __future__ import annotations

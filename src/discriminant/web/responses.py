@@ -46,7 +46,7 @@ class HttpError(Exception):
 
 
 def dump(value: Any) -> bytes:
-    """Return a value as JSON. Floats are written so that they are read back bit by bit."""
+    """Return a value as JSON. Floats are written with enough digits to be read back bit for bit."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
 
 

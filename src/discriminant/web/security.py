@@ -54,7 +54,7 @@ CLOSE: Headers = [(b"connection", b"close")]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Access rules of a server: who may use it, and how much."""
+    """Access rules of a server: which requests it accepts, and how large and how many."""
 
     token: str | None = None
     hosts: frozenset[str] | None = LOOPBACK  # allowed names in Host, without port; None: any
@@ -158,8 +158,8 @@ def _cookie(header: bytes, name: str) -> bytes:
 def read_token(path: str | None) -> str | None:
     """Return the token from a file or, without a file, from the environment variable; or None.
 
-    The token is the first line of the file. On the command line itself, other users of the machine
-    could read it.
+    The token is the first line of the file. A token on the command line could be read by other
+    users of the machine.
     """
     if path is not None:
         try:

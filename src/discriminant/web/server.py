@@ -46,7 +46,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def check_libraries() -> None:
-    """Raise an error that says how to install the libraries of the extra `web`."""
+    """Raise an error with installation instructions if libraries of the extra `web` are missing."""
     from importlib.util import find_spec
 
     for library in ("starlette", "uvicorn", "httptools", "orjson"):
@@ -98,7 +98,7 @@ def _protocol() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class Protocol(HttpToolsProtocol):
-        """HTTP/1.1 that closes a connection whose headers are too long or not complete in time."""
+        """HTTP/1.1 protocol that closes connections whose headers are too long or too late."""
 
         _timer: asyncio.TimerHandle | None = None
         _in_headers = False

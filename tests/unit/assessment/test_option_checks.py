@@ -157,7 +157,7 @@ def test_the_level_of_an_interval_is_a_number_below_one(interval):
 )
 def test_a_ranking_has_all_with_it(curve, options):
     one = ranking([0, 1, 1], [0.1, 0.2, 0.3])
-    with pytest.raises(OptionError, match=f"{next(iter(options))}=.*a Ranking is of one class"):
+    with pytest.raises(OptionError, match=f"{next(iter(options))}=.*a Ranking ranks one class"):
         curve(one, **options)
 
 
@@ -170,7 +170,7 @@ def test_a_ranking_has_all_with_it(curve, options):
     ],
 )
 def test_a_ranking_is_of_one_class_and_has_no_average(curve, options):
-    with pytest.raises(OptionError, match=f"{next(iter(options))}=.*a Ranking is of one class"):
+    with pytest.raises(OptionError, match=f"{next(iter(options))}=.*a Ranking ranks one class"):
         curve(ranking([0, 1, 1], [0.1, 0.2, 0.3]), **options)
 
 

@@ -205,14 +205,17 @@ def test_column_with_contradictory_roles_is_refused(options, says, engine, place
     ("options", "says"),
     [
         (("rows.parquet", "--delimiter", ";"), "--delimiter ';' is not valid: it must be left"),
-        (("rows.parquet", "--engine", "files", "--encoding", "utf-8"), "it is for CSV files"),
+        (
+            ("rows.parquet", "--engine", "files", "--encoding", "utf-8"),
+            "it applies only to CSV files",
+        ),
         (("rows.csv", "--engine", "files", "--max-bytes", "99999"), "read into memory"),
         (
             ("rows.csv", "--engine", "sql"),
             "--engine 'sql' cannot read this source, but 'files' can",
         ),
         (("rows.csv", "--table", "t"), "neither the address of a supported database"),
-        (("rows.csv", "--pushdown"), "only a table of a database"),
+        (("rows.csv", "--pushdown"), "only a database can compute the moments of its own tables"),
     ],
 )
 def test_option_of_another_kind_of_source_is_refused(options, says, place):
@@ -222,7 +225,7 @@ def test_option_of_another_kind_of_source_is_refused(options, says, place):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--decimal", ","), "it is for CSV files"),
+        (("--decimal", ","), "it applies only to CSV files"),
         (("--max-bytes", "99999"), "read into memory"),
         (("--engine", "files"), "--engine 'files' cannot read this source, but 'sql' can"),
         (("--engine", "memory"), "--engine 'memory' cannot read this source, but 'sql' can"),

@@ -118,7 +118,7 @@ def test_of_xmc_text_there_is_nothing_to_say(place, capsys):
     model = fitted(place, "train.txt")
     said = ["predict", model, place / "test.txt", "--out", place / "no.csv", "--first", "1"]
     assert run([str(word) for word in said]) != 0
-    assert "numbers them from 0" in capsys.readouterr().err
+    assert "numbers features from 0" in capsys.readouterr().err
 
 
 def test_no_other_number_is_taken(place):

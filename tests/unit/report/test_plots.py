@@ -420,7 +420,7 @@ CALLS = {
         lambda: dd.plot_masking(LDA_2, SEPALS[TWO], KINDS[TWO]),
         "needs three classes or more, but there are 2",
     ),
-    "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
+    "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass a result of rda_grid"),
     "no selection path": (
         lambda: dd.plot_selection_path(LDA_2),
         "pass a model fitted with threshold='cv'",
@@ -429,7 +429,7 @@ CALLS = {
         lambda: dd.plot_penalty_path(LDA_2),
         "cannot show a LDA: pass a model fitted with ridge",
     ),
-    "no counts": (lambda: dd.plot_confusion(LDA_2), "cannot show a LDA: pass what assess"),
+    "no counts": (lambda: dd.plot_confusion(LDA_2), "cannot show a LDA: pass a result of assess"),
     "no decision": (
         lambda: dd.plot_reject(LDA_2, SEPALS),
         r"cannot show LDA: it has no decide. Put it into Decision\(..., reject=...\)",

@@ -63,7 +63,7 @@ class Likelihood:
 
     @property
     def pseudo_r2(self) -> dict[str, float]:
-        """Share of deviance explained, and the pseudo R2 of McFadden and others, by name."""
+        """Dict of the share of deviance explained and the pseudo R2 of McFadden and others."""
         gain = self.log_likelihood - self.null_log_likelihood
         with np.errstate(all="ignore"):
             shares = {"deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance)}
@@ -331,7 +331,7 @@ def _head(inference: Inference) -> str:
 def coefficient_lines(
     inference: Inference, places: Places | None = None, estimate: str = "Estimate"
 ) -> list[str]:
-    """Return the lines of the table of estimates, or of those at `places`.
+    """Return the lines of the table of estimates; with `places`, only those at these indices.
 
     `estimate` is the heading of the estimates.
     """

@@ -109,10 +109,10 @@ def wald_test(inference: Inference, contrasts: Any, value: Any = 0.0) -> Contras
     inference : Inference
         Estimates with their covariance.
     contrasts : dict, list of dicts, or array of shape (k, p)
-        Factors of the estimates, by name or in the order of `summary()`. With more than two
-        classes, the name is a pair (class, column).
+        Numbers by which the estimates are multiplied: by name, or in the order of `summary()`. With
+        more than two classes, the name is a pair (class, column).
     value : float or array of shape (k,)
-        Values of the contrasts under the hypothesis.
+        Values of the contrasts under the null hypothesis.
     """
     matrix = _contrast_matrix(inference, contrasts)
     k = len(matrix)
@@ -166,7 +166,7 @@ def _keys(inference: Inference) -> list[Any]:
 
 
 def _contrast_matrix(inference: Inference, contrasts: Any) -> Floats:
-    """Return the (k, p) factors of the estimates."""
+    """Return the (k, p) matrix of the contrasts, one row for each."""
     keys, p = _keys(inference), len(inference.names)
     allowed = f"a dict of factors by name, a list of such dicts, or an array of {p} columns"
     if isinstance(contrasts, Mapping):

@@ -124,7 +124,8 @@ class FTest:
 def four_tests(eigenvalues: Floats, degrees: DegreesOfFreedom) -> tuple[FTest, FTest, FTest, FTest]:
     """Return the tests of Wilks, Pillai, Hotelling-Lawley and Roy.
 
-    >>> [round(test.f, 6) for test in four_tests(np.array([2.0]), Degrees(1, 1, 4.0))]
+    >>> degrees = DegreesOfFreedom(1, 1, 4.0)
+    >>> [round(test.f, 6) for test in four_tests(np.array([2.0]), degrees)]
     [8.0, 8.0, 8.0, 8.0]
     """
     return (
@@ -210,7 +211,7 @@ class StandardisedScatter:
         return np.asarray(root.T @ root)
 
     def metric(self, what: str) -> Metric:
-        """Factorise the correlations within classes; errors name the analysis by `what`."""
+        """Factorise the correlations within classes; `what` names the analysis in errors."""
         d = len(self.features)
         if self.degrees < d:
             raise InferenceError.too_wide(what, self.rows, len(self.labels), d)
@@ -218,7 +219,7 @@ class StandardisedScatter:
 
 
 def standardise(moments: ClassMoments, what: str) -> StandardisedScatter:
-    """Return the standardised scatter of moments; `what` is the name of the analysis in errors."""
+    """Return the standardised scatter of moments; `what` names the analysis in errors."""
     check_products(moments, what)
     present = moments.weight > 0
     labels, weight = moments.labels[present], moments.weight[present]
@@ -265,14 +266,14 @@ def moments_with_detail(
 
 
 def check_products(moments: ClassMoments, what: str) -> None:
-    """Raise unless the moments include the products of columns."""
+    """Raise an error unless the moments include the products of columns."""
     detail = moments.detail if isinstance(moments, ClassMoments) else "rows"
     if detail in ("diagonal", "rows"):
         raise MomentsMismatchError.needs_detail(what, "pooled", detail)
 
 
 def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
-    """Factorise a correlation matrix; singular is an error, nearly singular a warning."""
+    """Factorise a correlation matrix. Raise an error if it is singular, warn if it is nearly so."""
     metric, deficiency = factorise(correlation)
     if deficiency is None:
         assert metric is not None
@@ -397,7 +398,7 @@ Part = Literal[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnivariateTests:
-    """F tests of each of d features on its own."""
+    """Univariate F tests, one for each of d features."""
 
     f: Floats  # (d,)
     df1: float

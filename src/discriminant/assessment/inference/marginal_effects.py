@@ -1,7 +1,7 @@
 """Average marginal effects: the mean change of a prediction for a small change of a feature.
 
-With mu the mean of a response with score s, the effect of feature j and its derivative by the
-estimates are means over the rows:
+With mu the mean of a response with score s, the effect of feature j and its derivative with respect
+to the estimates are means over the rows:
 
     effect_j = mean mu'(s) beta_j       d effect_j = mean mu'(s) d beta_j + beta_j mean mu''(s) ds
 
@@ -9,9 +9,9 @@ For K classes with probabilities p_k and coefficients beta_k,
 
     effect_kj = mean p_k (beta_kj - sum_l p_l beta_lj)
 
-Standard errors are by the delta method: the variance is J H^-1 J', with J the derivative by theta
-and H the curvature. J is formed in the white coordinates, so no digits are lost for features far
-from zero. Derivatives mu'' are, relative to mu',
+Standard errors are by the delta method: the variance is J H^-1 J', with J the derivative with
+respect to theta and H the curvature. J is formed in whitened coordinates, so no digits are lost for
+features far from zero. Derivatives mu'' are, relative to mu',
 
     logit  1 - 2 mu      probit  -s      cloglog  1 - e^s      cauchit  -2 s / (1 + s^2)
     log  1               identity  0     inverse  -2 / s       sqrt  1 / s
@@ -120,7 +120,7 @@ class MarginalEffects(PrintedResult):
 def marginal_effects(
     inference: Inference, terms: RowTerms, *, deviance: Deviance, level: float
 ) -> MarginalEffects:
-    """Return the average marginal effects on the mean of a response with one score."""
+    """Return the average marginal effects on the mean response of a model with one score."""
     assert terms.score is not None
     share = terms.weight / terms.weight.sum()
     with np.errstate(all="ignore"):
@@ -137,7 +137,7 @@ def marginal_effects(
 
 
 def _mean_slope(score: Floats, deviance: Deviance) -> Floats:
-    """Return mu' (n,) at scores."""
+    """Return the derivative mu' (n,) of the mean at each score."""
     if deviance.family == "binomial" and deviance.link != "log":
         tails = LINK_TAILS[deviance.link](score)
         return np.exp(tails.log_one) * tails.hazard_one
@@ -186,7 +186,7 @@ def class_marginal_effects(
 
 
 def _errors(jacobian: Floats, terms: RowTerms, inference: Inference) -> Floats:
-    """Return the standard errors of quantities with this derivative by theta."""
+    """Return standard errors by the delta method, from the Jacobian with respect to theta."""
     upper = cholesky(terms.curvature)
     root = solve_triangular(upper, jacobian.T, trans="T")
     variance = np.einsum("ip,ip->p", root, root) * inference.likelihood.dispersion

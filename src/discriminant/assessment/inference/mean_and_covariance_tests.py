@@ -310,7 +310,7 @@ def hotelling(
         two classes of one table, pass their two labels here. If `moments` are rows, pass the
         labels of the rows, (N,).
     labels : sequence, optional
-        Without `other`: the two classes to compare; None if there are only two. With `other`: the
+        Without `other`, the two classes to compare; None if there are only two. With `other`, the
         classes whose rows are compared between the two tables; None for all classes.
 
     Returns

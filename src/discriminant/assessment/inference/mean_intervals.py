@@ -100,12 +100,12 @@ class ScoreErrors:
         return np.asarray(self.anchor.offsets(features) @ frame[:-1] + frame[-1])
 
     def _norms(self, roots: Floats) -> Floats:
-        """Return the (n, K) standard errors of quantities with roots (n, K, P)."""
+        """Return the (n, K) standard errors, the norms of the (n, K, P) roots of the variances."""
         return np.asarray(np.sqrt(self.dispersion * np.einsum("nkp,nkp->nk", roots, roots)))
 
 
 def _log_odds_slopes(scores: Floats, contrast: Floats) -> Floats:
-    """Return the (n, K, m) derivatives of the log odds of each class by the m contrasts."""
+    """Return the (n, K, m) derivatives of the log odds with respect to the m contrasts."""
     n, K = scores.shape
     slopes = np.empty((n, K, contrast.shape[1]))
     for k in range(K):

@@ -59,12 +59,12 @@ class OrderedFit:
         K, q = len(parts["levels"]), parts["coordinates"].size
         size = K - 1 + q
         if parts["theta"].shape != (size, 1) or parts["curvature"].shape != (size, size):
-            return f"theta and curvature must be of {size} estimates"
-        return None if parts["weight"].shape == (K,) else f"weight must be of {K} classes"
+            return f"theta and curvature must have {size} estimates"
+        return None if parts["weight"].shape == (K,) else f"weight must have {K} classes"
 
     @property
     def directions(self) -> Floats:
-        """Matrix (d+K-1, K-1+q) from theta to the estimates in the user's units."""
+        """Matrix (d+K-1, K-1+q) that maps theta to the estimates in the user's units."""
         m = len(self.levels) - 1
         frame, d = self.coordinates.frame, len(self.features)
         slopes = frame[:-1] / self.anchor.unit[:, None]

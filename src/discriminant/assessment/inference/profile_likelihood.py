@@ -1,7 +1,7 @@
 """Profile-likelihood intervals and likelihood-ratio tests, by constrained fits.
 
 Under the constraint a'theta = c, theta = base + N phi with free parameters phi, where the columns
-of N are orthogonal to a. With value(c) the least loss under the constraint,
+of N are orthogonal to a. With value(c) the smallest loss under the constraint,
 
     r(c) = sign(c - estimate) sqrt(2 weight (value(c) - value) / dispersion)
 
@@ -152,7 +152,7 @@ def profile_intervals(
 
 
 def drop_each(peak: LikelihoodMaximum, inference: Inference) -> DropOneTests:
-    """Test each feature by the likelihood ratio: all its estimates are fixed at zero.
+    """Test each feature by a likelihood ratio test, with all its estimates fixed at zero.
 
     As in R's `drop1(test = "LRT")`, the statistic is the increase of the deviance, divided by the
     dispersion. For a Gaussian fit it is `n log(deviance ratio)`.
@@ -185,9 +185,9 @@ def _constrained_fit(
 ) -> Point:
     """Return the minimum with the linear combinations `directions` (k, q m) of theta held fixed.
 
-    Each combination is fixed at its value at the minimum plus `offset`.
+    Each combination is fixed at its value at the unconstrained minimum plus `offset`.
 
-    `start` is a pair: the theta to start from and the offset of that theta.
+    `start` is a pair: the theta to start from, and the offset at which that theta is the minimum.
     """
     theta, start_offset = (peak.theta, np.zeros(len(directions))) if start is None else start
     solved = peak.inverse_curvature(directions)

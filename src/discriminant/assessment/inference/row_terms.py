@@ -1,7 +1,7 @@
-"""Terms of single rows in a likelihood fit, and robust covariances computed from them.
+"""Contributions of single rows to a likelihood fit, and robust covariances from them.
 
-Row i has the coordinates z_i, the derivative g_i of its loss by theta, and, if there is one score,
-the weight c_i of Fisher scoring. With H the summed curvature, the sandwich estimate is
+Row i has the coordinates z_i, the gradient g_i of its loss with respect to theta, and, if there is
+one score, the weight c_i of Fisher scoring. With H the summed curvature, the sandwich estimate is
 
     H^-1 M H^-1                M = sum_i a_i g_i g_i'
 

@@ -4,9 +4,9 @@ Every coefficient in the user's units is a linear combination of theta (`linear.
 
     estimate = a'theta          variance = dispersion a' H^-1 a,   H = sum of the curvature
 
-H is factorised, H = R'R, and never inverted. A standard error is the norm of R'^-1 a, which has no
-cancellation, however far the rows are from zero. With K classes the estimates are differences from
-the first class, as in R's `multinom`.
+H is factorised, H = R'R, and never inverted. A standard error is the norm of R'^-1 a, which is
+computed without cancellation, however far the rows are from zero. With K classes the estimates are
+differences from the first class, as in R's `multinom`.
 
 For classifiers (logistic regression with any link, and softmax) the log likelihood of the labels is
 minus the summed loss. The null model has only the class frequencies:
@@ -14,8 +14,9 @@ minus the summed loss. The null model has only the class frequencies:
     log L = -sum w l        log L_0 = sum_k W_k log(W_k / W)
 
 With two classes, Tjur's coefficient is the mean probability of the second class over the rows of
-that class, minus its mean over the other rows. One pass computes both sums: the first is returned
-as the loss, the second as the slope of the intercept.
+that class, minus its mean over the other rows. One pass computes both sums. It uses the interface
+of a loss: the first sum is returned as the loss, the second as its derivative with respect to the
+intercept.
 
 `ClassFit` is the state that a logistic model stores for inference, without rows.
 """
@@ -76,7 +77,8 @@ def infer(
     labels : array of shape (K,), optional
         Classes, if theta has one column for each contrast of classes.
     identified : array of shape (d,), optional
-        Features whose coefficients are identified, see `identified_features`. None: all of them.
+        Features whose coefficients are identified, see `identified_features`. None means all of
+        them.
     level : float
         Constant to add to the intercept.
     """
@@ -116,7 +118,7 @@ def infer(
 
 
 def map_to_user_units(coordinates: Coordinates, anchor: Anchor) -> Floats:
-    """Return the matrix from theta to intercept (if any) and slopes in the user's units, (P, q)."""
+    """Return the (P, q) matrix that maps theta to intercept and slopes in the user's units."""
     slopes = coordinates.frame[:-1] / anchor.unit[:, None]
     if not coordinates.free:
         return slopes
@@ -140,7 +142,7 @@ def identified_features(coordinates: Coordinates, scale: Floats) -> npt.NDArray[
 
 
 def root_of_covariance(curvature: Floats, directions: Floats) -> Floats:
-    """Return `R'^-1 a` for each of p combinations `a`, (n, p).
+    """Return an (n, p) array: `R'^-1 a` for each of p combinations `a`.
 
     The result is infinite if the curvature is singular.
     """
@@ -222,7 +224,7 @@ class ClassFit:
 
 @dataclass(frozen=True, slots=True)
 class SecondClassProbability:
-    """Loss whose sums are the probabilities of the second class.
+    """A `RowLoss` that sums probabilities of the second class instead of losses.
 
     One sum is over the rows of the second class, and one over all other rows.
     """
@@ -237,7 +239,7 @@ class SecondClassProbability:
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Return two sums of probabilities: over rows of the second class, and over other rows.
 
-        The first is returned as the loss, the second as the slope.
+        The first sum is returned as the loss, the second as its derivative.
         """
         if self.link == "logit":
             probability = _logistic(scores[0])

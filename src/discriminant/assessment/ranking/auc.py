@@ -8,16 +8,16 @@ higher score; a tie counts half.
     interval   A ± z sd, cut to [0, 1]                          ("delong", as R's pROC)
                logit^-1( logit A ± z sd / (A (1 - A)) )         ("logit": inside of (0, 1) if A is)
 
-Two AUCs of the same rows are compared by z = (A1 - A2) / sd, normally distributed, with sd from the
-variance of the differences of placements; AUCs of different rows by t on Welch's degrees of
-freedom, as in pROC,
+Two AUCs of the same rows are compared by z = (A1 - A2) / sd, which is normally distributed, with sd
+from the variance of the differences of placements. AUCs of different rows are compared by t on
+Welch's degrees of freedom, as in pROC,
 
     df = (Var1 + Var2)^2 / (Var1^2 / (N1 - 1) + Var2^2 / (N2 - 1))
 
 For K classes the AUC is the mean over classes, each against the rest, or the mean over pairs of
 classes (Hand and Till's M, 2001: the rows of two classes are ranked by the scores of either class).
 
-The placement V of a row is the share of its pairs that are in order (DeLong, DeLong and
+The placement V of a row is the share of its pairs that are ranked correctly (DeLong, DeLong and
 Clarke-Pearson 1988). With P the positive and Q the negative rows:
 
     V_i = share of Q below i, for i in P        V_j = share of P above j, for j in Q

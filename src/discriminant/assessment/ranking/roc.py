@@ -20,8 +20,8 @@ negative rows in the bins above it. The bin adds to P times the average precisio
 
 Positive and negative rows are counted at each distinct score. NumPy's sort is about eight times as
 fast as its argsort. So rows without weights are counted in two steps: all scores are sorted, and
-the scores of the positive rows are sorted separately; then a binary search counts the positive rows
-with at most each distinct score.
+the scores of the positive rows are sorted separately; then a binary search counts, for each
+distinct score, the positive rows with at most this score.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MIN_THREADED = 1 << 16  # number of scores from which sorting in threads is fas
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedRows:
-    """Rows with a label each, and a score for one class or for each class."""
+    """Rows, each with a label and with a score for one class or for every class."""
 
     labels: Labels  # (K,) names of the classes
     codes: Codes  # (N,) index of each row's class
@@ -86,8 +86,8 @@ def ranking(
     scores : array of shape (n,)
         Higher for rows that are more likely positive; float32 suffices.
     positive : label, optional
-        Positive label; all others are negative. None: the second of two labels in sorted order.
-        Pass `positive` if some parts may lack one of the classes.
+        Positive label; all others are negative. None means the second of two labels in sorted
+        order. Pass `positive` if some parts may lack one of the classes.
     sample_weight : array of shape (n,), optional
         Number of rows that each row stands for.
     bins : int
@@ -181,7 +181,7 @@ def reject_beside_ranking(**options: Any) -> None:
     """
     for name, value in options.items():
         if value is not None:
-            allowed = "omitted: a Ranking is of one class and includes its scores and weights"
+            allowed = "omitted: a Ranking ranks one class and includes its scores and weights"
             raise OptionError.of(name, "given", allowed)
 
 
@@ -329,7 +329,7 @@ class Roc:
         0.25
         """
         if not 0.0 < most_fpr <= 1.0:
-            raise OptionError.of("most_fpr", most_fpr, "over 0 and at most 1")
+            raise OptionError.of("most_fpr", most_fpr, "above 0 and at most 1")
         stop = int(np.searchsorted(self.fpr, most_fpr, side="right"))
         x, y = self.fpr[:stop], self.tpr[:stop]
         if stop < len(self.fpr):
@@ -394,9 +394,9 @@ def roc(
     scores : array of shape (N,) or (N, K)
         Higher for rows that are more likely positive, on any scale; or a column for each class.
     positive : label, optional
-        Positive label. None: the second of two labels in sorted order.
+        Positive label. None means the second of two labels in sorted order.
     classes : sequence, optional
-        Labels of the columns of (N, K) scores. None: the column names of a data frame, or the
+        Labels of the columns of (N, K) scores. None means the column names of a data frame, or the
         labels in sorted order.
     sample_weight : array of shape (N,), optional
         Weight of each row.
@@ -431,7 +431,16 @@ def precision_recall(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> PrecisionRecall:
-    """Compute the precision-recall curve of one class; arguments are as in `roc`.
+    """Compute the precision-recall curve of one class.
+
+    Parameters
+    ----------
+    labels, scores, positive, classes, sample_weight
+        As in `roc`.
+
+    Returns
+    -------
+    PrecisionRecall
 
     Examples
     --------
@@ -463,9 +472,17 @@ def average_precision(
 ) -> float:
     """Compute the average precision of one class, or its average over K classes.
 
-    The average over classes needs (N, K) scores. `average` is the mean over classes ('macro'), the
-    mean weighted by their rows ('weighted'), or the value for all N K scores as one list ('micro').
-    Other arguments are as in `roc`.
+    Parameters
+    ----------
+    labels, scores, positive, classes, sample_weight
+        As in `roc`. The average over classes needs (N, K) scores.
+    average : {'macro', 'weighted', 'micro'}, default 'macro'
+        With (N, K) scores: the mean over the classes ('macro'), the mean weighted by their rows
+        ('weighted'), or the value for all N K scores as one list ('micro').
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -497,7 +514,7 @@ def average_precision(
 
 
 def area_error(steps: ScoreCounts) -> float:
-    """Return a bound on the error of the area, since the order of rows within a bin is unknown."""
+    """Return a bound on the error of the area. The order of rows within a bin is unknown."""
     if steps.exact:
         return 0.0
     pairs = float(steps.positive.sum()) * float(steps.negative.sum())

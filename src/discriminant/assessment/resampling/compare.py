@@ -132,7 +132,7 @@ def compare_models(
     ----------
     held : mapping
         {name: result of `cross_validate`}, all for the same rows and folds. For repeated
-        cross-validation {name: list of results}, one result for each repetition.
+        cross-validation, pass {name: list of results}, with one result for each repetition.
     others
         No further positional arguments are accepted: rows and labels belong to `cross_validate`.
     test : {'resampled_t', 'mcnemar', 'mcnemar_chi2'}
@@ -241,7 +241,7 @@ def _mcnemar(first: Any, second: Any, runs: Runs, test: Test) -> PairComparison:
 
 
 def mcnemar(b: float, c: float, *, exact: bool) -> tuple[float, float, float]:
-    """Return statistic, degrees of freedom and p-value of McNemar's test of b against c rows.
+    """Return statistic, degrees of freedom and p-value of McNemar's test for counts b and c.
 
     >>> round(mcnemar(1, 5, exact=True)[2], 12)  # 2 (1 + 6) / 2^6
     0.21875
@@ -291,8 +291,10 @@ def _test_train_ratio(repetitions: Sequence[HeldOutPredictions]) -> float:
 def _only_one_correct(
     first: Sequence[HeldOutPredictions], second: Sequence[HeldOutPredictions]
 ) -> tuple[float, float]:
-    """Return two weights: of the rows that only the first model classifies correctly, and of
-    those that only the second does.
+    """Return two weights of rows that exactly one of two models classifies correctly.
+
+    The first is the weight of the rows that only the first model classifies correctly, the second
+    the weight of the rows that only the second model classifies correctly.
     """
     total = np.zeros(2)
     for a, b in zip(first, second, strict=True):

@@ -108,8 +108,8 @@ def cross_validate(
         Number of folds (default 10), stratified by class and shuffled by `seed`; or the fold of
         each row; or a scikit-learn splitter that holds out every row once.
     groups : array of shape (N,), optional
-        Rows of one group are held out together. Each group is a fold unless `folds` is a number,
-        over which the groups are then distributed.
+        Rows of one group are held out together. Each group is a fold. If `folds` is a number, the
+        groups are distributed over this number of folds.
     seed : int, default=0
         Seed of the shuffle.
 
@@ -120,13 +120,13 @@ def cross_validate(
 
     Notes
     -----
-    For a partitioned table (`discriminant.rows`, without y) the result is a
-    `HeldOutTally` with the attributes error, log_loss, auc, tally and tallies. Rows are read twice.
-    The rows of a partitioned table have no order, so the fold of a row is a hash of its values and
-    `seed`: classes are divided at random, not stratified, and equal rows are assigned to the folds
-    in turn. `folds` may be the name of a column; each of its values is then one fold. `groups` may
-    be the name of a column whose equal values stay together. A model that needs more than moments
-    (Logistic) reads all rows once for each step of each fold.
+    For a partitioned table (`discriminant.rows`, without y) the result is a `HeldOutTally` with the
+    attributes error, log_loss, auc, tally and tallies. Rows are read twice. The rows of a
+    partitioned table have no order, so the fold of a row is a hash of its values and `seed`: the
+    classes are divided at random, without stratification, and copies of a row are assigned to the
+    folds in turn. `folds` may be the name of a column; each of its values is then one fold.
+    `groups` may be the name of a column whose equal values stay together. A model that needs more
+    than moments (Logistic) reads all rows once for each step of each fold.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Hyperparameters in a cross-validation: each fold uses those that the other folds choose.
+"""Hyperparameters in a cross-validation: those of each fold are chosen on the other folds.
 
 With L_pf the summed loss of the rows of fold f by the fit with hyperparameter p to the other folds,
 
-    hyperparameter of fold f       least  sum over g != f of L_pg
-    hyperparameter for all rows    least  sum over all g  of L_pg
+    hyperparameter of fold f       minimises  sum over g != f of L_pg
+    hyperparameter for all rows    minimises  sum over all g  of L_pg
 
-so that the rows of a fold do not influence the hyperparameter with which they are scored. If losses
-are equal, the larger penalty or shrinkage is chosen.
+The rows of a fold therefore do not influence the hyperparameter with which they are scored. If
+losses are equal, the larger penalty or shrinkage is chosen.
 
 `logistic_by_fold` chooses the penalty of logistic regression: one path of penalties is fitted
 without each fold and to all rows (`models.linear.penalty_path`), and no fit is repeated. If there
@@ -46,7 +46,7 @@ SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldPenalties:
-    """Penalty chosen for each fold, and the fit with it to the rows outside the fold."""
+    """Penalty chosen for each fold, and the fit with this penalty to the rows outside the fold."""
 
     ridges: Floats  # (P,) penalties, from large to small
     losses: Floats  # (P, F) summed loss of the rows of each fold
@@ -56,7 +56,7 @@ class FoldPenalties:
 
     @property
     def ridge(self) -> float:
-        """The penalty chosen by all folds."""
+        """Penalty with the smallest loss summed over all folds."""
         return float(self.ridges[_least(self.losses.sum(axis=1))])
 
 
@@ -73,7 +73,7 @@ def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) 
     fold
         (N,) fold of each row.
     l1_ratio
-        Share of the penalty on absolute values.
+        Share of the penalty on absolute coefficients.
     """
     labels = table.schema.labels
     K, F = len(labels), int(fold.max()) + 1
@@ -104,7 +104,7 @@ def logistic_by_fold(table: Table, fold: FoldNumbers, *, l1_ratio: float = 0.0) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldShrinkages:
-    """Amount of shrinkage chosen for each fold, and the fit with it to the other rows."""
+    """Shrinkage chosen for each fold, and the fit with this shrinkage to the other rows."""
 
     shrinkages: Floats  # (S,) increasing
     losses: Floats  # (S, F) summed loss of the rows of each fold
@@ -113,7 +113,7 @@ class FoldShrinkages:
 
     @property
     def shrinkage(self) -> float:
-        """The amount chosen by all folds."""
+        """Shrinkage with the smallest loss summed over all folds."""
         return float(self.shrinkages[_least(self.losses.sum(axis=1), -1)])
 
 
@@ -125,7 +125,7 @@ def lda_by_fold(folded: MemoryFolds, make: Callable[[float], Any]) -> FoldShrink
     folded
         Table divided into folds, with the moments of each training set.
     make
-        Function from an amount of shrinkage to an unfitted LDA.
+        Function that returns an unfitted LDA, given the amount of shrinkage.
     """
     F, S = folded.n_folds, len(SHRINKAGES)
     losses = np.zeros((S, F))
@@ -144,7 +144,7 @@ def lda_by_fold(folded: MemoryFolds, make: Callable[[float], Any]) -> FoldShrink
 
 
 def _loss(folded: MemoryFolds, scorer: RuleScorer, fold: int) -> float:
-    """Return the summed log loss of the rows of a fold whose class the fit knows."""
+    """Return the summed log loss of a fold, without rows of classes absent from training."""
     part = folded.parts[fold]
     logs, _, _ = scorer.predict(part.features)
     known = np.isin(part.codes, scorer.columns)
@@ -154,6 +154,6 @@ def _loss(folded: MemoryFolds, scorer: RuleScorer, fold: int) -> float:
 
 
 def _least(losses: Floats, place: int = 0) -> int:
-    """Return the index of the smallest loss; of several equal ones, the one at `place`."""
+    """Return the index of the smallest loss; `place` selects among ties (0 first, -1 last)."""
     least = float(losses.min())
     return int(np.flatnonzero(losses <= least + 1e-12 * (1.0 + abs(least)))[place])

@@ -81,7 +81,7 @@ def fold_numbers(
     ----------
     folds : int, array of shape (N,), splitter or None
         Number of folds, stratified by class; or the fold of each row; or a scikit-learn splitter.
-        None: 10, or one for each group.
+        None means 10 folds, or one for each group.
     codes : array of shape (N,)
         Class of each row.
     groups : array of shape (N,), optional
@@ -154,7 +154,7 @@ def content_order(
 ) -> FoldNumbers | None:
     """Return the place of each row in an order by class and hash; copies have the same place.
 
-    None if copies of a row have to be divided among the folds; see `content_folds`.
+    Return None if copies of a row have to be divided among the folds; see `content_folds`.
     """
     keys = np.concatenate(
         [
@@ -180,7 +180,7 @@ def content_order(
 
 
 def time_folds(times: npt.NDArray[Any], folds: int) -> FoldNumbers:
-    """Return folds in order of time, for forward chaining: rows of one time are in one fold.
+    """Return folds in order of time, for forward chaining. Rows of equal time share a fold.
 
     The earliest rows, about 1 / (folds + 1) of all, have fold -1: they are never held out.
 
@@ -203,7 +203,7 @@ def time_folds(times: npt.NDArray[Any], folds: int) -> FoldNumbers:
 
 
 def rows_by_fold(fold: FoldNumbers) -> list[RowNumbers]:
-    """Return the row numbers of each fold, in order; rows of fold -1 are in none."""
+    """Return the row numbers of each fold, in order; rows of fold -1 are left out."""
     if fold.min(initial=0) < 0:
         return rows_by_fold(fold + 1)[1:]
     small = fold.max(initial=0) < 1 << 16  # NumPy then sorts by radix, ten times as fast
@@ -352,8 +352,8 @@ class MemoryFolds:
     ) -> MemoryFolds:
         """Divide a table once for many models.
 
-        The rows of a fold are contiguous; the moments are computed in parallel. With `forward`,
-        models are fitted to the rows of the folds before the one that is held out, and of fold -1.
+        The rows of a fold are contiguous; the moments are computed in parallel. With `forward`, a
+        model is fitted only to the rows of fold -1 and of the folds before the held-out fold.
         """
         rows = tuple(rows_by_fold(fold))
         if forward:
@@ -383,7 +383,7 @@ class MemoryFolds:
     def sample(
         cls, table: Table, fold: FoldNumbers, trains: Sequence[ClassMoments], whole: ClassMoments
     ) -> MemoryFolds:
-        """Divide a sample of a larger table, with the moments of all rows of the larger table."""
+        """Divide a sample of a larger table into folds, with the moments of the larger table."""
         rows = tuple(np.flatnonzero(fold == f) for f in range(len(trains)))
         parts = tuple(contiguous(table.take(numbers)) for numbers in rows)
         return cls._over(table, fold, rows, tuple(trains), whole, parts)
@@ -421,7 +421,7 @@ class MemoryFolds:
         return self.trains[fold]
 
     def training_rows(self, fold: int) -> RowNumbers:
-        """Return the numbers of the rows to which models are fitted without the fold."""
+        """Return the row numbers of the training set that belongs to the fold."""
         return np.flatnonzero(self.fold < fold if self.forward else self.fold != fold)
 
     def training(self, fold: int) -> Table:
@@ -453,7 +453,7 @@ class MemoryFolds:
 
 
 def _sums_before_each(sums: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
-    """Return the sum of the parts before each part but the first, and the sum of all parts."""
+    """For each part but the first, return the sum of all earlier parts; also return the total."""
     before = list(accumulate(sums, add))
     return tuple(before[:-1]), before[-1]
 
@@ -607,7 +607,7 @@ def class_counts(
 
 
 def least_detail(details: Iterable[Detail]) -> Detail:
-    """Return the lowest detail of moments that is enough for all of these."""
+    """Return the lowest detail of moments that includes all of these details."""
     details = set(details)
     if details == {"diagonal"} or not details:
         return "diagonal" if details else "pooled"
@@ -633,7 +633,7 @@ def check_column(name: str, rows: PartitionedTable, option: str) -> None:
 def _assign_folds(
     rows: PartitionedTable, folds: Any, groups: Any, seed: int
 ) -> tuple[PartitionedTable, int, Places]:
-    """Return rows whose plan assigns folds, the number of folds, and the folds of the sample."""
+    """Return the table with assigned folds, the number of folds, and the folds of its sample."""
     column = folds if isinstance(folds, str) else groups
     if column is None:
         n_folds = _check_n_folds(folds, rows)
@@ -663,14 +663,14 @@ def _sample_folds(rows: PartitionedTable, assign: RowHashFolds) -> Places:
 
 
 def _level_folds(rows: PartitionedTable, column: str) -> ColumnFolds:
-    """Return folds in which each value of a column is one fold."""
+    """Return fold numbers: each distinct value of the column is one fold."""
     values = rows.source.map_reduce(LevelsWork(column, _MAX_FOLDS)).check().total
     levels = () if values is None else tuple(sorted(values.texts))
     if not 2 <= len(levels) <= _MAX_FOLDS:
         has = len(levels) if len(levels) <= _MAX_FOLDS else "more"
         allowed = (
             f"a column of 2 to {_MAX_FOLDS} values ('{column}' has {has}); to keep rows of "
-            "one value together there is groups=, with a number of folds"
+            "one value together, pass groups= and a number of folds"
         )
         raise OptionError.of("folds", column, allowed)
     return ColumnFolds(column, levels)
@@ -721,7 +721,7 @@ def prior_option(estimator: Any) -> tuple[str, Any] | None:
 
 
 def fit_rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
-    """Fit a rule to the moments of all but some rows.
+    """Fit a rule to the moments of all rows except the given ones.
 
     If these moments have too few correct digits, the rule is fitted to the remaining rows.
     """
@@ -740,8 +740,8 @@ def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.
 def estimator_with_class_order(estimator: Any, order: Sequence[Any] | None) -> Any:
     """Return the estimator with the declared order of the labels (`declared_order`), if any.
 
-    The option `order` is set in each OrderedLogistic, also inside wrappers and pipelines, for which
-    it is None.
+    It is set as the option `order` of each OrderedLogistic whose `order` is None, also inside
+    wrappers and pipelines.
     """
     if order is None or not hasattr(estimator, "get_params"):
         return estimator
@@ -755,7 +755,7 @@ def estimator_with_class_order(estimator: Any, order: Sequence[Any] | None) -> A
 
 
 def restrict_prior(estimator: Any, present: npt.NDArray[np.bool_], labels: Labels) -> Any:
-    """Return the estimator with its priors, if it has any, restricted to the present classes."""
+    """Return the estimator; a given option for priors is restricted to the present classes."""
     if present.all():
         return estimator
     option = prior_option(estimator)

@@ -147,7 +147,7 @@ def score_folds(
 
 
 def score_one_model(folded: FoldedTable, model: FoldModel) -> HeldOutScores:
-    """Score one model, issue its warnings and raise its error."""
+    """Score one model; issue its warnings, and raise its error if it has one."""
     (scores,) = score_folds(folded, {"model": lambda: model})
     if scores.error is not None:
         raise scores.error
@@ -175,7 +175,7 @@ class _FoldErrors:
     fold: int | None = field(default=None)
 
     def watch(self, fit: Callable[[int], T]) -> Callable[[int], T]:
-        """Return `fit` wrapped so that the fold is recorded if it fails."""
+        """Return a function that calls `fit` and records the fold if the call fails."""
 
         def watched(fold: int) -> T:
             try:
@@ -567,7 +567,7 @@ def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) 
 
 
 def fold_model(estimator: Any) -> Callable[[], FoldModel]:
-    """Return the function that `score_folds` calls to get the model.
+    """Return the function that `score_folds` calls to get the model that it fits.
 
     The model is fitted to moments if it is moment-based.
     """

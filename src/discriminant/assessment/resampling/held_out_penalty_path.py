@@ -2,7 +2,7 @@
 
 The models of all training sets follow from fold moments (`folds`), so one pass over the rows gives
 the moments of every fold, and another pass scores every held-out row with every penalty. No model
-is fitted to rows. Rows in memory and partitioned tables use the same reading.
+is fitted to rows. The same code (`PathReading`) scores rows in memory and partitioned tables.
 
     error(penalty) = weighted share of held-out rows that are misclassified
 
@@ -134,7 +134,7 @@ def _path(
 
 
 def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:
-    """Fit every penalty to every training set."""
+    """Return a `PathReading` with rules fitted to every training set for every penalty."""
     for train in trains:
         check_training_classes(train.rows > 0, train.labels)
     return PathReading(
@@ -146,7 +146,7 @@ def _reading(trains: list[Any], penalties: Floats, fit: FitPath) -> PathReading:
 
 
 def _fit_quietly(fit: FitPath, moments: Any, penalties: Floats) -> tuple[LinearRule, ...]:
-    """Fit every penalty, without warnings that a large penalty removes every feature."""
+    """Fit a rule for every penalty, without warnings that a large one removes every feature."""
     with capture_warnings() as captured:
         rules = fit(moments, penalties)
     for warning in captured:
@@ -168,13 +168,13 @@ class PathSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathFit:
-    """Rules of all penalties, fitted to the moments of the rows outside one fold."""
+    """Rules for all penalties, fitted to the moments of the rows outside one fold."""
 
     present: npt.NDArray[np.bool_]  # (K,) classes that have rows there
     rules: tuple[LinearRule, ...]  # P rules
 
     def losses(self, block: Block) -> PathSums:
-        """Sum the losses over rows, without the rows of classes that the rules lack."""
+        """Sum the losses over rows, without rows of classes that are unknown to the rules."""
         known = self.present[block.codes]
         codes = (np.cumsum(self.present) - 1)[block.codes[known]]
         weight = np.ones(len(codes)) if block.weight is None else block.weight[known]

@@ -25,7 +25,8 @@ If a covariance is (almost) singular without the row, or the model has no closed
 scored by a rule fitted to the moments minus the row: `by_downdating`. R's MASS also has LDA and QDA
 in closed form (CV=TRUE), with fixed priors.
 
-Least squares: with h_i the leverage of row i, the weight of its own response in its fitted value,
+Least squares: with h_i the leverage of row i, that is, the weight of its own response in its fitted
+value,
 
     h_i = w_i [1 / n + (u_i - mean)' (S + ridge)^-1 (u_i - mean)]
     fitted without row i = (fitted_i - h_i code_i) / (1 - h_i)
@@ -188,7 +189,7 @@ def student_left_out_scores(
 
 
 def closed_form(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | None:
-    """Return scores without priors, (N, K); NaN for rows that have no closed form.
+    """Return scores (N, K) that do not include priors; NaN for rows that have no closed form.
 
     The result is None if the model has no closed form, or the covariance is singular.
     """
@@ -254,7 +255,7 @@ def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> 
 
 
 def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, table: Table) -> Floats:
-    """Return the priors without each row, (N, K).
+    """Return an (N, K) array: the priors of the fit without each row.
 
     The priors depend only on the class and the weight of the row.
     """
@@ -278,7 +279,7 @@ Metrics = tuple[Floats | None, Floats, Floats]  # basis (d, r), e (N, 1) or (N, 
 
 
 def _linear_metrics(without: LeaveOneOutTerms, family: GaussianFamily) -> Metrics | None:
-    """Return the covariance without each row: `diag(scale) - drop y y'` in a basis.
+    """Return a basis, and the covariance without each row in it: `diag(scale) - drop y y'`.
 
     The result is None if the model has no closed form, or the covariance is singular.
     """
@@ -645,7 +646,7 @@ def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tup
 
 
 def _downdated(v: Floats, y: Floats, scale: Floats, drop: Floats) -> Floats:
-    """Return squared distance plus log determinant for `diag(scale) - drop y y'`, (n,)."""
+    """Return (n,): squared distance plus log determinant, for `diag(scale) - drop y y'`."""
     inner = y / scale
     left = _nan_if_small(1.0 - drop * _dot(y, inner))
     distance = _dot(v, v / scale) + drop * _dot(v, inner) ** 2 / left
@@ -686,7 +687,7 @@ def _clean_metric(moments: ClassMoments, covariance: Floats) -> Metric | None:
 
 
 def _noise(moments: ClassMoments) -> Floats:
-    """Return the largest variances that may be due to rounding of the means, (d,)."""
+    """Return, for each feature, the largest variance that rounding of the means can cause."""
     # the sd is doubled, since leaving a row out moves the means
     return 4 * rounding_variance(moments.mean)
 
@@ -710,7 +711,7 @@ _BLOCK_ROWS = 4096
 def least_squares_left_out_scores(
     rule: IndicatorRule, moments: ClassMoments, table: Table, *, ridge: float
 ) -> Floats | None:
-    """Return the log memberships of each row by the least-squares fit to all other rows, (N, K).
+    """Return the (N, K) log memberships of each row by the least-squares fit to all other rows.
 
     Values are NaN where the leverage of the row is too large. The result is None if the codes
     depend on the class sizes, or if the moments have too few correct digits.

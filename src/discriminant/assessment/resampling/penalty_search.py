@@ -71,7 +71,7 @@ _FLAT = 1e-2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltyPath:
-    """Held-out losses of a path of penalties, and the chosen one.
+    """Held-out loss of every penalty on a path, and the chosen penalty.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class PenaltyPath:
         return float(self.ridges[self.chosen])
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return the columns penalty, loss, standard error and number of non-zero features."""
+        """Return a dict of columns: penalty, loss, standard error, number of non-zero features."""
         return {
             "ridge": self.ridges.tolist(),
             "loss": self.loss.tolist(),
@@ -138,7 +138,7 @@ class PenaltyPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltySearch:
-    """Options of the choice of a penalty."""
+    """Options for choosing a penalty by cross-validation."""
 
     ridges: Any = None  # None: an automatic path; a number: its length; an array: the penalties
     folds: Any = 10
@@ -180,9 +180,9 @@ class PenaltySearch:
     def path(self, largest_gradient: float, l1_ratio: float, *, wide: bool) -> Floats:
         """Return the decreasing penalties.
 
-        The automatic path of an elastic net starts where the first coefficient becomes non-zero,
-        as in glmnet. The path of a ridge starts at ten times this penalty for l1_ratio=1, where
-        coefficients are nearly zero, and ends at 1e-5 times it.
+        The automatic path of an elastic net starts where the first coefficient becomes non-zero, as
+        in glmnet. The path of a ridge starts at ten times and ends at 1e-5 times the penalty at
+        which a lasso path would start; at its start, coefficients are nearly zero.
         """
         given = self.given()
         if given is not None:
@@ -233,7 +233,7 @@ def _renumber(fold: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     held = fold >= 0
     numbers = np.unique(fold[held])
     if len(numbers) < 2:
-        allowed = "a choice for which rows of some class are in two folds"
+        allowed = "a choice that puts the rows of some class into two folds"
         raise OptionError.of("folds", len(numbers), allowed)
     renumbered = fold.copy()
     renumbered[held] = np.searchsorted(numbers, fold[held])
@@ -262,7 +262,7 @@ def logistic_penalty_path(
 
 
 def logistic_loss_function(table: Table, *, l1: bool) -> RowLoss:
-    """Return the logistic loss of the rows; with `l1`, every class has its own coefficients."""
+    """Return the logistic loss function; with `l1`, every class has its own coefficients."""
     K = len(table.schema.labels)
     if K == 2:
         return TwoClassLoss((table.codes == 1).astype(np.float64))
@@ -298,7 +298,7 @@ def penalty_path(
 
 
 def _has_risen(losses: Floats) -> bool:
-    """Return whether the last of the losses (P, F) along a path are clearly above the least."""
+    """Return whether the last losses on a path, (P, F), are clearly above the smallest loss."""
     total = losses.sum(axis=1)
     return bool(len(total) > _PATIENCE and (total[-_PATIENCE:] > _RISE * total.min()).all())
 
@@ -424,7 +424,7 @@ class NetFit:
 
 
 def fit_net(table: Table, loss: RowLoss, model: PenalisedModel, ridge: float) -> NetFit:
-    """Fit an elastic net for one penalty, after some larger ones that provide the start."""
+    """Fit an elastic net for one penalty; fits with larger penalties provide the start."""
     _check_size(table)
     rows = FoldedRows.of(table, loss, model, np.full(len(table), -1))
     problem, free = rows.problem(), int(model.intercept)
@@ -463,7 +463,7 @@ def _check_size(table: Table) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldPath:
-    """Fits with each penalty of a path without each fold, and their held-out losses."""
+    """Fits for each penalty of a path and each training set, with their held-out losses."""
 
     losses: Floats  # (P, F) summed losses of the rows of each fold
     nonzero: npt.NDArray[np.intp]  # (P,) number of features used by the fit to all rows
@@ -473,7 +473,7 @@ class FoldPath:
     unfinished: int  # number of fits that did not converge
 
     def coefficients(self, penalty: int, fold: int) -> tuple[Floats, Floats]:
-        """Return the (d, K) coefficients and (K,) intercepts of one fit, for offsets."""
+        """Return the (d, K) coefficients and (K,) intercepts of a fit to `(x - origin) / unit`."""
         return self.maps[fold](self.fits[penalty][fold])
 
 
@@ -539,7 +539,7 @@ class FoldedRows:
         return np.array([weight[lo:hi].sum() for lo, hi in self._folds()])
 
     def gradient_size(self) -> float:
-        """Return the largest gradient of the loss by a penalised coefficient, without slopes."""
+        """Return the largest derivative of the loss by a penalised coefficient, at zero slopes."""
         free = int(self.model.intercept)
         ones = np.ones((len(self.offsets), free))
         loss, weight = self.loss, self.weight
@@ -586,7 +586,7 @@ class FoldedRows:
         return FoldPath(sums, nonzero, maps, fits, unfinished)
 
     def wide_path(self, ridges: Floats, *, error: bool = False, keep: bool = False) -> FoldPath:
-        """Return the same as `path`, by fits in the directions that each training set spans."""
+        """Return the result of `path`, from fits in the directions that each training set spans."""
         sums, free = np.zeros((len(ridges), len(self.starts) - 1)), int(self.model.intercept)
         fits: list[list[Floats]] = [[] for _ in ridges]
         maps: list[Callable[[Floats], tuple[Floats, Floats]]] = []
@@ -674,7 +674,7 @@ class FoldedRows:
 def _training_scales(
     offsets: Floats, weight: Floats | None, starts: npt.NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Return means and standard deviations (F + 1, d) without each fold, then of all rows."""
+    """Return the means and standard deviations (F + 1, d) of each training set and of all rows."""
     ends = [*starts.tolist(), len(offsets)]
     total = np.zeros(len(starts))
     mean, scatter = np.zeros((2, len(starts), offsets.shape[1]))

@@ -106,7 +106,7 @@ class Grid:
         return cls(*axes, loss / weight, wrong / weight, fold)
 
     def best(self) -> tuple[int, int, int]:
-        """Return the indices of the least log loss.
+        """Return the indices of the candidate with the smallest log loss.
 
         Among equal losses the candidate with the most pooling is best, then the one with the most
         shrinkage.
@@ -137,7 +137,7 @@ _SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation
 
 
 def grid_on_folds(table: AnyTable, candidates: Candidates, folds: Any) -> Grid:
-    """Return the held-out losses for the option `folds` of an estimator."""
+    """Return the held-out losses of all candidates, given the option `folds` of an estimator."""
     if len(table.schema.labels) < 2:
         raise LabelError.one_class(table.schema.labels[0])
     if isinstance(table, PartitionedTable):
@@ -266,7 +266,7 @@ def _shrinkage_batches(candidates: Candidates, size: int) -> list[Candidates]:
 
 
 def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:
-    """Return the scores, without priors, of every candidate fitted to `train`, (S, K, n, P)."""
+    """Return the scores (S, K, n, P), priors excluded, of every candidate fitted to `train`."""
     return FittedCandidates.of(train, candidates).scores(offsets)
 
 
@@ -296,7 +296,7 @@ class FittedCandidates:
         return cls(train, bases, e, by_basis, _fit_rules(train, candidates, amounts, by_basis))
 
     def scores(self, offsets: Floats) -> Floats:
-        """Return the scores of all candidates without priors, (S, K, n, P)."""
+        """Return the scores (S, K, n, P) of all candidates, priors excluded."""
         S, P = self.by_basis.shape
         scores = np.empty((S, len(self.train.labels), len(offsets), P))
         if self.bases is not None:
@@ -317,7 +317,7 @@ class FittedCandidates:
 def _fit_rules(
     train: Moments, candidates: Candidates, amounts: Floats, by_basis: npt.NDArray[np.bool_]
 ) -> dict[tuple[int, int], Rule]:
-    """Fit rules, without priors, for the candidates that are not scored in the bases."""
+    """Fit rules, priors excluded, for the candidates that are not scored in the bases."""
     K = len(train.labels)
     fitted: dict[tuple[float, float], Rule] = {}
     rules: dict[tuple[int, int], Rule] = {}
@@ -338,9 +338,9 @@ def _fit_rules(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bases:
-    """Bases, for every shrinkage and class, in which two covariances are diagonal.
+    """For every shrinkage and class, a basis in which two covariances are diagonal.
 
-    These are the covariance of the class and the shrunk pooled covariance.
+    The two are the covariance of the class and the shrunk pooled covariance.
     """
 
     basis: Floats  # (S, K, d, d)
@@ -431,7 +431,7 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
 
 
 def _restrict(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
-    """Return a prior restricted to the classes of `train`; None remains None."""
+    """Return a prior restricted to the classes of `train`, or None if `prior` is None."""
     if prior is None or present.all():
         return prior
     if isinstance(prior, Mapping):

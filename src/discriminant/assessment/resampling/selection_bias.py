@@ -60,8 +60,8 @@ def correct_losses(
     criterion
         (N, M) loss of each row by which models are selected.
     measures
-        Losses (N, M) to correct, each with the (N,) share of each row that counts for it, which is
-        0 for rows that the measure leaves out.
+        Losses (N, M) to correct, each with an array (N,): the share of each row that counts in the
+        measure, 0 for rows that the measure leaves out.
     select
         Function from mean losses (B, M) to the selected models (B,).
     weight

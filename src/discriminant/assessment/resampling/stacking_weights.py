@@ -29,7 +29,7 @@ _STEPS = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutPool:
-    """Weights of the models of a pool, from all folds and for each fold."""
+    """Weights of the models in a pool: from all folds, and for each fold from the other folds."""
 
     weights: Floats  # (M,) weights from all folds, with sum 1; 0 for models that are dropped
     by_fold: Floats  # (F, M) weights for each fold, from the other folds

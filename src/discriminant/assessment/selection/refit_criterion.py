@@ -77,7 +77,7 @@ class Criterion(Protocol):
         ...
 
     def excluded(self) -> Mask:
-        """Return a mask of features that cannot enter: those constant or collinear with others."""
+        """Return a mask of features that cannot enter: constant ones, or collinear with others."""
         ...
 
     def toggle(self, place: int) -> None:

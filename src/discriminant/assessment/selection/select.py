@@ -260,10 +260,10 @@ def select_features(
     n_features : int or 'auto'
         Number of features to select. With 'auto', `choice` selects among all models on the path.
     choice : {'best', 'one_se'}
-        How 'auto' selects. 'best': the model with the least criterion, and the smallest of several
-        such models. 'one_se': the smallest model within one standard error of the best.
+        How 'auto' selects. 'best': the model with the smallest criterion; among ties the one with
+        the fewest features. 'one_se': the smallest model within one standard error of the best.
     most : int, optional
-        Largest number of features that 'auto' tries in a forward search; None: all.
+        Largest number of features that 'auto' tries in a forward search; None means all.
     tolerance : float
         A feature can enter only if the selected features leave at least this share of its
         within-class variance unexplained.

@@ -209,7 +209,7 @@ def sweep(scatter: Floats, place: int, *, back: bool = False) -> None:
 
 
 def _reduced_means(standard: StandardisedScatter) -> Floats:
-    """Return A reduced to g rows by a rotation, (g, d), so that A'A is unchanged.
+    """Return a (g, d) array: A rotated so that only g rows remain and A'A is unchanged.
 
     g is the smaller of q and d.
     """

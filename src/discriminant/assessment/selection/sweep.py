@@ -243,7 +243,7 @@ class FoldSweep:
         return np.asarray(~self.chosen & (explained | self.constant))
 
     def toggle(self, place: int) -> None:
-        """Sweep every fold on the feature."""
+        """Sweep the moments and rows of every fold on the feature."""
         back = bool(self.chosen[place])
         self._map_folds(lambda fold: fold.sweep(place, back=back))
         self.chosen[place] = not back
@@ -369,9 +369,9 @@ class SweptFold:
 
 
 def sweep_rows(train: ClassMoments, offsets: Floats, family: GaussianFamily) -> list[SweptRows]:
-    """Return unswept rows with their covariance and class means.
+    """Return a list of unswept rows, each with covariance and class means.
 
-    The list has one element, or one for each class if each class has its own covariance.
+    The list has a single element, or one element per class if classes have their own covariances.
 
     Columns are centred and divided by their standard deviation within classes; a column that is
     constant in this training set is zero.
@@ -429,7 +429,7 @@ class LeaveOneOutSweep:
         self.distance, self.cross = np.zeros((2, K, len(table)))  # D and g, of W / degrees
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
-        """Evaluate models with one feature more or less; refit those with too few digits."""
+        """Evaluate models with one feature more or less; refit those with too few valid digits."""
         sums = np.zeros((2, len(places)))
         size = max(1, _TILE // len(self.weight))
         with one_blas_thread(), np.errstate(divide="ignore", invalid="ignore"):
@@ -443,7 +443,7 @@ class LeaveOneOutSweep:
         return values
 
     def current(self, criterion: CriterionName) -> CriterionValues:
-        """Return the criterion of the current model from its distances."""
+        """Return the criterion of the current model, computed from the distances of its rows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self._values(self._sums(None, criterion))
         return values if np.isfinite(values.mean[0]) else self.refit.current(criterion)
@@ -476,7 +476,7 @@ class LeaveOneOutSweep:
         self.chosen |= ~self.constant
 
     def _values(self, sums: Floats) -> CriterionValues:
-        """Return the criterion from sums of losses and of squared losses; each row is a fold."""
+        """Return the criterion from sums of losses and of squared losses; each fold is one row."""
         n, total = int((self.weight > 0).sum()), self.weight.sum()
         mean = sums[0] / total
         return CriterionValues(

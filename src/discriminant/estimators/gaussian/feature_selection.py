@@ -57,7 +57,7 @@ class FeatureSelectingClassifier(LinearMomentClassifier):
 
 
 class PenalisedClassifier(FeatureSelectingClassifier):
-    """Base class of classifiers whose penalty removes features, and which need only variances.
+    """Base class of classifiers with a penalty that removes features.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class PenalisedClassifier(FeatureSelectingClassifier):
     # --- defined by subclasses ------------------------------------------------------------------
 
     def penalty_grid(self, moments: ClassMoments) -> Floats:
-        """Return the penalties, increasing, of which cross-validation chooses one."""
+        """Return the penalties, in increasing order, among which cross-validation chooses."""
         raise NotImplementedError
 
     def rules_at(self, moments: ClassMoments, penalties: Sequence[float]) -> tuple[LinearRule, ...]:
@@ -88,7 +88,7 @@ class PenalisedClassifier(FeatureSelectingClassifier):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments: 'diagonal', because only variances are needed."""
+        """Level of detail of the moments: 'diagonal' (variances without covariances)."""
         return "diagonal"
 
     def accepts(self, moments: ClassMoments | ClassRows) -> bool:
@@ -147,7 +147,7 @@ class PenalisedClassifier(FeatureSelectingClassifier):
         return super()._fit_from(moments, named)
 
     def _check_classes(self, moments: ClassMoments | ClassRows) -> None:
-        """Raise an error if a class has too few rows for a fit (not in training sets of folds)."""
+        """Raise an error if a class has too few rows. Training sets of folds are not checked."""
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> LinearRule:
         """Return the rule fitted to moments, without changing the model."""
@@ -161,7 +161,7 @@ class PenalisedClassifier(FeatureSelectingClassifier):
             return float(getattr(self, self._penalty_option))
         path = getattr(self, "cv_", None)
         if path is None:
-            allowed = "a number where there are no rows to hold out"
+            allowed = "a number if there are no rows to hold out"
             raise OptionError.of(self._penalty_option, "cv", allowed)
         return float(path.penalty[path.best()])
 

@@ -40,11 +40,11 @@ class Fisher(DiscriminantProjection):
     Parameters
     ----------
     n_components : int or None, default None
-        Number of directions, at most K - 1. None: all directions along which the class means
+        Number of directions, at most K - 1. None means all directions along which the class means
         differ.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors. None: the class shares of the rows. As in MASS, priors weight the class means
-        in S_b and in `centre_`, and shift the boundary. Priors do not affect S_w.
+        Class priors. None means the class shares of the rows. As in MASS, priors weight the class
+        means in S_b and in `centre_`, and shift the boundary. Priors do not affect S_w.
     criterion : {'ratio_trace', 'trace_ratio'}, default 'ratio_trace'
         'ratio_trace': maximise tr((W' S_w W)^-1 (W' S_b W)). The solution is in closed form and
         does not depend on the units of the columns. 'trace_ratio': maximise
@@ -129,7 +129,7 @@ class Fisher(DiscriminantProjection):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         family, projection = self.family, self.projection
         if family.shrinkage == "auto":
             return "fourth"

@@ -203,8 +203,8 @@ class GaussianClassifier(MomentClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows. Priors
-        do not affect the covariances.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
+        Priors do not affect the covariances.
     shrinkage : float, 'auto' or 'oas', default 0.0
         Shrinkage of the covariance toward `target`, from 0 (none) to 1. LDA with shrinkage 1 and
         target 'diagonal' is diagonal LDA. 'auto': the optimal value estimated by the method of
@@ -252,12 +252,12 @@ class GaussianClassifier(MomentClassifier):
 
     @property
     def fixed_family(self) -> GaussianFamily | None:
-        """Covariance family of plug-in densities for any moments; None if there is none."""
+        """Covariance family of plug-in densities if it is the same for all moments, else None."""
         return self.family if self.predictive == "plug-in" else None
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         return self.family.detail
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -310,7 +310,7 @@ class GaussianClassifier(MomentClassifier):
     def left_out_rules(
         self, moments: Any, table: Table
     ) -> LeftOutRules | LeftOutQuadraticRules | None:
-        """Return the rules fitted without each row, in closed form; None if there is none."""
+        """Return for each row the rule fitted without it; None if there is no closed form."""
         if self.predictive == "student":
             return None
         return left_out_rules(moments, table, family=self.family, prior=self.prior_from)
@@ -380,10 +380,10 @@ class GaussianClassifier(MomentClassifier):
         kind : {'mahalanobis', 'relative_mahalanobis', 'energy'}, default 'mahalanobis'
             'mahalanobis': squared Mahalanobis distance from the nearest class mean.
             'relative_mahalanobis': that distance minus the squared Mahalanobis distance from the
-            mean of all rows, for the covariance of all rows (Ren et al. 2021). It is meant for
-            classes with one common covariance; otherwise it may decrease as a row moves away.
-            'energy': -log p(x), the energy -log sum_k exp f_k of the scores f_k = log p(x | k) +
-            log prior_k.
+            mean of all rows, computed with the covariance of all rows (Ren et al. 2021). It is
+            meant for classes with one common covariance; otherwise it may decrease as a row moves
+            away. 'energy': -log p(x), the energy -log sum_k exp f_k of the scores f_k = log p(x |
+            k) + log prior_k.
 
         Returns
         -------
@@ -399,7 +399,7 @@ class GaussianClassifier(MomentClassifier):
         return nearest - self._score_rows(background.distances, X)[:, 0]
 
     def _fit_background(self) -> QuadraticRule:
-        """Return the rule of one Gaussian class of all rows, with the shrinkage of the model."""
+        """Return the rule of a single Gaussian fitted to all rows, shrunken as in the model."""
         moments, family = self._present_moments, self._asked.family
         merged = merge_classes(moments)
         amount = float(np.max(self.shrinkage_))
@@ -514,7 +514,7 @@ class GaussianClassifier(MomentClassifier):
 
     @classmethod
     def _of_parameters(cls, parameters: ClassParameters, prior: Prior | None) -> Self:
-        """Return a fitted model with known parameters; their priors replace a given `prior`."""
+        """Return a fitted model with known parameters; a given `prior` is stored as its option."""
         model = cls(prior=None if prior is None else parameters.weight)
         model._copy_options()
         named = parameters.features != numbered_names(len(parameters.features))
@@ -534,7 +534,8 @@ class GaussianClassifier(MomentClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            Rows with labels, to add tables of their classification. None: no tables.
+            Rows with labels. If they are passed, the summary includes tables of their
+            classification.
         cross_validate : bool, default True
             Whether to add the table in which each row is left out of its fit, with the class shares
             of all rows as priors.
@@ -611,9 +612,9 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
 
         score_k(x) = x' C^-1 m_k  -  m_k' C^-1 m_k / 2  +  log prior_k
 
-    The class means m_k and C are computed in one pass over the rows. Cross-validation,
-    leave-one-out, and adding or removing rows need no further pass over them. `transform` projects
-    rows on the canonical directions.
+    The class means m_k and C are computed in one pass over the rows. Cross-validation and
+    leave-one-out need no refitting, and rows can be added to a fit and removed from it. `transform`
+    projects rows on the canonical directions.
 
     Parameters
     ----------
@@ -670,7 +671,7 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the shrinkage is chosen on held-out rows."""
+        """Whether the shrinkage is chosen by cross-validation, which needs the rows."""
         return self._chooses_shrinkage
 
     @property
@@ -683,7 +684,7 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         shrinkage = self.shrinkage
         if self._chooses_shrinkage:
             if self.cv_ is None:
-                allowed = "a number where there are no rows to hold out"
+                allowed = "a number if there are no rows to hold out"
                 raise OptionError.of("shrinkage", "cv", allowed)
             shrinkage = self.cv_.shrinkage[self.cv_.best()[1]]
         return check_family(GaussianFamily(1.0, shrinkage, self.target, self.denominator))
@@ -741,17 +742,17 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         covariance : array of shape (d, d)
             Common covariance.
         prior : array of shape (K,), dict by label or None, default None
-            Class priors, in the order of the means. None: equal priors.
+            Class priors, in the order of the means. None means equal priors.
         classes : array of shape (K,), default None
-            Class labels, in the order of the means. None: 0 to K - 1.
+            Class labels, in the order of the means. None means 0 to K - 1.
         features : sequence of d str, default None
-            Column names. None: columns have no names.
+            Column names. None means that columns have no names.
 
         Returns
         -------
         LDA
-            It predicts, samples, and is saved and exported. Methods that need rows or moments, such
-            as `partial_fit` and `transform`, raise an error.
+            Model that predicts and samples, and that can be saved and exported. Methods that need
+            rows or moments, such as `partial_fit` and `transform`, raise an error.
 
         Examples
         --------
@@ -790,7 +791,7 @@ class NearestMean(LinearGaussianClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors. None: equal priors, so that the class with the nearest mean is predicted.
+        Class priors. None means equal priors, so that the class with the nearest mean is predicted.
 
     Attributes
     ----------
@@ -872,7 +873,7 @@ class QDA(GaussianClassifier):
         classes of one group are linear.
     map_prior : dict, 'default' or None, default None
         Normal-inverse-Wishart prior of the mean and covariance of each class, which are then
-        estimated by their joint posterior mode (MAP); see Notes. None: no prior.
+        estimated by their joint posterior mode (MAP); see Notes. None means no prior.
 
     Attributes
     ----------
@@ -962,8 +963,8 @@ class QDA(GaussianClassifier):
         Returns
         -------
         QDA
-            It predicts, samples, and is saved and exported. Methods that need rows or moments, such
-            as `partial_fit`, raise an error.
+            Model that predicts and samples, and that can be saved and exported. Methods that need
+            rows or moments, such as `partial_fit`, raise an error.
 
         Examples
         --------
@@ -1007,7 +1008,7 @@ class QDA(GaussianClassifier):
 
     @property
     def fixed_family(self) -> GaussianFamily | None:
-        """Covariance family of plug-in densities for any moments; None with `map_prior`."""
+        """Covariance family of plug-in densities; None with `map_prior`."""
         return super().fixed_family if self.map_prior is None else None
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -1063,7 +1064,7 @@ class QDA(GaussianClassifier):
 def _classified(
     codes: Codes, predicted: npt.NDArray[Any], weight: Floats, labels: Labels
 ) -> Floats:
-    """Return the weight (K, K) of the rows of each class (rows) by predicted class (columns)."""
+    """Return the (K, K) confusion matrix of row weights: true class by predicted class."""
     table = np.zeros((len(labels), len(labels)))
     np.add.at(table, (codes, encode_known_labels(predicted, labels)), weight)
     return table

@@ -1,8 +1,9 @@
 """Mixture discriminant analysis: every class is a mixture of Gaussian components, fitted by EM.
 
-A fit chooses the number of components of each class, and where components share covariances, by the
-Bayesian information criterion. The choice and the random starts use a sample of the rows. EM from
-the best start then reads all rows once per step. The formulas are in `models.gaussian.mixture`.
+A fit chooses the number of components of each class, and which components share a covariance, by
+the Bayesian information criterion. The choice and the random starts use a sample of the rows. EM
+from the best start then reads all rows once per step. The formulas are in
+`models.gaussian.mixture`.
 """
 
 from __future__ import annotations
@@ -31,10 +32,9 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import (
-    IterativeClassifier,
     PosteriorMixin,
     Prior,
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     class_totals,
 )
@@ -66,12 +66,12 @@ _FOLDS = 10  # folds of components='cv'
 _WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
-class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
+class MDA(PosteriorMixin, WeightedIterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
-    Boundaries can be curved, and a class can consist of several separate groups. The parameters
-    are estimated by EM, which reads the rows once per step. Without options, the model chooses
-    itself how many components each class has, and which covariances are equal.
+    Boundaries can be curved, and a class can consist of several separate groups. The parameters are
+    estimated by EM, which reads the rows once per step. By default, the model chooses how many
+    components each class has, and which covariances are equal.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
         covariance for each class. 'component': one for each component. 'bic': the choice with the
         smallest Bayesian information criterion.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
     shrinkage : float, default 0.0
         Shrinkage of the covariances toward `target`, from 0 (none) to 1.
     target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
@@ -208,14 +208,15 @@ class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
             (d, d): one covariance for all components. K arrays of shape (d, d): one for each class.
             K arrays of shape (R_k, d, d): one for each component.
         shares : sequence of K arrays of shape (R_k,), default None
-            Share of each component in its class. None: equal shares.
+            Share of each component in its class. None means equal shares.
         prior, classes, features
             As in `LDA.from_parameters`.
 
         Returns
         -------
         MDA
-            It predicts, samples, and is saved and exported. `log_likelihood_` and `bic_` are None.
+            Model that predicts and samples, and that can be saved and exported. `log_likelihood_`
+            and `bic_` are None.
 
         Examples
         --------
@@ -477,7 +478,7 @@ class _StartSearch:
 
     @classmethod
     def of(cls, estimator: MDA, table: AnyTable, anchor: Anchor) -> _StartSearch:
-        """Create with a sample of the rows of a table."""
+        """Create the search, with a sample of the rows of a table."""
         labels, seed = table.schema.labels, int(estimator.random_state)
         rows = fold(table, RowSampleReading(_SAMPLE_ROWS, table.width, len(labels), seed))
         sample = Table(table.schema, rows.features, rows.codes, rows.weight)
@@ -517,7 +518,7 @@ class _StartSearch:
         return structure, mixture
 
     def _number(self, model: MixtureModel, k: int, given: int | None) -> int:
-        """Return the number of components of class k: as given, or with the least criterion."""
+        """Return the number of components of class k: `given`, or that with the least criterion."""
         if given is not None:
             return given
         own = self._rows_of(k)
@@ -558,9 +559,9 @@ class _StartSearch:
         return total
 
     def _fit_classes(self, model: MixtureModel, numbers: list[int]) -> Mixture:
-        """Return the best result of EM; classes that can be fitted alone have their own starts.
+        """Return the best result of EM.
 
-        Classes can be fitted one by one unless they share a covariance.
+        Classes that do not share a covariance are fitted one by one, each from its own starts.
         """
         if model.structure == "shared":
             return self._fit(model, self.sample, numbers)
@@ -573,7 +574,11 @@ class _StartSearch:
         return replace(mixture, log_likelihood=sum(part.log_likelihood for part in parts))
 
     def _fit(self, model: MixtureModel, rows: Table, numbers: list[int]) -> Mixture:
-        """Return the best result of EM from several starts; each start makes a few steps only."""
+        """Return the best result of EM from several starts.
+
+        A few steps are made from each start. EM then goes on from the best of them until it
+        converges.
+        """
         options = self.estimator
         single = max(numbers) == 1
         starts = starting_mixtures(
@@ -608,7 +613,7 @@ class _StartSearch:
 
 
 def _preference(model: MixtureModel, mixture: Mixture) -> tuple[bool, bool, float]:
-    """Return the criteria of the best result: no collapse, no scarce component, likelihood."""
+    """Return the key by which results are sorted: whether they are valid, then log likelihood."""
     return mixture.collapsed is None, not model.is_scarce(mixture), mixture.log_likelihood
 
 

@@ -55,8 +55,8 @@ class RDA(GaussianClassifier):
         and likewise the weights that they are divided by (Friedman 1989).
     predictive : {'plug-in', 'student'}, default 'plug-in'
         As in `LDA`. For 'student', pooling by p counts as a prior with p / (1 - p) times the
-        degrees of freedom of the class, but at most those of C. It needs numbers for `pooling` and
-        `shrinkage`.
+        degrees of freedom of the class, but at most those of C. 'student' requires numbers for
+        `pooling` and `shrinkage`.
     folds : int, array of shape (n,) or splitter, default 10
         Folds used to choose hyperparameters given as 'cv'; as in `cross_validate`.
 
@@ -73,7 +73,7 @@ class RDA(GaussianClassifier):
     See Also
     --------
     rda_grid : Held-out losses over a grid of pooling, shrinkage and priors.
-    LDA, QDA : The ends of the family.
+    LDA, QDA : The special cases pooling=1 and pooling=0.
 
     References
     ----------
@@ -115,7 +115,7 @@ class RDA(GaussianClassifier):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether a hyperparameter is chosen on held-out rows."""
+        """Whether a hyperparameter is chosen by cross-validation, which needs the rows."""
         return any(isinstance(v, str) and v == "cv" for v in (self.pooling, self.shrinkage))
 
     @property
@@ -141,7 +141,7 @@ class RDA(GaussianClassifier):
             grid = getattr(self, "cv_", None)
             if grid is None:
                 name = "pooling" if pooling == "cv" else "shrinkage"
-                raise OptionError.of(name, "cv", "a number where there are no rows to hold out")
+                raise OptionError.of(name, "cv", "a number if there are no rows to hold out")
             p, s, _ = grid.best()
             pooling = float(grid.pooling[p]) if pooling == "cv" else pooling
             shrinkage = grid.shrinkage[s] if shrinkage == "cv" else shrinkage
@@ -152,7 +152,7 @@ class RDA(GaussianClassifier):
         return isinstance(self.pooling, str) and self.pooling == "empirical_bayes"
 
     def family_for(self, moments: Any) -> GaussianFamily:
-        """Return the covariance family of a fit to these moments, with its estimated pooling."""
+        """Return the covariance family of a fit to these moments, which may determine pooling."""
         family = self.family
         if not self._pools_by_bayes:
             return family
@@ -160,7 +160,7 @@ class RDA(GaussianClassifier):
 
     @property
     def fixed_family(self) -> GaussianFamily | None:
-        """Covariance family of plug-in densities for any moments; None if pooling is estimated."""
+        """Covariance family of plug-in densities; None if pooling is estimated from moments."""
         return None if self._pools_by_bayes else super().fixed_family
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -201,8 +201,9 @@ class RDA(GaussianClassifier):
             return super().fit(X, y, sample_weight)
         if self.predictive == "student":
             allowed = (
-                "'plug-in' where pooling or shrinkage is 'cv', since these are chosen by the "
-                "plug-in log loss; to have both, pass the chosen pooling_ and shrinkage_ as numbers"
+                "'plug-in' if pooling or shrinkage is 'cv', because these minimise "
+                "the plug-in log loss. For 'student', pass the chosen pooling_ and shrinkage_ as "
+                "numbers"
             )
             raise OptionError.of("predictive", "student", allowed)
         table = self._open_table(X, y, sample_weight)

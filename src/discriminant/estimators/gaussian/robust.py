@@ -53,7 +53,7 @@ def _needs_rows(model: Any) -> NoReturn:
 
 
 class _NeedsEstimates:
-    """Attribute of LDA and QDA that robust models lack, because they estimate parameters."""
+    """Attribute of LDA and QDA that robust models lack: `from_parameters`."""
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
         name = owner.__name__
@@ -69,7 +69,7 @@ class RobustGaussianClassifier(GaussianClassifier):
     Parameters
     ----------
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of all rows,
+        Class priors, in the order of the sorted labels. None means the class shares of all rows,
         outlying rows included.
     support_fraction : float, default 0.5
         Share of the rows whose covariance determinant is minimised, from 0.5 to 1. With 0.5, nearly
@@ -81,8 +81,8 @@ class RobustGaussianClassifier(GaussianClassifier):
     Attributes
     ----------
     outlying_ : array of shape (n,), bool
-        Rows of the fit that are farther from the mean of their class than 97.5% of the rows of a
-        Gaussian class would be.
+        Rows of the fit that are far from the mean of their class: farther than 97.5% of the rows
+        would be if the class were Gaussian.
     distances_ : array of shape (n,)
         Squared robust Mahalanobis distance of each row of the fit from the mean of its class.
     means_ : array of shape (K, d)
@@ -131,7 +131,7 @@ class RobustGaussianClassifier(GaussianClassifier):
         if not (isinstance(fraction, Real) and 0.5 <= float(fraction) <= 1.0):
             raise OptionError.of("support_fraction", fraction, "a number from 0.5 to 1")
         if isinstance(self.shrinkage, str):
-            allowed = "a number from 0 to 1: the best one is known for ordinary covariances only"
+            allowed = "a number from 0 to 1 ('auto' and 'oas' are for ordinary covariances only)"
             raise OptionError.of("shrinkage", self.shrinkage, allowed)
         return super().fit(X, y, sample_weight)
 
@@ -189,8 +189,8 @@ class RobustLDA(RobustGaussianClassifier, LDA):
     """Linear discriminant analysis with robust class means and a robust common covariance.
 
     The rule and `transform` are those of `LDA`, with estimates by minimum covariance determinant
-    (MCD), which up to half of the rows of a class cannot shift far. `outlying_` shows the rows that
-    do not fit their class.
+    (MCD). These estimates stay close to the majority of a class even if nearly half of its rows are
+    outliers. `outlying_` marks the rows that are far from their class.
 
     Parameters
     ----------
@@ -203,8 +203,9 @@ class RobustLDA(RobustGaussianClassifier, LDA):
 
     Notes
     -----
-    A class with too few rows for a robust estimate, or of which half the rows are equal in some
-    feature, gets the medians of the features as its mean; a warning names the class.
+    A class has no robust estimate if it has too few rows, or if half of its rows have the same
+    value of some feature. Its mean is then replaced by the medians of the features, and a warning
+    names the class.
 
     References
     ----------
@@ -232,7 +233,7 @@ class RobustLDA(RobustGaussianClassifier, LDA):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         return "pooled"
 
     def _robust_moments(self, search: _Search) -> ClassMoments:
@@ -252,9 +253,9 @@ class RobustLDA(RobustGaussianClassifier, LDA):
 class RobustQDA(RobustGaussianClassifier, QDA):
     """Quadratic discriminant analysis with robust class means and covariances.
 
-    The rule is that of `QDA`, with estimates by minimum covariance determinant (MCD), which up to
-    half of the rows of a class cannot shift far. `outlying_` shows the rows that do not fit their
-    class.
+    The rule is that of `QDA`, with estimates by minimum covariance determinant (MCD). These
+    estimates stay close to the majority of a class even if nearly half of its rows are outliers.
+    `outlying_` marks the rows that are far from their class.
 
     Parameters
     ----------
@@ -267,9 +268,9 @@ class RobustQDA(RobustGaussianClassifier, QDA):
 
     Notes
     -----
-    A class with fewer than two rows per feature, or of which half the rows are equal in some
-    feature, has no robust covariance. Its ordinary mean and covariance are used; a warning names
-    the class.
+    A class has no robust covariance if it has fewer than two rows per feature, or if half of its
+    rows have the same value of some feature. Its ordinary mean and covariance are then used, and a
+    warning names the class.
 
     References
     ----------
@@ -305,7 +306,7 @@ class RobustQDA(RobustGaussianClassifier, QDA):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """Rows of all classes, for robust estimates with a warning where there is none."""
+    """Rows of all classes, from which robust estimates are computed."""
 
     moments: ClassMoments  # ordinary moments
     offsets: Floats  # (N, d) rows, repeated by their weights
@@ -313,9 +314,11 @@ class _Search:
     support_fraction: float
 
     def estimate(self, code: int | None, instead: str) -> MCD | None:
-        """Return the MCD of one class, or of all rows if `code` is None; None if it does not exist.
+        """Return the MCD estimate of one class, or of all rows if `code` is None.
 
-        `instead` names, for the warning, the estimate that is used in that case.
+        If it does not exist, return None and issue a warning.
+
+        `instead` is the sentence of the warning that names the estimate used in its place.
         """
         rows = self._rows_of(code)
         n, d = rows.shape

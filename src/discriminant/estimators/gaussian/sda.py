@@ -33,17 +33,17 @@ from discriminant.table.blocks import Floats, Places
 class SDA(FeatureSelectingClassifier):
     """Shrinkage discriminant analysis: LDA with shrunken correlations, variances and class shares.
 
-    The amounts of shrinkage are estimated, without cross-validation. Features are ranked by
-    correlation-adjusted t (CAT) scores, which measure how much a feature contributes to the
-    separation of the classes beyond the features correlated with it. With `n_features`, the model
-    is fitted to the features with the highest scores, and the amounts of shrinkage are estimated
-    again for them.
+    The amounts of shrinkage are estimated by formulas, without cross-validation. Features are
+    ranked by correlation-adjusted t (CAT) scores, which measure how much a feature contributes to
+    the separation of the classes beyond the features correlated with it. With `n_features`, the
+    model is fitted to the features with the highest scores, and the amounts of shrinkage are
+    estimated again for them.
 
     Parameters
     ----------
     n_features : int, 'fdr' or None, default None
         Number of features to select. 'fdr': those with a false discovery rate of at most `fdr`.
-        None: all features.
+        None means all features.
     fdr : float, default 0.05
         With n_features='fdr': limit of the false discovery rate, by the method of Benjamini and
         Hochberg. The p-values are those of F tests, exact for Gaussian features without shrinkage
@@ -56,8 +56,8 @@ class SDA(FeatureSelectingClassifier):
     frequency_shrinkage : float or 'auto', default 'auto'
         Shrinkage of the class shares toward equal shares, from 0 to 1.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the shrunken class shares. Priors do
-        not affect the ranking.
+        Class priors, in the order of the sorted labels. None means the shrunken class shares.
+        Priors do not affect the ranking.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class SDA(FeatureSelectingClassifier):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: which sums they contain."""
+        """Level of detail of the moments that a fit needs."""
         intensities = self.intensities
         if intensities.need_fourth:
             return "fourth"

@@ -51,10 +51,10 @@ class ShrunkenCentroids(PenalisedClassifier):
         threshold of 1 corresponds to a t statistic of about 2.
     offset_percent : float, default 50.0
         Percentile of the standard deviations of all features that is added to each of them. It
-        keeps features with very small standard deviations from being selected by chance. Columns
-        that are constant in all rows do not count.
+        keeps features with very small standard deviations from being selected by chance. The
+        percentile ignores columns that are constant in all rows.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
     thresholds : int or array, default 30
         With threshold='cv': the thresholds to try, or their number. A number gives equal steps from
         0 to the threshold that removes every feature.
@@ -113,7 +113,7 @@ class ShrunkenCentroids(PenalisedClassifier):
         self.folds = folds
 
     def penalty_grid(self, moments: ClassMoments) -> Floats:
-        """Return the thresholds, increasing, of which cross-validation chooses one."""
+        """Return the thresholds, in increasing order, among which cross-validation chooses."""
         thresholds = self._option("thresholds")
         if not is_whole(thresholds, 2):
             return np.unique(np.asarray(thresholds, dtype=np.float64))

@@ -48,14 +48,14 @@ class SparseLDA(ProjectionMixin, PenalisedClassifier):
     ----------
     penalty : float or 'cv', default 0.05
         Strength of the penalty, at least 0 and less than 2, relative to the largest ratio of
-        between-class to within-class variance, as in R's `penalizedLDA`. The more features there
-        are, the smaller are the penalties that leave some of them. 'cv': the value with the
-        smallest held-out error; among ties the largest.
+        between-class to within-class variance, as in R's `penalizedLDA`. With many features, only
+        small penalties leave some of them in the model. 'cv': the value with the smallest held-out
+        error; among ties the largest.
     n_components : int or None, default None
-        Number of directions, at most K - 1. None: K - 1. There are fewer if the penalty removes
-        every feature from a direction.
+        Number of directions, at most K - 1. None means K - 1. There are fewer if the penalty
+        removes every feature from a direction.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+        Class priors, in the order of the sorted labels. None means the class shares of the rows.
     penalties : int or array, default 30
         With penalty='cv': the penalties to try, or their number. A number gives equal steps from 0
         to the smallest penalty that removes every feature.
@@ -118,7 +118,7 @@ class SparseLDA(ProjectionMixin, PenalisedClassifier):
         self.max_steps = max_steps
 
     def penalty_grid(self, moments: ClassMoments) -> Floats:
-        """Return the penalties, increasing, of which cross-validation chooses one."""
+        """Return the penalties, in increasing order, among which cross-validation chooses."""
         penalties = self._option("penalties")
         if not is_whole(penalties, 2):
             return np.unique(np.asarray(penalties, dtype=np.float64))

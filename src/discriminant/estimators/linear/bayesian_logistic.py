@@ -20,7 +20,7 @@ from discriminant.assessment.resampling.penalty_search import (
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import NotConvergedWarning, OptionError, merge_warnings, warn
 from discriminant.estimators.base import (
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     predicted_codes,
     second_minus_first,
@@ -36,7 +36,7 @@ from discriminant.table.memory import Table
 PREDICTIVE = ("probit", "mode")
 
 
-class BayesianLogistic(WeightedFitMixin, LinearClassifier):
+class BayesianLogistic(WeightedIterativeClassifier, LinearClassifier):
     """Bayesian logistic regression for two or more classes, by the Laplace approximation.
 
     The coefficients of standardised columns have independent normal priors with mean 0 and one
@@ -186,7 +186,11 @@ class BayesianLogistic(WeightedFitMixin, LinearClassifier):
 
 
 def _score_roots(fit: LaplaceFit, coordinates: ScaledCoordinates) -> Floats:
-    """Return the (s, d + 1, r) roots of the variances of the scores, for offsets followed by 1."""
+    """Return an (s, d + 1, r) array of roots R_s of the covariance of the coefficients.
+
+    The variance of score s is |R_s' z|^2, where z is the offset `(x - origin) / unit` followed by
+    1.
+    """
     m, _, r = fit.root.shape
     free = coordinates.free
     scaled = coordinates.scale[:, None] * fit.root[:, free:]

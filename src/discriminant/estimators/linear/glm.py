@@ -148,7 +148,7 @@ def validate_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Re
 
 
 def validate_single_response(y: Any, name: str) -> Floats:
-    """Return responses (n,) as floats; raise unless there is one finite number per row."""
+    """Return responses (n,) as floats; raise an error unless each row has one finite number."""
     if y is None:
         raise ResponseError.absent(name)
     response = validate_responses(y, name)
@@ -158,7 +158,7 @@ def validate_single_response(y: Any, name: str) -> Floats:
 
 
 def check_response_size(response: Floats, deviance: Deviance) -> None:
-    """Raise if squares of responses overflow float64; with an inverse link, if fourth powers do."""
+    """Raise an error if squares (for an inverse link, fourth powers) of responses overflow."""
     if deviance.family not in ("gaussian", "gamma"):
         return
     kind = deviance.family, deviance.link
@@ -183,7 +183,7 @@ def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
 
 
 def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
-    """Return the problem of fitting the responses of a table without features."""
+    """Return the problem of fitting the null model (no features) to the responses of a table."""
     narrow = without_features(table)
     read = partial(fold, narrow)
     moments = read_moments(narrow, detail="pooled")
@@ -335,7 +335,7 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         return _GLMTableFit(fit, problem.features.anchor, known, directions)
 
     def _fit_scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit with scaled columns, for sparse features that are too many to form their products."""
+        """Fit with scaled columns, for sparse rows with too many features to form products."""
         problem = replace(
             null_problem(table, deviance),
             read=partial(fold, table),
@@ -622,7 +622,7 @@ class GLM(GeneralisedLinearModel):
         Distribution of the response. For 'binomial', either y is the share of successes and
         `sample_weight` the number of trials, or y has two columns, successes and failures.
     link : str or None, default None
-        Link function g. None: the canonical link of the family. gaussian: 'identity', 'log',
+        Link function g. None means the canonical link of the family. gaussian: 'identity', 'log',
         'inverse'; binomial: 'logit', 'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log',
         'identity', 'sqrt'; gamma: 'inverse', 'log', 'identity'.
     ridge : float or 'cv', default 0.0
@@ -630,9 +630,10 @@ class GLM(GeneralisedLinearModel):
         scaled to root mean square 1. The intercept is not penalised. A fit with a penalty has no
         standard errors. 'cv': the penalty with the smallest held-out deviance.
     l1_ratio : float, default 0.0
-        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso). If it is above 0, the
-        penalty is ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2), and some coefficients may be
-        exactly zero. It needs a link with a valid mean for every score, such as 'log'.
+        Share of the penalty on absolute coefficients, from 0 (ridge) to 1 (lasso). If it is above
+        0, the penalty is ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2), and some coefficients may
+        be exactly zero. A value above 0 requires a link with a valid mean for every score, such as
+        'log'.
     intercept : bool, default True
         Whether to fit an intercept.
     max_iter : int, default 200
@@ -764,13 +765,13 @@ class GLM(GeneralisedLinearModel):
         offset : float or array of shape (n,), default None
             Offset of each row; required if the model was fitted with an offset.
         interval : float or None, default None
-            Confidence level of intervals of the means, such as 0.95. None: only the means.
+            Confidence level of intervals of the means, such as 0.95. None returns only the means.
 
         Returns
         -------
         array of shape (n,), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). Ends are those
-            of a Wald interval of the linear predictor, transformed by the inverse link.
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). The ends of a
+            Wald interval of the linear predictor are transformed by the inverse link.
         """
         self._check_is_fitted()
         deviance = self._kept.deviance
@@ -912,15 +913,15 @@ class LogLinear(GeneralisedLinearModel):
         X : array, sparse matrix or data frame of shape (n, d)
             Rows.
         interval : float or None, default None
-            Confidence level of intervals of the medians or means, such as 0.95. None: only the
-            predictions.
+            Confidence level of intervals of the medians or means, such as 0.95. None returns only
+            the predictions.
 
         Returns
         -------
         array of shape (n,), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). Ends are the
-            exponentials of those of a Wald interval of x'w + b; the factor from the median to the
-            mean is regarded as known.
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n,). The ends of a
+            Wald interval of x'w + b are transformed by exp; the factor from the median to the mean
+            is regarded as known.
         """
         scores = self.predict_linear(X)
         factor = _median_factor(self.predicted)(self)
@@ -967,7 +968,7 @@ def _deviance(family: Any, link: Any) -> Deviance:
 
 
 def _median_factor(predicted: Any) -> Callable[[Any], float]:
-    """Return a function that computes the factor by which the fitted median is multiplied."""
+    """Return the function that computes the factor of the median for the option `predicted`."""
     factors: dict[str, Callable[[Any], float]] = {
         "median": lambda model: 1.0,
         "mean": lambda model: float(np.exp(0.5 * model.dispersion_)),

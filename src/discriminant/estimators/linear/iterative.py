@@ -1,4 +1,4 @@
-"""Linear classifiers fitted by iteration: their base class, and the coordinates for iterating.
+"""Linear classifiers fitted by iteration: base class, and coordinates of the iteration.
 
 A subclass of `LinearClassifier` adds its options, `_check_options` and `_fit_table`. `_fit_table`
 sets a `LinearRule` with one score per class or, with two classes, a single score: second class
@@ -62,19 +62,19 @@ class LinearClassifier(IterativeClassifier):
         return self._predict_labels(self.rule_, X)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return class scores (n, K); with two classes (n,), second minus first."""
+        """Return class scores (n, K); for two classes, second minus first as an (n,) array."""
         scores = self._rule_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else second_minus_first(scores)
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients (K, d) in the user's units; with two classes (1, d), second minus first."""
+        """Coefficients in the user's units: (K, d), or (1, d) for two classes."""
         self._check_is_fitted()
         return as_sklearn_coefficients(*self.rule_.slopes())[0]
 
     @property
     def intercept_(self) -> Floats:
-        """Intercepts (K,) for `coef_`; with two classes (1,), second minus first.
+        """Intercepts for `coef_`: (K,), or (1,) for two classes (second minus first).
 
         `predict` does not use them: for accuracy, it measures features from an origin near the
         rows.
@@ -90,7 +90,7 @@ def class_shares(table: AnyTable) -> Floats:
 
 
 def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
-    """Return the factor of the row weights of each class (K,); None if `class_weight` is None.
+    """Return the factors (K,) for the row weights of each class; None without `class_weight`.
 
     'balanced' gives all classes the same total weight, without changing the sum of all weights.
     """
@@ -114,7 +114,7 @@ def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpaceTable:
-    """A table in the coordinates of the directions that its rows span, with the map to features."""
+    """A table whose columns are the directions that its rows span, with the map to features."""
 
     table: Table  # the rows; its columns are the directions
     anchor: Anchor  # origin and unit of each feature
@@ -124,7 +124,7 @@ class RowSpaceTable:
     def from_table(
         cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
     ) -> RowSpaceTable:
-        """Return a table in the directions that the rows span about an anchor."""
+        """Return a table of the directions that the rows `(x - origin) / unit` span."""
         table.raise_bad_cell()
         offsets = anchor.offsets(table.features[:])
         space = RowSpace.from_rows(
@@ -167,7 +167,7 @@ def column_units(table: Table, *, at_zero: bool = False) -> ColumnUnits:
     value of the column, as in scikit-learn's `MaxAbsScaler`. With `at_zero`, the origin of dense
     rows is 0 too, and the scale is the root mean square, so that a column of ones does not count as
     constant. Constant columns of dense rows cause a warning; sparse columns do not, because they
-    are often empty. Raises if a cell is not finite.
+    are often empty. Raises an error if a cell is not finite.
     """
     if is_sparse(table.features):
         return _sparse_units(table)

@@ -1,8 +1,8 @@
 """Classification by least squares: regression on class codes, with a check for masked classes.
 
-The regression is in `models.linear.least_squares` and is computed from moments. Only if columns are
-nearly collinear are the rows read again, for their triangular factor, whose condition number is not
-squared.
+The regression is in `models.linear.least_squares` and is computed from moments. The rows are read
+again only if columns are nearly collinear: for their triangular factor, whose condition number is
+not squared.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class LeastSquares(LinearMomentClassifier):
 
     @property
     def detail(self) -> Detail:
-        """Level of detail of the moments that a fit needs: one pooled scatter for all classes."""
+        """Level of detail of the moments that a fit needs: one scatter for all classes."""
         return "pooled"
 
     @property
@@ -194,7 +194,7 @@ class LeastSquares(LinearMomentClassifier):
         if not is_cv(self.ridge):
             return float(self.ridge)
         if self.path_ is None:
-            raise OptionError.of("ridge", "cv", "a number where there are no rows to hold out")
+            raise OptionError.of("ridge", "cv", "a number if there are no rows to hold out")
         return self.path_.ridge
 
     def _penalty_search(self) -> PenaltySearch:
@@ -217,7 +217,7 @@ class LeastSquares(LinearMomentClassifier):
         self.path_ = least_squares_penalty_path(moments, self.coding, search)
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Return whether moments are too inexact for a fit, so that rows are needed."""
+        """Return whether moments are not accurate enough for a fit, so that it needs the rows."""
         return self._problem(moments).solver.digits < REPRODUCIBLE_DIGITS
 
     def detail_for(self, rows: int, width: int) -> Detail:
@@ -253,9 +253,10 @@ class LeastSquares(LinearMomentClassifier):
         return super().rule_
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
-        """Return the log memberships (N, K) of each row by the fit to all other rows.
+        """Return log memberships (N, K), for each row those of the fit to all other rows.
 
-        Memberships are computed from leverages, without refitting.
+        Memberships are the values of `predict_proba`. They are computed from leverages, without
+        refitting.
         """
         return least_squares_left_out_scores(
             self.rule_from(moments), moments, table, ridge=self._penalty()
@@ -288,7 +289,7 @@ class LeastSquares(LinearMomentClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the fit, as `LDA.partial_fit` does.
 
-        With high precision, the factor of the rows is stored too.
+        With precision='high', the QR factor of the rows is stored too.
         """
         earlier, factor = getattr(self, "moments_", None), getattr(self, "_factor", None)
         high = self.precision == "high"
@@ -318,7 +319,7 @@ class LeastSquares(LinearMomentClassifier):
         return np.asarray(self.rule_.labels[self._finite_values(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """Return fitted values (n, K); with two classes (n,), second minus first."""
+        """Return fitted values (n, K); for two classes, second minus first as an (n,) array."""
         return second_minus_first(self._values(X))
 
     def fitted_values(self, X: Any) -> Floats:
@@ -345,7 +346,7 @@ class LeastSquares(LinearMomentClassifier):
 
     @property
     def threshold_(self) -> float | None:
-        """Threshold on `fitted_values` with two classes; None with more.
+        """Threshold on `fitted_values` for two classes; None for more classes.
 
         The threshold is 0.5 for the codes 0 and 1, and 0 otherwise.
         """
@@ -361,7 +362,7 @@ class LeastSquares(LinearMomentClassifier):
     # --- inside -----------------------------------------------------------------------------------
 
     def _response(self) -> int:
-        """Return the class whose code is positive; `fitted_values` belong to this class."""
+        """Return the class whose code is positive; it has large `fitted_values`."""
         return 0 if self._asked.coding == "fisher" else 1
 
     def _find_masked_everywhere(self) -> Labels | None:
@@ -411,7 +412,7 @@ class LeastSquares(LinearMomentClassifier):
         return self
 
     def _refine(self, moments: Any, table: AnyTable) -> tuple[IndicatorRule, ScatterFactor | None]:
-        """Return the rule from moments, or if they are too inexact, from the factor of the rows."""
+        """Return the rule from moments or, if they are too inexact, from the rows."""
         problem = self._problem(moments)
         few = problem.solver.digits < _ENOUGH_DIGITS and self.precision == "auto"
         if moments.detail == "rows" or not (few or self.precision == "high"):
@@ -491,7 +492,7 @@ def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
 
 
 def _read_factor(table: AnyTable, labels: Labels) -> ScatterFactor:
-    """Read the triangular factor of the features and of the class indicators."""
+    """Read the rows and return the QR factor of the features and the class indicators."""
     K = len(labels)
     anchor = anchor_with_codes(anchor_of(table), K)
     coding = np.zeros((len(table.schema.labels), K))
@@ -515,9 +516,9 @@ def _drop_empty_classes(table: AnyTable) -> AnyTable:
 def _find_masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     """Return the classes that are predicted for no row of positive weight; warn if there are any.
 
-    Usually, two rows of each class are enough to show that no class is masked. For a class that is
-    not predicted for its two rows, all its rows are predicted; if none of them is predicted as the
-    class, all rows of the table are predicted.
+    Usually, predicting two rows of each class shows that no class is masked. If a class is
+    predicted for neither of its two rows, the search goes on to all rows of the class, and then to
+    all rows of the table, until the class is predicted for a row.
     """
     line = rule.line
     reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)

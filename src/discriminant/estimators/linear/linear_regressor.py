@@ -43,7 +43,7 @@ from discriminant.table.blocks import Floats, numbered_names
 from discriminant.table.memory import Table, as_table
 
 PRECISIONS = ("auto", "standard", "high")
-NEEDS_ROWS = "'auto' or 'standard' where there are no rows"
+NEEDS_ROWS = "'auto' or 'standard' if there are no rows"
 STORED_MOMENTS = "'auto' or 'standard': only the moments of earlier rows are stored"
 KEEPS_ROWS = "'auto' or 'standard' to remove rows: a triangular factor cannot be reduced"
 # if moments give this many correct digits, one correction by residuals is enough
@@ -159,8 +159,9 @@ class LinearRegression(RegressorMixin, RowEstimator):
         moments : ClassMoments
             Moments of features and responses. Moments of several classes are merged.
         responses : int or None, default None
-            Number of responses. None: the number of columns named 'response 0' and so on, as `fit`
-            names them, or 1 if there are none. The number is required if the moments are by class.
+            Number of responses. None means the number of columns named 'response 0' and so on, as
+            `fit` names them, or 1 if there are none. The number is required if the moments are by
+            class.
 
         Returns
         -------
@@ -171,12 +172,13 @@ class LinearRegression(RegressorMixin, RowEstimator):
         if self.precision == "high":
             raise OptionError.of("precision", "high", NEEDS_ROWS)
         if responses is None and len(moments.labels) > 1:
-            allowed = f"given for moments of {len(moments.labels)} classes: how many last columns"
+            allowed = f"given for moments of {len(moments.labels)} classes (number of last columns)"
             raise OptionError.of("responses", None, allowed)
         count = _named_responses(moments.features) if responses is None else responses
         if not 0 < count < len(moments.features):
             largest = len(moments.features) - 1
-            raise OptionError.of("responses", count, f"from 1 to {largest}, the columns less one")
+            allowed = f"from 1 to {largest}, one less than the number of columns"
+            raise OptionError.of("responses", count, allowed)
         self._check_options()
         self._set_state(moments, moments.features[:-count], count == 1)
         self._set_fit(self._problem())
@@ -366,9 +368,9 @@ class LinearRegression(RegressorMixin, RowEstimator):
         return {"ridge": self.ridge, "intercept": bool(self.fit_intercept)}
 
     def _factor_with(self, table: Table, moments: ClassMoments) -> ScatterFactor | None:
-        """Return the QR factor of all rows, those of earlier fits and those of this table.
+        """Return the QR factor of all rows: those of earlier fits and those of this table.
 
-        Without precision 'high' there is none, and the result is None.
+        Return None unless the precision is 'high'.
         """
         if self.precision != "high":
             return None
@@ -392,7 +394,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def _refine(
         self, table: Table, problem: LeastSquaresProblem
     ) -> tuple[LeastSquaresProblem, LinearFit]:
-        """Read the rows again: for residuals, and if moments are too inexact, for a QR factor."""
+        """Read the rows again for residuals and, if moments are too inexact, for a QR factor."""
         assert self.moments_ is not None
         exact = self.precision == "high" or problem.solver.digits < _ENOUGH_DIGITS
         if exact:
@@ -418,7 +420,7 @@ def _named_responses(columns: tuple[str, ...]) -> int:
 
 
 def _correct_by_residuals(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> LinearFit:
-    """Correct the fit by its residuals, until a correction does not change or improve it."""
+    """Correct the fit by its residuals until a correction no longer improves or changes it."""
     line, last = problem.solve(), 0.5
     for _ in range(_CORRECTIONS if exact else 1):
         reading = ResidualReading(

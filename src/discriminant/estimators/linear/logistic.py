@@ -64,7 +64,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     Prior,
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     class_totals,
     partitioned_or_none,
@@ -119,7 +119,7 @@ _MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
 
-class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
+class Logistic(BinaryGoodnessOfFit, WeightedIterativeClassifier, LinearClassifier):
     """Logistic regression for two or more classes.
 
     Models  log P(k|x) = x'w_k + b_k - log sum_j exp(x'w_j + b_j)  and minimises
@@ -137,8 +137,8 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         Strength of the penalty. With ridge=0 the model is fitted by maximum likelihood. 'cv': the
         penalty is chosen by cross-validation on the rows of the fit, which must be in memory.
     l1_ratio : float, default 0.0
-        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); values in between are
-        the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
+        Share of the penalty on absolute coefficients, from 0 (ridge) to 1 (lasso); values in
+        between are the elastic net. If l1_ratio is above 0, some coefficients may be exactly zero.
     standardize : bool, default True
         True: penalise the coefficients of standardised columns. False: penalise the coefficients of
         the columns in their own units.
@@ -151,7 +151,7 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         not always the most probable class. With intercept=False, probabilities refer to the
         weighted rows.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for prediction. None: the class shares of the rows.
+        Class priors for prediction. None means the class shares of the rows.
     bias_reduction : {None, 'jeffreys'}, default None
         'jeffreys': Firth's penalty. The estimates are finite even for separated classes, and less
         biased if there are few rows.
@@ -162,8 +162,9 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
     progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
     ridges : None, int or array of shape (P,), default None
-        Penalties that ridge='cv' compares. None: 50 penalties with equal ratios, from one that is
-        so large that coefficients are nearly zero; a number: as many penalties on this path.
+        Penalties that ridge='cv' compares. An array lists the penalties; a number is how many to
+        try, on a geometric sequence that starts where coefficients are nearly zero. None means 50
+        penalties.
     folds : int, array of shape (n,) or splitter, default 10
         Folds for ridge='cv': their number, stratified by class, or the fold of each row. A class
         whose rows are all in one fold is never held out.
@@ -203,7 +204,7 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
 
     See Also
     --------
-    LDA : Linear boundaries from Gaussian classes; one pass.
+    LDA : Linear boundaries from Gaussian classes, fitted in one pass.
     GLM : Binomial regression of proportions, and other families.
     Reweighted : Class weights for any classifier.
 
@@ -314,7 +315,7 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         if separation:
             warn(SeparationWarning.of(separation.kind, separation.columns, separation.classes))
         elif not end.converged:
-            remedy = ["drop columns that nearly depend on others"] if self.bias_reduction else []
+            remedy = ["drop nearly collinear columns"] if self.bias_reduction else []
             facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
             warn(NotConvergedWarning.of_gradient(*facts, *remedy))
 
@@ -405,15 +406,16 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         prior : array of shape (K,) or dict by label, default None
             Class priors to use in place of the fitted ones.
         interval : float or None, default None
-            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            Confidence level of intervals of the probabilities, such as 0.95. None returns only the
             probabilities.
 
         Returns
         -------
         array of shape (n, K), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). Ends are those
-            of a Wald interval of the score, transformed by the inverse link; with more than two
-            classes, of the log odds of each class against all others. Priors are regarded as known.
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). With two
+            classes, the ends of a Wald interval of the score are transformed by the inverse link;
+            with more classes, those of a Wald interval of the log odds of each class against all
+            others. Priors are regarded as known.
         """
         if interval is not None:
             return self._probability_intervals(X, prior, check_interval(interval))
@@ -422,7 +424,7 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the scores (n, K) that `predict` compares; with two classes, second minus first.
+        """Return the scores (n, K) that `predict` compares; for two classes, the difference (n,).
 
         With `class_weight`, scores are the logs of `predict_proba` plus the logs of the class
         weights.
@@ -499,9 +501,9 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         level : float, default 0.95
             Confidence level of the intervals.
         cov : {None, 'HC0', 'HC1', 'HC2', 'HC3', 'cluster'}, default None
-            Covariance of the estimates. None: the inverse of the curvature. 'HC0' to 'HC3': the
-            sandwich estimate. 'cluster': the sandwich estimate for rows that are dependent within
-            `groups`.
+            Covariance of the estimates. None means the inverse of the curvature. 'HC0' to 'HC3':
+            the sandwich estimate. 'cluster': the sandwich estimate for rows that are dependent
+            within `groups`.
         X, y, sample_weight
             The rows of the fit, needed for `cov` because a model does not store them.
         offset
@@ -605,7 +607,7 @@ class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
         return PenaltySearch(options["ridges"], options["folds"], self.criterion, self.rule)
 
     def _solver_options(self) -> LogisticOptions:
-        """Return the options of a fit; a penalty to be chosen is zero until it is."""
+        """Return the options of a fit; a penalty to be chosen by cross-validation is 0 at first."""
         return LogisticOptions(
             self.link,
             0.0 if is_cv(self.ridge) else float(self.ridge),
@@ -637,13 +639,13 @@ def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: b
         steep = result.fit.descent.point.max_gradient
         return (
             f"the fit has not converged (the scaled gradient is {steep:.1e}). Raise max_iter, or "
-            "drop columns that nearly depend on others."
+            "drop nearly collinear columns."
         )
     if result.wide:
         return "there are more columns than rows. Keep fewer columns."
     return (
-        "there are so many coefficients that their curvature was not read. "
-        'solver="newton" always reads it.'
+        "the Hessian was not computed, because there are too many coefficients. "
+        'solver="newton" always computes it.'
     )
 
 
@@ -764,7 +766,7 @@ def _test_separation(
     anchor: Anchor,
     theta: Floats,
 ) -> Separation:
-    """Test by a linear programme whether classes are separated. Scores by theta are tried first."""
+    """Test for separated classes: first by the scores of theta, then by linear programming."""
     start = np.vstack(coordinates.coefficients(theta))
     if start.shape[1] == 1:
         start = np.hstack([-start, start])
@@ -780,7 +782,7 @@ def _test_separation(
 
 
 def read_column_sums(table: Table) -> ColumnSums:
-    """Read the means and the sums about them of each column, in two passes."""
+    """Read the mean of each column, and in a second pass the sums of each column about its mean."""
     features = table.schema.features
     first: ColumnSums = fold(table, ColumnSumsReading(features, np.zeros(table.width)))
     return fold(table, ColumnSumsReading(features, first.mean))
@@ -805,7 +807,8 @@ def _sample_for(table: AnyTable, options: LogisticOptions) -> Block:
 def sample_rows(table: AnyTable, *, share: float = 0.2) -> Block:
     """Draw a quasi-random sample of rows with positive weight, without replacement.
 
-    `share` is the share of the rows in the sample of a table of medium length.
+    `share` is the share of rows to sample; the size of the sample is bounded for short and long
+    tables.
     """
     if isinstance(table, PartitionedTable):
         table = table.sample

@@ -2,7 +2,8 @@
 
 Estimates, standard errors and Wald tests come from the state that a fit stores. Profile intervals
 and likelihood-ratio tests maximise the likelihood again under constraints, so they need the rows of
-the fit. `linear.robust_errors_and_influence` adds what needs terms of single rows.
+the fit. `linear.robust_errors_and_influence` adds the methods that need the likelihood terms of
+single rows.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class LikelihoodInference:
         raise NotImplementedError
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> LikelihoodMaximum:
-        """Return the likelihood at its maximum; the caller passes the rows of the fit again."""
+        """Return the likelihood at its maximum. X, y, weight and offset are the rows of the fit."""
         raise NotImplementedError
 
     def summary(self, level: float = 0.95) -> CoefficientSummary | PenalisedSummary:
@@ -88,7 +89,8 @@ class LikelihoodInference:
         X, y, sample_weight, offset
             The rows of the fit, needed for 'profile' because a model does not store them.
         progress : callable, default None
-            Called after each end point of a profile interval, with the number done and the total.
+            Called after each end point of a profile interval, with the number of end points done
+            and their total number.
 
         Returns
         -------
@@ -133,8 +135,9 @@ class LikelihoodInference:
         Parameters
         ----------
         contrasts : dict, list of dicts, or array of shape (k, p)
-            Factors of the estimates, by name, such as {"age": 1, "weight": -1}, or in the order of
-            `summary()`. With more than two classes, a name is a pair (class, column).
+            Numbers by which the estimates are multiplied: by name, such as {"age": 1, "weight":
+            -1}, or in the order of `summary()`. With more than two classes, a name is a pair
+            (class, column).
         value : float or array of shape (k,), default 0.0
             Values of the contrasts under the hypothesis.
 
@@ -166,7 +169,7 @@ class LikelihoodInference:
 def check_level(level: Any) -> float:
     """Return a confidence level, or raise `OptionError` if it is not between 0 and 1."""
     if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
-        allowed = "between 0 and 1, say 0.95; the method and the rows come after it"
+        allowed = "between 0 and 1, such as 0.95; the method and the rows are later arguments"
         raise OptionError.of("level", level, allowed)
     return float(level)
 
@@ -174,5 +177,5 @@ def check_level(level: Any) -> float:
 def check_interval(interval: Any) -> float:
     """Return the confidence level of intervals of predictions, or raise `OptionError`."""
     if not (isinstance(interval, Real) and 0.0 < float(interval) < 1.0):
-        raise OptionError.of("interval", interval, "None, or a level between 0 and 1, say 0.95")
+        raise OptionError.of("interval", interval, "None, or a level between 0 and 1, such as 0.95")
     return float(interval)

@@ -90,9 +90,9 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         Link function, the inverse of F. 'logit': proportional odds. 'probit': a normal latent
         variable. 'cloglog': proportional hazards.
     order : array of labels, 'sorted' or None, default None
-        Classes from lowest to highest. None: the order of an ordered categorical (pandas) or enum
-        (Polars), else of numbers, also of numbers written as texts; other texts raise an error.
-        'sorted': the sorted order of the labels.
+        Classes from lowest to highest. None means the order of an ordered categorical (pandas) or
+        an enum (Polars), or the order of numbers, even if they are written as text; other text
+        labels raise an error. 'sorted': the sorted order of the labels.
     ridge : float, default 0.0
         Strength of the penalty ridge / 2 |w|^2 that is added to the mean loss. Thresholds are not
         penalised.
@@ -100,8 +100,8 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         True: penalise the coefficients of standardised columns. False: penalise the coefficients of
         the columns in their own units.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for prediction, in the order of the sorted labels. None: the class shares of
-        the rows.
+        Class priors for prediction, in the order of the sorted labels. None means the class shares
+        of the rows.
     max_iter : int, default 200
         Maximum number of passes over the rows.
     progress : callable or None, default None
@@ -325,14 +325,14 @@ class OrderedLogistic(PosteriorMixin, LikelihoodInference, IterativeClassifier):
         prior : array of shape (K,) or dict by label, default None
             Class priors to use in place of the fitted ones.
         interval : float or None, default None
-            Confidence level of intervals of the probabilities, such as 0.95. None: only the
+            Confidence level of intervals of the probabilities, such as 0.95. None returns only the
             probabilities.
 
         Returns
         -------
         array of shape (n, K), or MeanIntervals
-            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). Ends are those
-            of a Wald interval of the log odds of each class against all others (delta method).
+            With `interval`, a tuple (estimate, low, high) of arrays of shape (n, K). The ends come
+            from a Wald interval of the log odds of each class against all others (delta method).
             Priors are regarded as known.
         """
         if interval is None:
@@ -441,9 +441,8 @@ def _fit(
 ) -> tuple[OrderedResult, ClassMoments | None, LinearRule]:
     """Fit a table.
 
-    Return the result, the moments of the features and the score of the rows. There are no moments
-    if the rows are fitted in the directions that they span, because there are more columns than
-    rows.
+    Return the result, the moments of the features and the score of the rows. The moments are None
+    if there are more columns than rows, which are then fitted in the directions that they span.
     """
     standardize, directions = options.standardize, None
     if is_wide(len(table), table.width):
@@ -477,7 +476,7 @@ def _sample(table: AnyTable) -> Callable[[Any], Any] | None:
 
 
 def _check_order(result: OrderedResult, moments: ClassMoments, order: Labels) -> None:
-    """Warn if the mean scores of neighbouring classes are in reversed order beyond chance."""
+    """Warn if the mean scores of neighbouring classes are significantly in the wrong order."""
     objective = result.objective
     m = len(order) - 1
     coef = objective.coordinates.coefficients(result.theta[m:])[0][:, 0]

@@ -1,7 +1,7 @@
 """Perceptron: a linear classifier that updates its weights only for misclassified rows.
 
-    row by row   w_true += eta x,  w_winner -= eta x   for a row that is wrong or on the boundary
-    batch        w      += eta mean over wrong rows    gradient descent on the criterion J_p
+    row by row   w_true += eta x,  w_winner -= eta x   for a row misclassified or on the boundary
+    batch        w      += eta mean over these rows    gradient descent on the criterion J_p
 
 Multiplying the starting weights and the learning rate eta by the same number multiplies all weights
 by it and changes no boundary. So training runs with eta = 1 from the starting weights divided by
@@ -70,9 +70,10 @@ class Perceptron(LinearClassifier):
         often predicts new rows better. With update='batch', the weights of the best step are always
         returned.
     max_passes : int or None, default None
-        Maximum number of passes over the rows. None: 1000. For large tables it is as many passes as
-        read two million rows in total, and more as long as passes improve the rule. If passes no
-        longer improve it and `prove` shows that no boundary separates the classes, training ends.
+        Maximum number of passes over the rows. None means 1000 passes, or for large tables the
+        number of passes that read two million rows in total, and more as long as passes improve the
+        rule. Training ends earlier if passes no longer improve the rule and `prove` shows that no
+        boundary separates the classes.
     standardize : bool, default True
         True: centre and scale the columns, so that units do not matter. Sparse columns are not
         centred, and are divided by their largest absolute value. False: use the values unchanged,
@@ -84,9 +85,9 @@ class Perceptron(LinearClassifier):
     random_state : int, RandomState, Generator or None, default None
         Seed for `shuffle`.
     prove : bool, default True
-        Whether to test, for small tables, if a separating boundary exists when none was found. The
-        likelihood of a logistic model decides, else a linear programme, which may take longer than
-        the passes.
+        Whether to test, for small tables, if a separating boundary exists when training has reached
+        none. The test fits a logistic model and, if the fit leaves the question open, solves a
+        linear programme, which may take longer than the passes.
     learning_rate : float, default 1.0
         Factor eta of every update. The boundary depends only on `start` divided by eta, so eta has
         no effect on it if training starts at zero.
@@ -94,10 +95,10 @@ class Perceptron(LinearClassifier):
         Starting weights, with the intercept last: one row for two classes, otherwise one row for
         each class. They refer to the coordinates of the iteration, which are the features
         themselves with standardize=False. Without an intercept there is no last column. 'random':
-        standard normal weights, from `random_state`. None: zero.
+        standard normal weights, from `random_state`. None means zero.
     record : bool, default False
         Whether to store the weights after every update in `weights_path_`, and the criterion after
-        every pass in `criterion_path_`. This takes one more reading of the rows for each pass.
+        every pass in `criterion_path_`. This reads the rows once more for each pass.
 
     Attributes
     ----------
@@ -121,8 +122,8 @@ class Perceptron(LinearClassifier):
     path_ : array of shape (passes,)
         Number of updates in each pass; with 'batch', number of misclassified rows before each step.
     criterion_path_ : array or None
-        Perceptron criterion J_p at the start and after each pass. With update='batch': before each
-        step and after the last one, even without `record`. None if not recorded.
+        Perceptron criterion J_p at the start and after each pass. With update='batch', it is stored
+        before each step and after the last one, even without `record`. None if not recorded.
     weights_path_ : array of shape (updates + 1, m, d + 1) or None
         Weights at the start and after each update, with the intercept last, for m = 1 or K scores,
         in the coordinates of the iteration. None without `record`.
@@ -245,7 +246,7 @@ class Perceptron(LinearClassifier):
     def _starting_weights(
         self, table: Table, rng: np.random.Generator | None
     ) -> LinearWeights | None:
-        """Return the starting weights divided by the learning rate; None for zero."""
+        """Return the starting weights divided by the learning rate; None if they are zero."""
         if self.start is None:
             return None
         classes, intercept = len(table.schema.labels), bool(self.intercept)
@@ -260,7 +261,7 @@ class Perceptron(LinearClassifier):
         return LinearWeights(slope, constant.copy()).scale(1.0 / float(self.learning_rate))
 
     def _set_paths(self, result: PerceptronFit) -> None:
-        """Set the recorded criterion and weights, in units of the learning rate."""
+        """Set the recorded criterion and weights, multiplied by the learning rate."""
         rate = float(self.learning_rate)
         self.criterion_path_ = None
         if result.criteria:
@@ -302,7 +303,7 @@ class Perceptron(LinearClassifier):
             if self.separable_ is False:
                 proof = "A test of separation shows"
                 if result.balanced:
-                    proof = "The moves of the wrong rows cancel, which proves"
+                    proof = "The updates by the misclassified rows cancel each other, which proves"
                 warn(NotSeparatedWarning.of(*counts, weights=rule, proof=proof))
             else:
                 separable = self.separable_
@@ -331,7 +332,7 @@ class Perceptron(LinearClassifier):
         return separating.kind == "complete"
 
     def _overlap(self, table: Table) -> bool:
-        """Return whether a logistic fit proves that no boundary separates the classes."""
+        """Return whether a fitted logistic model proves that no boundary separates the classes."""
         coefficients = (table.width + 1) * (len(table.schema.labels) - 1)
         if is_sparse(table.features) or coefficients > FEW_COEFFICIENTS:
             return False
@@ -358,7 +359,7 @@ class Perceptron(LinearClassifier):
 
 
 def _given_weights(start: Any, shape: tuple[int, int]) -> Floats:
-    """Return starting weights given by the user; raise unless they are numbers of this shape."""
+    """Return the starting weights given by the user; raise an error unless they have this shape."""
     try:
         weights = np.asarray(start, dtype=np.float64)
     except (TypeError, ValueError):

@@ -58,11 +58,11 @@ class RowInference(LikelihoodInference):
     """
 
     def _row_coordinates(self) -> tuple[Anchor, Coordinates, Deviance | None]:
-        """Return anchor and coordinates of the fit, and the loss; None is the softmax loss."""
+        """Return the anchor and coordinates of the fit, and its loss (None stands for softmax)."""
         raise NotImplementedError
 
     def _summed_curvature(self) -> Floats:
-        """Return the curvature of the loss by theta, summed over the rows of the fit."""
+        """Return the Hessian of the loss with respect to theta, summed over the rows of the fit."""
         raise NotImplementedError
 
     def summary(
@@ -82,9 +82,9 @@ class RowInference(LikelihoodInference):
         level : float, default 0.95
             Confidence level of the intervals.
         cov : {None, 'HC0', 'HC1', 'HC2', 'HC3', 'cluster'}, default None
-            Covariance of the estimates. None: the inverse of the curvature. 'HC0' to 'HC3': the
-            sandwich estimate, valid if the variance of the model is wrong. 'cluster': the sandwich
-            estimate for rows that are dependent within `groups`.
+            Covariance of the estimates. None means the inverse of the curvature. 'HC0' to 'HC3':
+            the sandwich estimate, valid if the variance of the model is wrong. 'cluster': the
+            sandwich estimate for rows that are dependent within `groups`.
         X, y, sample_weight, offset
             The rows of the fit, needed for `cov` because a model does not store them.
         groups : array of shape (n,), default None
@@ -93,8 +93,8 @@ class RowInference(LikelihoodInference):
         Returns
         -------
         CoefficientSummary or PenalisedSummary
-            `print` shows it as a table; `frame` and `to_dict` convert it. With ridge > 0 a summary
-            of classes has coefficients without standard errors.
+            `print` shows it as a table; `frame` and `to_dict` convert it. With ridge > 0, the
+            summary of a classifier has coefficients without standard errors.
         """
         check_level(level)
         inference = self._robust_inference(cov, X, y, sample_weight, offset, groups)
@@ -116,8 +116,9 @@ class RowInference(LikelihoodInference):
         Parameters
         ----------
         contrasts : dict, list of dicts, or array of shape (k, p)
-            Factors of the estimates, by name, such as {"age": 1, "weight": -1}, or in the order of
-            `summary()`. With more than two classes, a name is a pair (class, column).
+            Numbers by which the estimates are multiplied: by name, such as {"age": 1, "weight":
+            -1}, or in the order of `summary()`. With more than two classes, a name is a pair
+            (class, column).
         value : float or array of shape (k,), default 0.0
             Values of the contrasts under the hypothesis.
         cov, X, y, sample_weight, offset, groups
@@ -141,8 +142,8 @@ class RowInference(LikelihoodInference):
     ) -> MarginalEffects:
         """Estimate average marginal effects, with standard errors by the delta method.
 
-        The effect of a feature is the mean over the rows of the derivative of the predicted mean
-        (for classes, of the probability) by this feature.
+        The effect of a feature is the derivative of the predicted mean (for classes, of the
+        probability) with respect to this feature, averaged over the rows.
 
         Parameters
         ----------
@@ -239,7 +240,7 @@ class RowInference(LikelihoodInference):
     def _row_terms(
         self, what: str, X: Any, y: Any, weight: Any, offset: Any
     ) -> tuple[LikelihoodMaximum, RowTerms]:
-        """Return the likelihood of the rows of the fit, and the terms of each row."""
+        """Return the likelihood of the rows of the fit, and its terms for each row."""
         if getattr(self, "bias_reduction", None) is not None:
             raise InferenceError.biased(what)
         peak = self._reopen_likelihood(what, X, y, weight, offset)
@@ -250,7 +251,7 @@ class RowInference(LikelihoodInference):
 
 
 class BinaryGoodnessOfFit(RowInference):
-    """Base class that adds tests of goodness of fit to a model of classes."""
+    """Base class that adds tests of goodness of fit to a classifier."""
 
     def goodness_of_fit(
         self,

@@ -28,7 +28,7 @@ from discriminant.engines.dispatch import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.errors import NotConvergedWarning, OptionError, warn
 from discriminant.estimators.base import (
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
 )
 from discriminant.estimators.linear.iterative import (
@@ -61,7 +61,7 @@ class _BinaryFit(NamedTuple):
     gap: float
 
 
-class SVM(WeightedFitMixin, LinearClassifier):
+class SVM(WeightedIterativeClassifier, LinearClassifier):
     """Linear support vector machine.
 
     Minimises  mean of weight x loss  +  ridge / 2 |w|^2,  the intercept not penalised, with
@@ -77,8 +77,8 @@ class SVM(WeightedFitMixin, LinearClassifier):
         Loss of a row.
     ridge : float, 'cv' or None, default None
         Penalty. `ridge` corresponds to C = 1 / (ridge x sum of weights) in scikit-learn and
-        liblinear. None: 1 / sum of weights, which is C = 1. 'cv': the penalty with the smallest
-        held-out error, for the squared hinge.
+        liblinear. None means 1 / sum of weights, which is C = 1. 'cv': the penalty with the
+        smallest held-out error, for the squared hinge.
     standardize : bool, default False
         True: penalise the coefficients of standardised columns, so that units do not matter. Sparse
         columns are divided by their largest absolute value instead.
@@ -118,7 +118,7 @@ class SVM(WeightedFitMixin, LinearClassifier):
     gap_ : array of shape (K,), or (1,) for two classes
         Upper bound on the relative distance of each fit from its minimum: the duality gap.
     n_iter_ : int
-        Number of steps or sweeps of the class that needed the most.
+        Number of steps or sweeps; with several classes, the largest number over the classes.
 
     See Also
     --------
@@ -282,7 +282,7 @@ class SVM(WeightedFitMixin, LinearClassifier):
 
 
 def _sparse_offsets(table: Table, units: ColumnUnits) -> Any:
-    """Return the rows relative to the anchor and in its units, as a sparse matrix."""
+    """Return the rows `(x - origin) / unit` as a sparse matrix."""
     anchor = units.anchor
     if not is_sparse(table.features):
         return as_compiled_csr(sparse.csr_array(anchor.offsets(table.features[:])))

@@ -39,8 +39,8 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
 
     The calibrator is fitted to scores of held-out rows: the scores of each fold are those of a
     classifier fitted to the other folds. The classifier itself is then fitted to all rows. A
-    classifier that is fitted from moments (LDA, QDA, ...) is not refitted for the folds: the
-    moments of the other folds are added.
+    classifier that is fitted from moments (LDA, QDA, ...) is not refitted to the rows of the other
+    folds: their moments are added.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
     folds : int, array of shape (n,) or splitter, default 5
         Number of folds, stratified by class and assigned by a hash of each row's values; or the
         fold of each row; or a scikit-learn splitter that holds out every row once. For a
-        partitioned table a number, or the name of a column.
+        partitioned table, this is a number or the name of a column.
     seed : int, default 0
         Seed of the hash.
 
@@ -218,7 +218,7 @@ class Calibrated(LogPosteriorMixin, ClassifierWrapper):
 
 
 def gives_log_posterior(model: Any) -> bool:
-    """Return whether the scores to calibrate are log posteriors, not values of a decision."""
+    """Return whether the scores to calibrate are log posteriors, not decision values."""
     return has_probabilities(model) and (
         not_probabilistic(model) is None or not hasattr(model, "decision_function")
     )
@@ -239,7 +239,7 @@ def scores_as_values(scores: Floats, codes: Places, hashes: Callable[[], Hashes]
 
 
 def known_codes(rows: CrossFitRows, classes: Labels) -> Places:
-    """Return the codes of rows among the classes of a fitted model; reject unknown classes."""
+    """Return the class code of each row in a fitted model; unknown classes raise an error."""
     unknown = np.setdiff1d(rows.labels, classes)
     if len(unknown):
         raise LabelError.unknown(unknown.tolist(), classes.tolist())

@@ -152,7 +152,7 @@ def compare_imbalance(
     seed: Any = 0,
     ways: Mapping[str, Any] | None = None,
 ) -> ImbalanceComparison:
-    """Compare strategies for rare classes, and the plain classifier, on held-out rows.
+    """Compare strategies for rare classes with the plain classifier, on held-out rows.
 
     Parameters
     ----------
@@ -163,19 +163,19 @@ def compare_imbalance(
     y : array of shape (n,)
         Class labels.
     positive : label, optional
-        Class for which F1, AUC, average precision and calibration are computed. None: with two
-        classes, the rarer class; with more classes, these measures are averaged over the classes.
-        AUC then compares each class with all others, and the calibration error is computed for the
-        most probable class.
+        Class for which F1, AUC, average precision and calibration are computed. None means the
+        rarer of two classes; with more classes, these measures are averaged over the classes. AUC
+        then compares each class with all others, and the calibration error is computed for the most
+        probable class.
     cost : dict, array of shape (K, K) or data frame, optional
         Cost of each decision for each true class, as in `Decision`; actions must be classes. The
-        moved threshold then minimises the expected cost. None: an error costs 1, and the moved
-        threshold of each class is its share p of the training rows. With two classes, the positive
-        class is predicted if its odds exceed p/(1-p).
+        moved threshold then minimises the expected cost. None means that every error costs 1 and
+        that the moved threshold of each class is its share p of the training rows. With two
+        classes, the positive class is predicted if its odds exceed p/(1-p).
     strategies : dict of str to classifier, optional
-        Strategies to compare with the plain fit and with its moved threshold. None: those of
-        `imbalance_strategies(estimator)`. To add strategies, pass
-        `imbalance_strategies(estimator) | {...}`.
+        Strategies to compare with the plain fit and with its moved threshold. None means those of
+        `imbalance_strategies(estimator)`. To add strategies, pass `imbalance_strategies(estimator)
+        | {...}`.
     folds, groups, seed
         As in `cross_validate`. The seed is used for resampling too.
     ways
@@ -207,7 +207,7 @@ def compare_imbalance(
     code = _positive_code(labels, codes, positive)
     costs = Costs.zero_one(labels) if cost is None else Costs.of(cost, labels)
     if costs.actions != tuple(labels.tolist()):
-        raise OptionError.of("cost", list(costs.actions), "of actions that are classes")
+        raise OptionError.of("cost", list(costs.actions), "costs of actions that are classes")
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     if ways is not None:
         warnings.warn("ways= is deprecated: use strategies=.", FutureWarning, stacklevel=2)
@@ -253,6 +253,19 @@ def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
 def imbalance_strategies(estimator: Any, seed: Any = 0) -> dict[str, Any]:
     """Return the usual strategies for rare classes: a dict of wrapped classifiers by name.
 
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier. It is not fitted.
+    seed : int or RandomState, default 0
+        Seed of the strategies that draw rows.
+
+    Returns
+    -------
+    dict of str to classifier
+
+    Examples
+    --------
     >>> from discriminant import LDA
     >>> list(imbalance_strategies(LDA()))
     ['reweighted', 'under-sampled', 'over-sampled', 'SMOTE', 'EasyEnsemble']
@@ -289,7 +302,7 @@ def _ranking_measures(
 
 
 def _decision_measures(assessment: Assessment, positive: int | None, costs: Costs) -> list[float]:
-    """Return the measures of MEASURES that follow AUC and average precision, in that order."""
+    """Return the measures listed in MEASURES after AUC and average precision, in this order."""
     label = None if positive is None else assessment.labels.tolist()[positive]
     probabilistic = bool(assessment.scored.weight.any())
     return [
@@ -313,7 +326,7 @@ def _positive_code(labels: Labels, codes: Codes, positive: Any) -> int | None:
 def _predict_held_out(
     models: Mapping[str, Any], folded: MemoryFolds, cost: Any
 ) -> dict[str, _StrategyPredictions | None]:
-    """Return the held-out predictions of every strategy, None for those that cannot be fitted."""
+    """Return the held-out predictions of every strategy (None if it cannot be fitted)."""
 
     def make_model(estimator: Any) -> FoldModel:
         ranks = partial(_lacks_posterior, estimator)

@@ -1,4 +1,4 @@
-"""Cross-fitting: a classifier fitted without each fold, and held-out values of all rows.
+"""Cross-fitting: one classifier fitted without each fold, and held-out values of all rows.
 
     models[f]    fitted without fold f: by adding moments, without reading rows, where possible
     values       of each row, from the scores of the model that was fitted without the row
@@ -81,7 +81,7 @@ _OTHER_SEED = 1 << 31  # seed of hashes that must differ from those of the folds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutValues(Summable):
-    """Values of n rows, each by the model that was fitted without its fold."""
+    """Values of n rows; the value of each row is computed by the model fitted without its fold."""
 
     values: Floats  # (n, m)
     codes: Places  # (n,) true class
@@ -115,7 +115,7 @@ class CrossFitRows:
     def of(cls, X: Any, y: Any, sample_weight: Any, *, frozen: bool = False) -> CrossFitRows:
         """Check labels and weights, and drop rows of weight 0.
 
-        Rows for a frozen classifier may be of one class.
+        Rows for a frozen classifier may belong to a single class.
         """
         X = as_indexable(X)
         if frozen and y is not None:
@@ -142,10 +142,10 @@ class CrossFitRows:
         return CrossFitRows(X, self.labels, codes, weight, order=self.order)
 
     def split(self, size: float, seed: int) -> npt.NDArray[np.bool_]:
-        """Return True for a share `size` of the rows (n,), a random sample by their hashes.
+        """Return a boolean array (n,): True for a random sample of a share `size` of the rows.
 
-        The sample is not stratified by class: the coverage of split conformal prediction is
-        guaranteed for random samples.
+        The hash of a row decides whether the row is in the sample. The sample is not stratified by
+        class: the coverage of split conformal prediction is guaranteed for random samples.
         """
         features, one_class = numeric_features(None, self.X), self.codes * 0
         place, folds = None, max(round(1.0 / size), 2)
@@ -161,7 +161,7 @@ class CrossFitRows:
         return fit_with_weight(estimator, self.X, self.labels[self.codes], self.weight)
 
     def folds(self, fitted: Any, folds: Any, seed: int) -> FoldNumbers:
-        """Return the fold of each row; a number of folds is at most the number of rows."""
+        """Return the fold of each row; there are at most as many folds as rows."""
         n = len(self.codes)
         if isinstance(folds, str) and folds == LEAVE_ONE_OUT:
             return np.arange(n)
@@ -197,13 +197,13 @@ def numeric_features(fitted: Any, X: Any) -> Features | None:
 
 
 def hashes_of(fitted: Any, X: Any, scores: Floats, seed: int) -> Hashes:
-    """Return a hash of each row, (n,): of its numbers, or of its scores if some cells are text."""
+    """Return a hash of each row (n,), computed from its numbers, or else from its scores."""
     features = numeric_features(fitted, X)
     return hash_rows(scores if features is None else features, seed)
 
 
 def hash_rows(features: Features, seed: int) -> Hashes:
-    """Return a hash of the features of each row, (n,), which differs from that for the folds."""
+    """Return a hash of the features of each row (n,), other than the hash that assigns folds."""
     parts = [np.zeros(0, dtype=np.uint64)]
     for lo in range(0, features.shape[0], _PIECE):
         rows = dense(features[lo : lo + _PIECE])
@@ -225,10 +225,10 @@ def scores_among(model: Any, X: Any, labels: Labels, score: Score) -> Floats:
 
 
 def fit_folds(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, *, adds: bool) -> list[Any]:
-    """Fit a classifier without each fold.
+    """Fit one classifier for each fold, to the rows of all other folds.
 
-    With `adds`, a model fitted from moments is fitted to the added moments of the other folds, if
-    that is less work.
+    With `adds`, a model that is fitted from moments gets the sum of the moments of the other folds,
+    if that is less work.
     """
     labels = rows.labels
     warn_classes_in_one_fold(class_counts(rows.codes, rows.weight, labels, fold), labels)
@@ -245,7 +245,7 @@ def fit_folds(estimator: Any, rows: CrossFitRows, fold: FoldNumbers, *, adds: bo
 
 
 def _fit_moments(estimator: Any, train: Any, labels: Labels, schema: Schema) -> Any | None:
-    """Return a classifier fitted to moments; None if they are too inexact."""
+    """Return a classifier fitted to moments; None if they are not accurate enough."""
     present = train.rows > 0
     check_training_classes(present, labels)
     model = clone(restrict_prior(estimator, present, labels))
@@ -273,7 +273,7 @@ def held_out_values(
     values: RowValues,
     seed: int,
 ) -> HeldOutValues:
-    """Return the values of all rows, each by the model of its fold."""
+    """Return the values of all rows; the value of each row is computed by the model of its fold."""
     parts, codes = [], rows.codes.astype(np.intp)
     order, plain = rows_by_fold(fold), isinstance(rows.X, np.ndarray)
     for model, places in zip(models, order, strict=True):
@@ -290,7 +290,7 @@ def held_out_values(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutValuesReading:
-    """Compute the values of every row by the model fitted without its fold."""
+    """Compute the values of every row by the model that was fitted without the fold of the row."""
 
     labels: Labels  # (K,)
     models: tuple[Any, ...]  # one for each of the F folds; None: the fold is left out
@@ -337,10 +337,10 @@ def cross_fit_partitions(
     values: RowValues,
     only: int | None = None,
 ) -> tuple[list[Any], HeldOutValues]:
-    """Fit a classifier without each fold of a partitioned table; also return held-out values.
+    """Fit one classifier without each fold of a partitioned table; also return held-out values.
 
-    The values of all rows are stored in memory. With `only`, one model is fitted, without that
-    fold, and the values are those of the rows of the fold.
+    The values of all rows are stored in memory. With `only`, a single model is fitted, without that
+    fold, and values are returned for the rows of that fold.
     """
     with merge_warnings():
         detail = needed_moments_detail(estimator)

@@ -96,9 +96,7 @@ def declared_prior(model: Any, labels: Labels) -> Floats | None:
 
 
 def assumed_prior(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
-    """Return the class priors (K,) that the posteriors assume: the declared priors, or class
-    shares.
-    """
+    """Return the class priors (K,) that the posteriors assume: declared, or the class shares."""
     declared = declared_prior(model, labels)
     return training_shares(model, y, sample_weight, labels) if declared is None else declared
 
@@ -141,7 +139,7 @@ def _class_weight_of(model: Any, codes: Codes, weight: Floats, labels: Labels) -
 
 
 def final_estimator(model: Any) -> Any:
-    """Return the estimator that predicts: the last step of a pipeline, or the best of a search."""
+    """Return the estimator that predicts: last step of a pipeline, or best model of a search."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -168,10 +166,10 @@ class Decision(ClassifierWrapper):
         options except `outlier` raise an error unless `calibrate` is set.
     cost : dict, array of shape (K, K), data frame or None, default None
         Cost of each action for each true class: {action: {class: cost}}, a square array in the
-        order of the classes, or a data frame. Actions need not be classes. None: every error costs
-        1.
+        order of the classes, or a data frame. Actions need not be classes. None means that every
+        error costs 1.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors for the decisions. None: use the priors of the fit. The change of priors is
+        Class priors for the decisions. None means the priors of the fit. The change of priors is
         exact if p(x|class) is the same in the new population.
     reject : float, dict or None, default None
         Cost of rejecting a row: with 0 every row is rejected, with infinity none. Or a dict
@@ -187,10 +185,10 @@ class Decision(ClassifierWrapper):
         p-values of its Mahalanobis distances from the class means, in the pooled covariance, are
         all below this level. The p-values use the F distribution for finite samples.
     calibrate : {None, 'platt', 'temperature', 'isotonic', 'beta'}, default None
-        Method of `Calibrated` that turns scores into probabilities. None: no calibration.
+        Method of `Calibrated` that turns scores into probabilities. None means no calibration.
     fitted_prior : array of shape (K,), dict by label or None, default None
-        Class priors that the posteriors of `estimator` assume. None: the attribute `prior_` of the
-        estimator, or, if it has none, the class shares of the rows.
+        Class priors that the posteriors of `estimator` assume. None means the attribute `prior_` of
+        the estimator, or, if it has none, the class shares of the rows.
 
     Attributes
     ----------
@@ -440,7 +438,7 @@ class Decision(ClassifierWrapper):
 
     @property
     def probabilistic(self) -> bool:
-        """Whether `predict_proba` returns true probabilities, of the classifier or calibrated."""
+        """Whether `predict_proba` returns true probabilities, calibrated or of the classifier."""
         if self.calibrate is not None:
             return True
         return not_probabilistic(getattr(self, "estimator_", self.estimator)) is None

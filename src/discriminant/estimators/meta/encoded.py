@@ -105,7 +105,7 @@ def count_rows(X: Any) -> int:
 
 
 def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
-    """Return features as an estimator needs them.
+    """Return the features in the form that an estimator expects.
 
     Estimators of this package get column names; others get an array.
     """
@@ -117,7 +117,7 @@ def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
 
 
 def _features_to_predict(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
-    """Return features for the predictions of an estimator that was fitted to `features_for`."""
+    """Return features for predictions by an estimator fitted to the result of `features_for`."""
     named = encoding.named or encoding.formula is not None
     if isinstance(model, RowEstimator) and named:
         return NamedFeatures(encoding.features, rows.features)
@@ -144,14 +144,14 @@ def _inner_attribute(name: str, doc: str) -> Any:
 def _classifies(self: Any) -> bool:
     if is_regressor(self.estimator):
         name = type(self.estimator).__name__
-        raise AttributeError(f"Encoded({name}()) predicts numbers and decides on no class.")
+        raise AttributeError(f"Encoded({name}()) predicts numbers, not classes.")
     return True
 
 
 def check_unseen_option(unseen: Any) -> None:
     """Raise `OptionError` for unseen='reject' if the estimator is a regressor."""
     if unseen == "reject":
-        allowed = "'error' or 'ignore' for a regressor, which rejects no rows"
+        allowed = "'error' or 'ignore' for a regressor, which cannot reject rows"
         raise OptionError.of("unseen", unseen, allowed)
 
 
@@ -185,8 +185,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         `decide` rejects the row.
     reference : {'frequent', 'first', None}, default 'frequent'
         Category that has no indicator: the most frequent one, or the first in the order of the
-        categories. None: every category has an indicator. The indicators then sum to one, and some
-        models warn of collinear columns.
+        categories. None means that every category has an indicator. The indicators then sum to one,
+        and some models warn of collinear columns.
     exclude : sequence of str, default ()
         Columns not to use.
     max_levels : int, default 100
@@ -330,7 +330,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         if self.formula is not None:
             return self._fit_formula(model, X, y, sample_weight, options)
         if options.missing in ("marginal", "em") and not getattr(model, "can_marginalise", False):
-            allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
+            allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean support the others"
             raise OptionError.of("missing", options.missing, f"{allowed} a feature")
         if options.missing == "em" and not is_moment_based(model):
             allowed = (
@@ -367,7 +367,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         fit_with_weight(model, features_for(model, rows, encoding), y, weight)
         stored = getattr(model, "moments_", None)  # absent from MDA
         if encoding.missing == "marginal" and stored is not None and stored.detail == "rows":
-            allowed = "'mean' or 'indicator' where features outnumber rows"
+            allowed = "'mean' or 'indicator' if there are more features than rows"
             raise OptionError.of("missing", "marginal", allowed)
         notes = [*notes, *column_notes, *row_notes]
         return self._set_state(model, encoding, tuple(notes), rows_read - len(rows.incomplete))
@@ -492,7 +492,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     )
     explained_variance_ratio_ = _inner_attribute(
         "explained_variance_ratio_",
-        "(r,) share of each direction in the separation of the classes.",
+        "(r,) share of each direction in the sum of all eigenvalues.",
     )
     prior_ = _inner_attribute("prior_", "(K,) class priors of the classifier.")
 
@@ -606,7 +606,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         return self
 
     def _skips_encoding(self) -> bool:
-        """Return whether rows are passed on without encoding, because the fit had an array."""
+        """Return whether rows are not encoded, because the model was fitted to an array."""
         encoding = self.encoding_
         return encoding.missing == "error" and not encoding.named and encoding.formula is None
 
@@ -628,7 +628,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         return encoding.encode_rows(array_cells(features, names))
 
     def _predict_by(self, X: Any, method: str, from_scores: Callable[[Floats], Any]) -> Floats:
-        """Call a method of the classifier; for 'marginal' and 'em', use marginal scores instead."""
+        """Call a method of the classifier; use marginal scores for missing='marginal' or 'em'."""
         self._check_is_fitted()
         answer = getattr(self.estimator_, method)
         if self._skips_encoding():
@@ -669,7 +669,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
 
 
 def _set_intercept(model: Any, intercept: bool) -> None:
-    """Set the intercept option of an estimator as a formula requires."""
+    """Set the intercept option of an estimator to what a formula specifies."""
     options = model.get_params(deep=False)
     option = next((name for name in ("intercept", "fit_intercept") if name in options), None)
     if option is None:

@@ -94,8 +94,8 @@ class Fusion(NamedClassifiers):
         Columns are names in a data frame, positions, a slice or a mask. Each classifier is cloned
         and fitted to its columns.
     prior : array of shape (K,), dict by label or None, default None
-        Class priors of the combined posterior. None: the class shares of the rows. The option can
-        be changed after the fit.
+        Class priors of the combined posterior. None means the class shares of the rows. The option
+        can be changed after the fit.
 
     Attributes
     ----------
@@ -113,6 +113,10 @@ class Fusion(NamedClassifiers):
         For each classifier, the class priors that its posteriors assume.
     n_features_in_, feature_names_in_
         Number of columns, and their names if the rows had any.
+
+    See Also
+    --------
+    Pool : Mean of posteriors, for classifiers on the same columns.
 
     Examples
     --------
@@ -223,7 +227,7 @@ class Fusion(NamedClassifiers):
                 raise FusionError.of_classes(name, list(model.classes_), self.classes_.tolist())
 
     def _select_columns(self, X: Any) -> list[Any]:
-        """Return the columns of X for each classifier, matched by name if X has column names."""
+        """Return the columns of X that each classifier uses, matched by name if X has names."""
         X, names = _open_columns(X)
         width = int(X.shape[1])
         fitted = getattr(self, "feature_names_in_", None)
@@ -250,7 +254,7 @@ def _fit_source(source: str, model: Any, part: Any, y: Any, sample_weight: Any) 
 def _open_columns(X: Any) -> tuple[Any, list[str] | None]:
     """Return rows whose columns can be selected by position, and the column names if any.
 
-    Cells are not checked, because a classifier of texts may need a column of text.
+    Cells are not checked, because a text classifier may need a column of text.
     """
     if hasattr(X, "columns"):
         names = list(X.columns)

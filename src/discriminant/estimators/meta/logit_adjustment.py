@@ -1,4 +1,4 @@
-"""Logit adjustment for imbalanced classes: decisions that weigh rare classes more, after the fit.
+"""Logit adjustment for imbalanced classes: decisions in favour of rare classes, after the fit.
 
 With the posterior P(k|x) of any classifier and the class shares p of the rows of its fit (Menon,
 Jayasumana, Rawat, Jain, Veit and Kumar 2021),
@@ -159,7 +159,7 @@ class LogitAdjusted(RebalancingClassifier):
 
     @available_if(has_posterior)
     def decision_function(self, X: Any) -> Floats:
-        """Return the adjusted log posteriors (n, K); with two classes, second minus first (n,)."""
+        """Return adjusted log posteriors (n, K), or for two classes their difference (n,)."""
         self._check_is_fitted()
         return second_minus_first(self._fitted_log_posterior(X))
 
@@ -171,7 +171,7 @@ class LogitAdjusted(RebalancingClassifier):
         )
 
     def _choose_tau(self, X: Any, y: Any, sample_weight: Any) -> float:
-        """Return the candidate with the least balanced held-out error (the smallest of equals)."""
+        """Return the tau with the smallest held-out balanced error; among ties the smallest."""
         from sklearn.utils import _safe_indexing
 
         labels, codes = encode_classes(X, y)

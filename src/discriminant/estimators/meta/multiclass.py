@@ -197,7 +197,7 @@ def _binary_score(model: Any, X: Any) -> Floats:
         return _log_odds(model, X)
     predicted = np.asarray(model.predict(X))
     if not np.isin(predicted, SIDES).all():
-        allowed = "a classifier or a regressor that says so (ClassifierMixin, RegressorMixin)"
+        allowed = "declared as a classifier or a regressor (ClassifierMixin, RegressorMixin)"
         raise OptionError.of("estimator", type(model).__name__, f"{allowed}: it predicts numbers")
     return np.where(predicted == 1, 1.0, -1.0)
 
@@ -234,7 +234,7 @@ def _has_probabilities(model: Any) -> bool:
 
 
 class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
-    """Base class: K classes by two-class estimators, one for each column of an output code.
+    """Base class: reduces K classes to two-class problems, one per column of an output code.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     distance_ : float
         Smallest distance between the code words of two classes.
     corrects_ : int
-        Number of wrong two-class predictions that never change the predicted class.
+        Largest number of wrong two-class predictions that cannot change the predicted class.
     moments_ : ClassMoments or None
         Moments of the fit, if `estimator` is fitted from moments.
     """
@@ -282,7 +282,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     # --- defined by subclasses --------------------------------------------------------------------
 
     def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
-        """Return the output code of these classes; `read()` returns moments if it needs them."""
+        """Return the output code of these classes; a designed code gets moments from `read()`."""
         raise NotImplementedError
 
     def _omits_classes(self) -> bool:
@@ -366,7 +366,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return OutputCodeRule(code, self._rules_from_table(table, code, moments))
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Return whether moments are too inexact for a fit, so that rows are needed."""
+        """Return whether moments are not accurate enough for a fit, so that it needs the rows."""
         base = self.estimator
         if type(base).needs_rows_for is MomentClassifier.needs_rows_for:
             return False
@@ -418,7 +418,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self._over_rows(lambda rows: self._members.scores(rows), X)
 
     def ambiguous(self, X: Any) -> Ambiguity:
-        """Count the classes that claim each row, and the rows claimed by none or by several.
+        """Count the classes that claim each row, and the rows claimed by no class or by several.
 
         With one-vs-rest, a class claims a row if its score is positive. With other codes, a class
         claims a row if the signs of the two-class scores agree with its code word.
@@ -459,7 +459,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @property
     def corrects_(self) -> int:
-        """Number of wrong two-class predictions that never change the predicted class."""
+        """Largest number of wrong two-class predictions that cannot change the predicted class."""
         self._check_is_fitted()
         return self._code.corrects
 
@@ -494,7 +494,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self._make_code(labels, read)
 
     def _fit_from(self, moments: Any, table: AnyTable | None) -> Self:
-        """Fit from moments, or from the rows of the table if the moments are too inexact."""
+        """Fit from moments, or from the rows of the table if moments are too inexact."""
         if not moments.has(self.detail):
             name = type(self).__name__
             raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
@@ -525,7 +525,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         )
 
     def _rules_from_table(self, table: AnyTable, code: OutputCode, moments: Any) -> BinaryRules:
-        table = table_in_memory(table, f"{type(self).__name__} of columns that nearly depend")
+        table = table_in_memory(table, f"{type(self).__name__} of nearly collinear columns")
         rules = [
             self.estimator.rule_from_table(binary_table(table, column)) for column in code.signs.T
         ]
@@ -604,7 +604,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 def _is_plain_lda(base: Any, moments: Any) -> bool:
     """Return whether all two-class rules can be fitted together.
 
-    Fitting them together requires LDA with a shrinkage that is a number, and plug-in densities.
+    This requires LDA with plug-in densities and a shrinkage that is a number.
     """
     if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
         return False
@@ -721,13 +721,14 @@ class OutputCodes(Decomposition):
     code : str or array of shape (K, M), default 'dense'
         'one-vs-rest'; 'reference': each class but the last against the others, so that a row for
         which no classifier is positive is assigned to the last class; 'one-vs-one'; 'exhaustive':
-        every division of the classes into two groups; 'dense' or 'sparse': random divisions, of
-        which sparse ones leave classes out; 'designed': divisions that a linear rule can separate,
-        computed from moments; 'optimal': the largest distance of all codes of this length, for at
-        most 8 classes; or a matrix of -1, 0 (left out) and 1, with the classes in sorted order.
+        every division of the classes into two groups; 'dense' or 'sparse': random divisions (those
+        of 'sparse' leave some classes out); 'designed': divisions that a linear rule can separate,
+        computed from moments; 'optimal': the code of this length with the largest distance between
+        code words, for at most 8 classes; or a matrix of -1, 0 (left out) and 1, with the classes
+        in sorted order.
     columns : int or None, default None
-        Number of classifiers for 'dense', 'sparse', 'designed' and 'optimal'. None: 10 log2 K
-        problems, 15 log2 K for 'sparse' or K for 'optimal', but at most the number of different
+        Number of classifiers for 'dense', 'sparse', 'designed' and 'optimal'. None means 10 log2 K
+        classifiers (15 log2 K for 'sparse', K for 'optimal'), but at most the number of different
         divisions.
     decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'
         Distance between code words and scores (`models.multiclass.codes`). This option can be

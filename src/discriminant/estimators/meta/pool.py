@@ -46,8 +46,8 @@ class Pool(NamedClassifiers):
         The classifiers, which are cloned. A classifier whose outputs are not probabilities
         (LeastSquares, SVM) raises an error unless it is calibrated.
     weights : array of shape (M,) or None, default None
-        Weights of the classifiers, in their order; they are divided by their sum. None: estimate
-        them.
+        Weights of the classifiers, in their order; they are divided by their sum. None means that
+        they are estimated.
     folds : int, default 10
         Number of folds of the cross-validation that estimates the weights.
     random_state : int, default 0

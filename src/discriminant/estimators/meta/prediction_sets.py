@@ -85,10 +85,10 @@ class TrueClassConformity:
 class PredictionSets(ClassifierWrapper):
     """Sets of classes that contain the true class with a chosen probability.
 
-    A set has all classes whose p-value exceeds 1 - coverage. The p-value of a class is the share of
-    the calibration rows that conform to their own true class no better than the new row conforms to
-    this class. Nothing is assumed about the classifier or the classes, except that rows are
-    exchangeable: new rows come from the same population as the rows of the fit.
+    A set contains all classes whose p-value exceeds 1 - coverage. The p-value of a class is the
+    share of calibration rows whose conformity to their own class is at most the conformity of the
+    new row to this class. Nothing is assumed about the classifier or the classes, except that rows
+    are exchangeable: new rows come from the same population as the rows of the fit.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class PredictionSets(ClassifierWrapper):
         classifier fitted to the other folds. The guaranteed coverage is 2 coverage - 1, minus a
         term that vanishes as the folds grow; in practice it is near `coverage`. 'jackknife+': each
         row is a fold; the guaranteed coverage is 2 coverage - 1. A classifier that is fitted from
-        moments (LDA, QDA, ...) is not refitted for these two methods: moments are added, and LDA,
-        QDA and NearestMean have a closed form for the fit without a row.
+        moments (LDA, QDA, ...) is not refitted for 'cross' and 'jackknife+': moments are added, and
+        LDA, QDA and NearestMean have a closed form for the fit without a row.
     conformity : {'lac', 'aps'}, default 'lac'
         How well a row conforms to a class: by its log posterior, or by the sum of the smaller
         posteriors plus a random share of its own posterior. 'lac': sets are as small as possible on
@@ -274,12 +274,12 @@ class PredictionSets(ClassifierWrapper):
         return prediction_sets(p_value, coverage, logs if self.nonempty else None)
 
     def p_values(self, X: Any) -> Floats:
-        """Return the p-values (n, K); a set has the classes whose p-value exceeds 1 - coverage."""
+        """Return p-values (n, K); a set contains the classes whose p-value exceeds 1 - coverage."""
         self._check_is_fitted()
         return self._p_values(X)[0]
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> SetAssessment:
-        """Assess the sets on labelled rows: coverage with its interval, sizes, and by class.
+        """Assess the sets on labelled rows: coverage with its interval, sizes, coverage by class.
 
         Parameters
         ----------
@@ -417,8 +417,9 @@ class PredictionSets(ClassifierWrapper):
             raise TooFewRowsError.of_class(classes[k], int(count[k]), 2, what)
 
     def _fit_closed_form(self, rows: CrossFitRows, seed: int) -> HeldOutValues | None:
-        """Return the conformity of all rows, and set the rules without each row; None if there is
-        no closed form.
+        """Return the conformity of all rows, and set the rules fitted without each row.
+
+        Return None if there is no closed form.
         """
         estimator = self.estimator
         if not (hasattr(estimator, "left_out_rules") and can_add_moments(estimator, rows.X)):
@@ -466,7 +467,7 @@ class PredictionSets(ClassifierWrapper):
         return held
 
     def _p_values(self, X: Any) -> tuple[Floats, Floats]:
-        """Return p-values and the log posteriors of the classifier, (n, K)."""
+        """Return the p-values and the log posteriors of the classifier, both (n, K)."""
         logs, scores = self._log_posterior(self.estimator_, X), self.calibration_
         uniform = np.zeros(len(logs))
         if scores.score == "aps":

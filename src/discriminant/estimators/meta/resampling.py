@@ -1,12 +1,12 @@
 """Resampling and reweighting for imbalanced classes: Reweighted, Resampled and EasyEnsemble.
 
-A fit weights rare classes more, or draws more of their rows. `predict` returns the predictions of
-the fitted classifier without a correction, while probabilities are corrected to the class shares p
-of the original rows. With q the class shares of the rows as fitted,
+A fit gives rare classes more weight, or draws more of their rows. `predict` returns the predictions
+of the fitted classifier without a correction, while probabilities are corrected to the class shares
+p of the original rows. With q the class shares of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
-Rows are resampled only in `fit`: held-out rows are never drawn nor used to make synthetic rows.
+Rows are resampled only in `fit`: held-out rows are neither resampled nor used for synthetic rows.
 
 EasyEnsemble (Liu, Wu and Zhou 2009) averages classifiers on many undersamples. A single undersample
 has m of the n rows of a frequent class and discards all others. T independent undersamples together
@@ -15,7 +15,7 @@ never used. If the rows are instead divided into n/m disjoint parts, every row i
 are additive, so a classifier that is fitted from moments reads the rows only once for all T fits,
 and rows common to all undersamples are summed once.
 
-SMOTE rows for arrays, sparse matrices and data frames, in the type of the input.
+SMOTE works on arrays, sparse matrices and data frames, and returns rows of the same type.
 
 Numeric columns of a synthetic row are interpolated; its categories are chosen by a vote of the
 neighbours. The algorithm is in `imbalance.synthetic_rows`.
@@ -193,7 +193,7 @@ class SmoteTable:
     def add_rows(
         self, codes: Codes, labels: Labels, target: Target, synthesise: Synthesis
     ) -> tuple[Any, Codes]:
-        """Return the rows followed by the rows that a function makes for each class to extend."""
+        """Return the rows followed by the synthetic rows of each class that needs more rows."""
         count = np.bincount(codes, minlength=len(labels))
         parts, new = [], [codes]
         for k in np.flatnonzero(target.wanted > count):
@@ -221,7 +221,7 @@ class SmoteTable:
             return nearest_neighbours(numbers, neighbours, label, threads=threads)
 
     def _allocate_rows(self, more: int) -> npt.NDArray[Any] | None:
-        """Return an array of the rows followed by `more` empty rows; None for sparse rows."""
+        """Return an array with the rows and space for `more` further rows; None for sparse rows."""
         if is_sparse(self.numbers):
             return None
         N, p = self.numbers.shape
@@ -232,7 +232,8 @@ class SmoteTable:
     def _join_columns(self, numbers: Any, donors: Nominal) -> Any:
         """Return rows of the type of the input, from numeric columns and categories.
 
-        `donors` are, for each synthetic row and column, the row whose category is copied.
+        `donors` contains, for each synthetic row and categorical column, the number of the row
+        whose category is copied.
         """
         if self.names is not None:
             return self._join_frame(numbers, donors)
@@ -337,7 +338,7 @@ def _category_codes(X: Any, place: int, names: tuple[str, ...] | None) -> npt.ND
 
 
 def _donors(nominal: Nominal, chosen: Nominal) -> Nominal:
-    """Return the number of a row with the chosen category, for each synthetic row and column."""
+    """For each synthetic row and column, return the number of a row with the chosen category."""
     donors = np.empty_like(chosen)
     for j, column in enumerate(nominal.T):
         first = np.zeros(int(column.max()) + 1, dtype=np.intp)
@@ -383,8 +384,8 @@ class RebalancingClassifier(ClassifierWrapper):
     Attributes
     ----------
     class_shares_, fitted_prior_ : arrays of shape (K,)
-        Class priors of the original rows, and of the rebalanced fit. The two priors are the same if
-        the classifier has an option `prior` and it is set.
+        Class priors of the original rows, and of the rebalanced fit. They are the same if the
+        classifier has an option `prior` and it is set.
     """
 
     _fitted_attribute = "classes_"
@@ -493,7 +494,7 @@ def posterior_or_vote(model: Any, X: Any) -> Floats:
 
 
 def class_ranking(model: Any, X: Any) -> Floats:
-    """Return `decision_function` as scores (n, K), with two classes -score and score.
+    """Return `decision_function` as scores (n, K); for two classes as columns -score and score.
 
     If `decision_function` returns a score for each pair of classes (one-vs-one), the scores are
     summed for each class.
@@ -522,7 +523,7 @@ def safe_log(posterior: Floats) -> Floats:
 
 
 def _has_decision_scores(self: Any) -> bool:
-    """Return whether the ensemble has votes or fitted values instead of posteriors."""
+    """Return whether scores of the ensemble are votes or fitted values, not posteriors."""
     return _decides_by_votes(self) or not_probabilistic(self) is not None
 
 
@@ -538,7 +539,8 @@ _LARGEST = 1e300  # scores are clipped to this size, so that their means are fin
 class EasyEnsemble(RebalancingClassifier):
     """Average of classifiers, each fitted to an undersample; probabilities stay calibrated.
 
-    Each undersample has all rows of the rarest class and as many of every other class.
+    Each undersample has all rows of the rarest class and the same number of rows of every other
+    class.
 
     Parameters
     ----------
@@ -658,7 +660,7 @@ class EasyEnsemble(RebalancingClassifier):
     def decision_function(self, X: Any) -> Floats:
         """Return scores (n, K): votes with ties broken by confidence, or mean fitted values.
 
-        With two classes (n,), second minus first.
+        For two classes, the result has shape (n,): the second score minus the first.
         """
         return second_minus_first(self._decision_scores(X))
 
@@ -840,7 +842,7 @@ class Resampled(RebalancingClassifier):
     Parameters
     ----------
     estimator : classifier
-        Cloned and fitted.
+        Classifier that is cloned and fitted.
     method : str, default 'over'
         'under': drop rows of frequent classes. 'over': repeat rows of rare classes. 'smote': add
         synthetic rows, which lie on the segments between rows of a rare class and their neighbours.
@@ -858,16 +860,16 @@ class Resampled(RebalancingClassifier):
         'borderline-2' decide where to start.
     nominal : sequence of str or int, or None, default None
         Names or positions of the categorical columns, for SMOTE. The value of a categorical column
-        in a synthetic row is the most frequent value among the neighbours. None: the columns of a
-        data frame that are neither numbers nor booleans.
+        in a synthetic row is the most frequent value among the neighbours. None means the columns
+        of a data frame that are neither numbers nor booleans.
     expected : bool or None, default None
         True: fit to the expected moments of the resampled rows, without drawing any. False: draw
-        rows. None: as True if `estimator` is fitted from class moments (LDA, QDA, RDA, NearestMean,
-        Fisher, LeastSquares), unless its shrinkage is estimated from the rows or there are fewer
-        rows than columns; otherwise as False.
+        rows. None means True if `estimator` is fitted from class moments (LDA, QDA, RDA,
+        NearestMean, Fisher, LeastSquares), unless its shrinkage is estimated from the rows or there
+        are fewer rows than columns; otherwise it means False.
     random_state : int or RandomState, default 0
-        Seed of the draws. imbalanced-learn draws the same rows with the same seed. Rows that
-        'under' keeps stay in their original order; imbalanced-learn sorts them by class.
+        Seed of the draws. imbalanced-learn draws the same rows with the same seed. The result of
+        'under' is in the original order of the rows; imbalanced-learn sorts it by class.
 
     Attributes
     ----------
@@ -964,7 +966,7 @@ class Resampled(RebalancingClassifier):
         needs_rows = self.method not in _FROM_MOMENTS
         if needs_rows or (self.expected is not None and not self.expected):
             name = "method" if needs_rows else "expected"
-            allowed = "another where there are moments alone; for rows there is fit(X, y)"
+            allowed = "one that can be computed from moments; for the others call fit(X, y)"
             raise OptionError.of(name, getattr(self, name), allowed)
         moments = drop_empty_classes(moments)
         target = target_of(moments.rows, moments.labels, self.strategy, self.method)
@@ -1032,7 +1034,7 @@ class Resampled(RebalancingClassifier):
         return _safe_indexing(X, rows), codes[rows]
 
     def _synthesise(self, random: np.random.RandomState) -> Synthesis:
-        """Return the function that makes the synthetic rows of one class."""
+        """Return the function that generates the synthetic rows of one class."""
         k, m = int(self.neighbours), int(self.danger_neighbours)
         method = str(self.method)
 
@@ -1054,7 +1056,8 @@ class Resampled(RebalancingClassifier):
     def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
         """Fit to the expected moments of resampled rows, and return whether that was possible.
 
-        If `expected` is None and these moments are too inexact, return False without fitting.
+        If `expected` is None and these moments are not accurate enough, return False without
+        fitting.
         """
         table = as_table(X, y, name=type(model).__name__)
         detail = model.detail_for(len(table), table.width)
@@ -1094,6 +1097,6 @@ class Resampled(RebalancingClassifier):
 def _moment_clone(estimator: Any) -> Any:
     """Return a clone of a classifier that can be fitted from moments; reject any other."""
     if not is_moment_based(estimator):
-        allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
+        allowed = "fitted from moments, as LDA is; to fit another classifier, call fit(X, y)"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
     return clone(estimator)

@@ -175,26 +175,30 @@ def plot_boundary(
 
     Parameters
     ----------
-    model
-        A fitted classifier. If the classifier has a method `decide`, as `Decision` has, the
+    model : fitted classifier
+        Classifier whose decisions are shown. If it has a method `decide`, as `Decision` has, the
         rejected regions (hatched) and the regions of other actions are shown too.
-    X, y
+    X, y : array or data frame of shape (n, d), and array of shape (n,)
         Rows and their labels.
-    ax
-        Axes to draw on (default: those of a new figure).
-    features
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    features : pair of int or str, default (0, 1)
         Positions or names of the two features on the axes. All other features are fixed at their
         mean (categories at their most frequent value), as the title states. Rows may then lie in
         the region of a class other than their predicted class.
-    window
+    window : pair of pairs of float or None, default None
         Limits ((low, high), (low, high)) of x and y (default: the range of the rows).
-    nodes
+    nodes : int, default 241
         Number of nodes of the grid along each axis. Boundaries are exact where they cross a line of
         the grid.
-    most
+    most : int, default 2000
         Largest number of rows shown; more are sampled at random.
-    title
+    title : str or None, default None
         Title of the plot (default: a short description).
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------
@@ -232,7 +236,7 @@ def plane_of(model: Any, X: Any, features: Sequence[Any], figure: str) -> Plane:
         instead = "For one feature see plot_reject and plot_masking."
         raise PlotError.of_width(figure, width, "two features", instead)
     if isinstance(features, str) or len(features) != 2:
-        raise OptionError.of("features", features, "two features, by place or by name")
+        raise OptionError.of("features", features, "two features, by position or by name")
     return Plane.of(X, features, names=names)
 
 

@@ -41,17 +41,29 @@ def plot_confusion(
 
     Parameters
     ----------
-    found
+    found : Assessment, HeldOutPredictions, HeldOutTally or Tally
         Result of `assess`, `evaluate` or `cross_validate`, or a `Tally`. Rejected rows and other
         actions have rows of their own.
-    ax
-        Axes to draw on (default: those of a new figure).
-    normalise
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    normalise : {'true', 'decided', 'all'} or None, default None
         Show shares of the 'true' class, of the 'decided' class or of 'all' rows (default: counts).
-    transpose
+    transpose : bool, default False
         Whether to draw true classes in rows, as scikit-learn does.
-    title
+    title : str or None, default None
         Title of the plot (default: the error).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import assess
+    >>> from matplotlib.figure import Figure
+    >>> assessment = assess(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    >>> plot_confusion(assessment, ax=Figure().subplots()).get_title()
+    'Error 25.0% on 4 rows'
     """
     check_matplotlib()
     tally = _assessment(found)
@@ -81,7 +93,7 @@ def _assessment(result: Any) -> Assessment:
         return tally
     if isinstance(tally, Tally):
         return Assessment.of_tally(tally)
-    expected = "what assess, evaluate or cross_validate gave"
+    expected = "a result of assess, evaluate or cross_validate"
     raise PlotError.of_kind("plot_confusion", type(tally).__name__, expected)
 
 
@@ -151,23 +163,38 @@ def plot_surface(
 
     Parameters
     ----------
-    grid
+    grid : Grid, or fitted RDA
         Result of `rda_grid`, or an RDA fitted with 'cv'.
-    ax
-        Axes to draw on (default: those of a new figure).
-    measure
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    measure : {'log_loss', 'error'}, default 'log_loss'
         'log_loss', by which RDA is tuned, or 'error'. If several candidates have the lowest loss,
         the candidate with the most pooling is marked, and among these the one with the most
         shrinkage.
-    prior
+    prior : int, default 0
         Index of the prior in the grid.
-    title
+    title : str or None, default None
         Title of the plot (default: the position of the lowest loss).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import rda_grid
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grid = rda_grid(X, y, folds=5, pooling=[0.0, 0.5, 1.0], shrinkage=[0.0, 0.5])
+    >>> print(plot_surface(grid, ax=Figure().subplots()).get_title())
+    Least held-out log loss 0.0548
+    at pooling 0.5, shrinkage 0.5
     """
     check_matplotlib()
     losses = getattr(grid, "cv_", grid)
     if not isinstance(losses, Grid):
-        expected = "what rda_grid gave, or an RDA fitted with pooling='cv' or shrinkage='cv'"
+        expected = "a result of rda_grid, or an RDA fitted with pooling='cv' or shrinkage='cv'"
         raise PlotError.of_kind("plot_surface", type(grid).__name__, expected)
     if measure not in _NAMES:
         raise OptionError.of("measure", measure, "'log_loss' or 'error'")

@@ -100,17 +100,30 @@ def plot_masking(
 
     Parameters
     ----------
-    model
-        A fitted classifier of three or more classes. For `LeastSquares` the fitted values are
-        shown, for any other classifier the posteriors.
-    X, y
+    model : fitted classifier
+        Classifier of three or more classes. For `LeastSquares` the fitted values are shown, for any
+        other classifier the posteriors.
+    X, y : array or data frame of shape (n, d), and array of shape (n,)
         Numeric rows and their labels. The rows are shown along the bottom of the plot.
-    ax
-        Axes to draw on (default: those of a new figure).
-    most
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    most : int, default 600
         Largest number of rows shown; more are sampled at random.
-    title
+    title : str or None, default None
         Title of the plot (default: the masked classes, if any).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> from matplotlib.figure import Figure
+    >>> rows, labels = [[0.0], [1.0], [4.0], [5.0], [8.0], [9.0]], list("aabbcc")
+    >>> ax = plot_masking(LDA().fit(rows, labels), rows, labels, ax=Figure().subplots())
+    >>> ax.get_title()
+    'LDA: no class is masked along this line'
     """
     check_matplotlib()
     check_classifier(model)
@@ -208,20 +221,33 @@ def plot_perceptron_path(
 
     Parameters
     ----------
-    model
-        A fitted Perceptron.
-    X, y The rows and labels that the perceptron was fitted to, with two features, in the same
-    order; None to
-        plot the updates.
-    ax
-        Axes to draw on (default: those of a new figure).
-    borders
+    model : fitted Perceptron
+        Perceptron whose path is shown.
+    X, y : array or data frame of shape (n, d), and array of shape (n,), default None
+        Rows and labels to which the perceptron was fitted, in the same order and with two features.
+        None means a plot of the number of updates in each pass.
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    borders : int, default 6
         Largest number of boundaries, including the final one. Most of the boundaries shown are from
         the first passes, in which the boundary moves most.
-    most
+    most : int, default 2000
         Largest number of rows shown; more are sampled at random.
-    title
+    title : str or None, default None
         Title of the plot (default: the numbers of updates and of misclassified rows).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import Perceptron
+    >>> from matplotlib.figure import Figure
+    >>> model = Perceptron().fit([[0.0], [1.0], [3.0], [4.0]], list("aabb"))
+    >>> print(plot_perceptron_path(model, ax=Figure().subplots()).get_title())
+    Perceptron: 2 updates in 2 passes
+    (no rows misclassified)
     """
     check_matplotlib()
     if not hasattr(model, "path_") or not hasattr(model, "n_updates_"):
@@ -284,7 +310,7 @@ def _path_words(model: Any) -> str:
 
 
 def _draw_border(canvas: Canvas, lines: list[Floats], step: int, steps: int, label: str) -> Any:
-    """Draw a boundary, fainter for earlier ones; return its legend entry."""
+    """Draw one of several boundaries, the earlier the fainter; return its legend entry."""
     from matplotlib.lines import Line2D
 
     last = step == steps - 1

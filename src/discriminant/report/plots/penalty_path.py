@@ -41,16 +41,25 @@ def plot_penalty_path(path: Any, *, ax: Axes | None = None, title: str | None = 
 
     Parameters
     ----------
-    path
+    path : PenaltyPath, or fitted model
         `path_` of a model fitted with ridge='cv', or the model.
-    ax
-        Axes to draw on (default: those of a new figure).
-    title
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    title : str or None, default None
         Title of the plot (default: the chosen penalty and its loss).
 
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from discriminant import LeastSquares
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> model = LeastSquares(ridge="cv").fit(*load_iris(return_X_y=True))
+    >>> plot_penalty_path(model, ax=Figure().subplots()).get_title()
+    'ridge 1.61: held-out squared error 0.282'
     """
     check_matplotlib()
     losses = getattr(path, "path_", path)
@@ -88,12 +97,26 @@ def plot_selection_path(path: Any, *, ax: Axes | None = None, title: str | None 
 
     Parameters
     ----------
-    path
+    path : SelectionPath, or fitted model
         `cv_` of a model whose threshold or penalty is 'cv', or the model.
-    ax
-        Axes to draw on (default: those of a new figure).
-    title
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    title : str or None, default None
         Title of the plot (default: the chosen penalty and its error).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import ShrunkenCentroids
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> model = ShrunkenCentroids(threshold="cv").fit(*load_iris(return_X_y=True))
+    >>> print(plot_selection_path(model, ax=Figure().subplots()).get_title())
+    Least held-out error 4.7%
+    at threshold 0.841, 4 features
     """
     check_matplotlib()
     name = getattr(path, "_penalty_option", "penalty")

@@ -5,7 +5,7 @@
     ellipse of class k    mean_k + sd * half axes of the covariance (denominator n_k - 1) of its z
     along one direction   a histogram of z for each class, and a normal curve with its mean and sd
 
-The ellipse of 1 sd contains 39 % of the rows of a Gaussian class; the ellipse of 2 sd, 86 %.
+The ellipse of 1 sd contains 39 % of the rows of a Gaussian class, and the ellipse of 2 sd 86 %.
 """
 
 from __future__ import annotations
@@ -38,21 +38,35 @@ def plot_projection(
 
     Parameters
     ----------
-    model
+    model : fitted estimator
         A fitted model with `transform`, such as Fisher or LDA.
-    X, y
+    X, y : array or data frame of shape (n, d), and array of shape (n,)
         Rows and their labels.
-    ax
-        Axes to draw on (default: those of a new figure).
-    directions
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    directions : pair of int, default (0, 1)
         Indices of the two directions on the axes. If the model has only one direction, as for two
         classes, histograms are drawn instead.
-    sd
+    sd : float, default 2.0
         Half axes of the ellipses, in standard deviations.
-    most
+    most : int, default 2000
         Largest number of rows shown; more are sampled at random. Ellipses use all rows.
-    title
+    title : str or None, default None
         Title of the plot (default: a short description).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = plot_projection(LDA().fit(X, y), X, y, ax=Figure().subplots())
+    >>> ax.get_xlabel()
+    'direction 1 (99.1% of the separation)'
     """
     check_matplotlib()
     if not hasattr(model, "transform"):

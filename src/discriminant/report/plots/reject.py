@@ -57,22 +57,35 @@ def plot_reject(
 
     Parameters
     ----------
-    found
+    found : fitted classifier with `decide`, HeldOutPredictions or RiskCoverage
         A fitted `Decision` (or any classifier with `decide` and `predict_proba`), with rows X; or
         the result of `cross_validate` or of `risk_coverage`.
-    X, y
+    X, y : array or data frame of shape (n, d), and array of shape (n,), default None
         Rows for a Decision, and their labels if they are to be shown.
-    ax
-        Axes to draw on (default: those of a new figure).
-    feature
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    feature : int or str, default 0
         Position or name of the feature along which posteriors are shown; all others are fixed at
         their mean.
-    reject
+    reject : float or None, default None
         Cost of rejecting to mark on the risk-coverage curve.
-    most
+    most : int, default 600
         Largest number of rows shown; more are sampled at random.
-    title
+    title : str or None, default None
         Title of the plot (default: a short description).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from discriminant import LDA, Decision
+    >>> from matplotlib.figure import Figure
+    >>> rows, labels = [[0.0], [1.0], [4.0], [5.0]], list("aabb")
+    >>> model = Decision(LDA(), reject=0.1).fit(rows, labels)
+    >>> plot_reject(model, rows, labels, ax=Figure().subplots()).get_title()
+    'Rejected region of Decision(LDA)'
     """
     check_matplotlib()
     if isinstance(found, HeldOutPredictions):
@@ -157,7 +170,7 @@ def _shade(canvas: Canvas, band: tuple[float, float]) -> Any:
 
 
 def _threshold(canvas: Canvas, model: Any) -> list[Any]:
-    """Draw the posterior below which rows are rejected, if it is the same for all classes."""
+    """Draw the threshold on the posterior for rejecting, if it is the same for all classes."""
     options = [getattr(model, name, None) for name in ("reject", "cost", "threshold")]
     if options[0] is None or options[1] is not None or options[2] is not None:
         return []

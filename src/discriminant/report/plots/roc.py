@@ -51,30 +51,41 @@ def plot_roc(
 
     Parameters
     ----------
-    y
+    y : array of shape (n,) or Ranking
         (N,) true labels; or a `Ranking`, which includes the scores.
-    scores
+    scores : array of shape (n,) or (n, K), or dict of such arrays, default None
         (N,) scores, higher for rows more likely to be positive, on any scale; {name: scores} for
         several models on the same rows; or (N, K), one column per class, for a curve of each class
         against all others.
-    ax
-        Axes to draw on (default: those of a new figure).
-    positive
+    ax : matplotlib Axes or None, default None
+        Axes to draw on. None means the Axes of a new figure.
+    positive : label or None, default None
         Label that high scores predict (default: the second of two in sorted order).
-    classes
+    classes : array of shape (K,) or None, default None
         Labels of the columns of (N, K) scores (default: as in `roc`).
-    interval
+    interval : float or None, default 0.95
         Level of DeLong's intervals of the areas, in the legend, and of the band; None for neither.
-    band
+    band : bool or None, default None
         Whether to draw a confidence band (default: only if there is one curve). At each threshold
         the band contains the true point with the probability `interval`.
-    thresholds
+    thresholds : 'youden', float, list of float or None, default 'youden'
         Scores to mark on the curves: a number or several; 'youden' marks the point with the
         largest tpr - fpr; None marks none.
-    sample_weight
+    sample_weight : array of shape (n,) or None, default None
         (N,) number of rows that each row represents.
-    title
+    title : str or None, default None
         Title of the plot (default: a short description).
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_roc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], ax=Figure().subplots())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['AUC 0.750 (0.057 to 1.000)', 'chance']
     """
     check_matplotlib()
     options = {"positive": positive, "sample_weight": sample_weight}
@@ -101,7 +112,7 @@ def plot_roc(
 def roc_band(
     curve: Roc, weights: tuple[float, float], *, level: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (m,) false positive rates, and both limits of the true positive rate at each."""
+    """Return (m,) false positive rates, and the lower and upper limit of the true positive rate."""
     P, N = weights
     root = np.sqrt(level)
     up = wilson((curve.tpr * P, np.full(len(curve.tpr), P)), root)

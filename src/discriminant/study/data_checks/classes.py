@@ -5,8 +5,8 @@ rare_class   classes of fewer than 10 rows
 imbalance    the most frequent class has at least 10 times (warning: 50 times) the rows of the
              rarest
 no_signal    the means of all features are equal in all classes: Wilks' lambda with Rao's F,
-             p >= .01; with too many features for it, a permutation test of the share of the
-             standardised variance between classes
+             p >= .01; if there are too many features for this test, a permutation test of the
+             share of the standardised variance between classes
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Checks of columns: leaks, sentinel values, constants, missing cells, spellings, duplicates.
 
 leak         the column alone has an AUC of at least .999 for two classes, orders all classes
-             with an AUC of at least .999 between neighbours, or has few values that each occur
-             in one class only. Tables so small that a column of noise might do so by chance
-             (probability above .01 over all columns) are not reported.
+             with an AUC of at least .999 between neighbours, or has few values that each occur in
+             one class only. Tables so small that noise might satisfy this by chance (probability
+             above .01 over all columns) are not reported.
 sentinel     an extreme value that stands for a missing cell: see `sentinels_of`
 missing      the share of missing cells differs between classes by at least 10 percentage points
              (chi-squared test with Bonferroni's correction, p < .001)
@@ -97,7 +97,7 @@ def _merge_separating(findings: list[CheckFacts]) -> list[CheckFacts]:
 
 
 def _beyond_chance(table: PreparedTable) -> bool:
-    """Whether no column of noise is likely to separate the rarest class from the others."""
+    """Whether a column of noise is unlikely to separate the rarest class from the others."""
     n, least = len(table), int(table.counts[table.counts > 0].min())
     log_subsets = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
     d = max(len(table.features), 1)
@@ -105,7 +105,7 @@ def _beyond_chance(table: PreparedTable) -> bool:
 
 
 def _numeric_leaks(table: PreparedTable) -> dict[str, CheckFacts | None]:
-    """Return the finding, or None, of each numeric column that separates some classes."""
+    """Return for each numeric column the finding that it separates some classes, or None."""
     leak_of: dict[str, CheckFacts | None] = {}
     numbers = table.numbers
     for columns, values in _complete_blocks(table):
@@ -137,7 +137,8 @@ def _separating(
 ) -> Iterator[tuple[int, float, float]]:
     """Yield the columns in which the lowest or the highest class is separated from all others.
 
-    With each column, the AUC of its lowest class and of its highest class against the others.
+    Each column comes with two AUCs: of its lowest class and of its highest class against the
+    others.
     """
     n = len(codes)
     rows = np.bincount(codes, minlength=K).astype(np.float64)
@@ -241,7 +242,7 @@ def _determined(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
 
 
 def _class_counts(column: InputColumn, table: PreparedTable) -> npt.NDArray[np.intp] | None:
-    """Return the (L, K) rows of each value and class; None for more than a few values."""
+    """Return the (L, K) numbers of rows by value and class; None for more than a few values."""
     K, known = len(table.labels), ~column.missing
     most = _VALUES_PER_CLASS * K
     values, codes = column.values[known], table.codes[known].astype(np.intp)
@@ -300,8 +301,8 @@ def sentinels(table: PreparedTable) -> list[CheckFacts]:
 def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
     """Return the values of a measurement that probably stand for missing cells.
 
-    An extreme value v, with g its distance to the nearest other value and R the range of the
-    others, if
+    Let g be the distance of an extreme value v from the nearest other value, and R the range of the
+    other values. These values are returned:
 
         -9, -99, -999, ...      below others that are not negative, or g > R
         99, 888, 9999, ...      g > R / 2; or g > R / 20 in at least 5 rows and 5 times as many as
@@ -309,8 +310,9 @@ def sentinels_of(values: npt.NDArray[np.generic]) -> list[float]:
         -1                      in at least 5 rows, below others that are not negative
         any value               in at least 3 rows, and g > 5 R
         0                       in at least 2 rows, below positive others that stay away from 0:
-                                their 5% quantile is at least .4 of their median, their minimum .2
-                                of it and 3 times the usual distance of the lowest values
+                                their 5% quantile is at least .4 times their median, and their
+                                minimum at least .2 times their median and at least 3 times the
+                                usual distance between the lowest values
 
     >>> sentinels_of(np.array([-999.0, *range(30, 60)]))
     [-999.0]
@@ -500,7 +502,7 @@ def _correlated_groups(table: PreparedTable) -> list[tuple[list[int], float]]:
 
 
 def _equal_groups(standard: Floats, columns: npt.NDArray[np.intp]) -> list[tuple[list[int], float]]:
-    """Return groups of equal columns among very many, found by rounded projections."""
+    """Return groups of equal columns; rounded projections find them fast among many columns."""
     sign = np.sign(standard[np.abs(standard).argmax(axis=0), np.arange(standard.shape[1])])
     probe = np.random.default_rng(0).standard_normal((len(standard), 2))
     keys = np.round((standard * sign).T @ probe, 9)

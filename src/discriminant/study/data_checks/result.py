@@ -52,8 +52,8 @@ class DataChecks(PrintedResult):
     source, target : str
         Name of the source, and the target column.
     rows, rows_checked, columns : int
-        Number of labelled rows, of rows that were checked, and of columns besides target and
-        weight.
+        Number of labelled rows, number of rows that were checked, and number of columns other than
+        target and weight.
     findings : tuple of dict
         Kind, severity ('stop', 'warning' or 'note'), title, text, columns and rows of each finding.
     """

@@ -4,7 +4,7 @@ identifier    different integers in all rows that are consecutive, strictly incr
               row, or belong to a column named as an identifier; texts that are all different
 matched       each value occurs equally often (2 to 20 times), with the same number of rows of
               each class
-groups        rows with the same value resemble one another: see `_group_evidence`
+groups        rows with the same value resemble one another: see `_groups`
 fold          a column named fold, split, cv, ... with at most 20 values of about equal size, or
               a column whose only levels are names such as train, valid and test
 time          dates; years; numbers named time that never decrease from row to row
@@ -55,7 +55,7 @@ _MAX_FOLDS = 20
 
 
 def identifiers(table: PreparedTable) -> list[CheckFacts]:
-    """Return the columns that name or number the rows."""
+    """Return the columns that identify the rows by names or by numbers."""
     findings = []
     for column in table.columns:
         if column.kind == "identifier":
@@ -283,11 +283,12 @@ def _class_purity(
     codes: npt.NDArray[Any],
     K: int,
 ) -> tuple[float, float]:
-    """Return the excess share of values of one class only, and how often neighbours differ.
+    """Return how often values belong to one class only, and how often neighbours differ.
 
-    The excess is (observed - expected) / (1 - expected), where `expected` is the share if classes
-    were assigned at random. The second value is the share of neighbouring values with different
-    classes, relative to a random order: near 0 if the class is a smooth function of the value.
+    The first value is the excess share of values whose rows are all of one class: (observed -
+    expected) / (1 - expected), where `expected` is the share if classes were assigned at random.
+    The second value is the share of neighbouring values with different classes, relative to a
+    random order: near 0 if the class is a smooth function of the value.
     """
     L = len(counts)
     table = np.bincount(index * K + codes, minlength=L * K).reshape(L, K)
@@ -324,9 +325,9 @@ def _shared_variance(
 ) -> float:
     """Return the mean share of the variance of other columns that is between neighbouring values.
 
-    Columns are replaced by their ranks. Half the squared difference between the means of
-    neighbouring values, less the variance of the means, estimates the variance between values; the
-    median over neighbours is used (.455 is the median of the chi-squared distribution with one
+    Columns are replaced by their ranks. The variance between values is estimated from neighbouring
+    values: half the squared difference of their means, minus the variance of these means. The
+    median over all neighbours is used (.455 is the median of the chi-squared distribution with one
     degree of freedom). The share is near 0 for a measurement on which other columns depend
     smoothly.
     """
@@ -417,7 +418,7 @@ def _row_keys(table: PreparedTable) -> npt.NDArray[np.uint64]:
 
 
 def _mix64(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the finaliser of SplitMix64, a bijection of 64-bit integers."""
+    """Apply the finaliser of SplitMix64, a bijection of 64-bit integers."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(key ^ (key >> np.uint64(31)))
@@ -446,10 +447,11 @@ def time_drift(table: PreparedTable) -> list[CheckFacts]:
     """Return a finding if the first and the second half of the rows differ within classes.
 
     Each class is split at the middle of its own rows, so that a file sorted by class does not count
-    as drift. So is each level of a category by which the file is sorted. With the distance D
-    between the means of the halves, in standard deviations of the best linear combination,
-    corrected for chance, the AUC of that combination is Phi(D / sqrt 2). Columns that number the
-    rows or the time, or by which the rows are sorted, are left out, since they differ by design.
+    as drift. Each level of a category by which the file is sorted is split in the same way. With
+    the distance D between the means of the halves, in standard deviations of the best linear
+    combination, corrected for chance, the AUC of that combination is Phi(D / sqrt 2). Columns that
+    number the rows or the time, or by which the rows are sorted, are left out, since they differ by
+    design.
     """
     sample = table.sample
     n = len(sample)

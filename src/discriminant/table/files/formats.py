@@ -190,7 +190,7 @@ def detect_format(
 def _reject_csv_options(**given: str | None) -> None:
     for name, value in given.items():
         if value is not None:
-            raise OptionError.of(name, value, "left out: it is for CSV files")
+            raise OptionError.of(name, value, "left out: it applies only to CSV files")
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:

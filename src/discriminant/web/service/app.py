@@ -197,7 +197,7 @@ class Service:
         except InputError as error:
             raise HttpError(400, type(error).__name__, str(error)) from None
         except MemoryError:
-            message = "The request needs more memory than there is. Send fewer rows at a time."
+            message = "The request needs more memory than is available. Send fewer rows at a time."
             raise HttpError(413, "OutOfMemoryError", message) from None
 
     def _health(self, endpoint: str, name: str | None) -> Response:
@@ -235,7 +235,7 @@ class Service:
 
 
 def _retrieve(work: asyncio.Future[Any]) -> None:
-    """Retrieve the exception of abandoned work, which asyncio would report otherwise."""
+    """Retrieve the exception of abandoned work, so that asyncio does not report it."""
     if not work.cancelled():
         work.exception()
 

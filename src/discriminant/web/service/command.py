@@ -80,7 +80,7 @@ def _serve(
 
 
 def allowed_hosts(host: str, names: Sequence[str]) -> frozenset[str] | None:
-    """Return the names that a Host header may have; None for any.
+    """Return the names that the Host header of a request may contain; None allows any name.
 
     A server that other machines can reach has many names, and every request to it needs the token,
     which a page of another site does not have. With `names` the server accepts only these names.

@@ -1,4 +1,4 @@
-"""The endpoints of the service: from the body of a request to that of the response."""
+"""The endpoints of the service: they parse the body of a request and write the response."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _MLFLOW = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
 class Endpoints:
-    """The endpoints, for the models of a registry."""
+    """Endpoints that serve the models of a registry."""
 
     def __init__(self, registry: ModelRegistry, max_rows: int, *, token: bool) -> None:
         self.registry = registry
@@ -58,7 +58,7 @@ class Endpoints:
         self._openapi: Response | None = None
 
     def model_changed(self, model: ServedModel) -> None:
-        """Adapt to a model that was loaded."""
+        """Reset what depends on a model, because it was loaded again."""
         self.metrics.reset(model)
         self._openapi = None
 
@@ -284,7 +284,7 @@ def _unsupported(kind: bytes) -> HttpError:
 
 
 def _accepted(scope: Scope, kind: bytes) -> bytes:
-    """Return the type of the response: that of the header Accept, else that of the request."""
+    """Return the content type of the response: from the header Accept, else as the request."""
     header: bytes = scope["header_values"].get(b"accept", b"*/*")
     if header == b"*/*":
         return kind if kind in _RESPONSE_KINDS else JSON

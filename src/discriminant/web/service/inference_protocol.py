@@ -339,7 +339,7 @@ def _numbers(tensor: _Tensor) -> Any:
 def format_response(
     request: InferenceRequest, predictions: RequestPredictions, model: ServedModel
 ) -> tuple[bytes, int | None]:
-    """Return the body of a response, and the length of its JSON if binary data follow it."""
+    """Return the body of a response, and the length of its JSON part if binary data follow."""
     values = _output_values(predictions, model)
     wanted = request.outputs or [(name, request.binary) for name in values]
     outputs: list[dict[str, Any]] = []

@@ -53,7 +53,7 @@ class Drift:
 
     @classmethod
     def of(cls, model: ServedModel) -> Drift | None:
-        """Return the drift of a model, or None if it stores no moments with products."""
+        """Return the drift of a model, or None if it stores no products of features."""
         moments = model.predictor.training_moments()
         if not isinstance(moments, ClassMoments) or moments.detail == "diagonal":
             return None
@@ -81,7 +81,7 @@ class Drift:
         self._served = moments if self._served is None else self._served + moments
 
     def test(self) -> dict[str, float] | None:
-        """Return the test of the two means, or None with fewer than 2 rows."""
+        """Return the test that the two means are equal, or None with fewer than 2 rows."""
         self._fold()
         if self._served is None or self._served.weight.sum() < 2:
             return None
@@ -122,7 +122,7 @@ class Metrics:
         self._lock = Lock()
 
     def reset(self, model: ServedModel) -> None:
-        """Start the counts of a model that was loaded."""
+        """Set the counts of a model to zero, because it was loaded."""
         fresh = ModelMetrics(model)
         with self._lock:
             self._models[model.name] = fresh

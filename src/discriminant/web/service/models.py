@@ -145,7 +145,7 @@ class ModelRegistry:
         )
 
     def load_all(self) -> None:
-        """Load every model; the first error ends the start of the service."""
+        """Load every model; if one cannot be loaded, the service does not start."""
         for name in self.paths:
             self._load(name)
 

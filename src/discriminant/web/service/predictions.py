@@ -14,7 +14,8 @@ the training mean:
     c_j = [log P(c|x) - log P(r|x)] - [log P(c|x') - log P(r|x')]      x' = x, but column j typical
 
 For a linear model this is (w_c - w_r)_j (x_j - mean_j), and the contributions and `base`, the log
-odds of the typical row, sum to the log odds. A category is replaced as a whole.
+odds of the typical row, sum to the log odds. A categorical column is replaced as a whole, with all
+its indicators.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class RequestPredictions:
 
 
 class Predictor:
-    """A loaded model, with data that its predictions need and that are computed only once."""
+    """A loaded model, with cached data that its predictions need."""
 
     def __init__(self, model: Any, *, array: bool) -> None:
         self.model = model
@@ -313,7 +314,7 @@ class Predictor:
         return log_posterior_of(model, EncodedRows(columns, nothing, nothing))
 
     def typical_features(self) -> tuple[Floats, str]:
-        """Return the features (d,) of a typical row, and a text on their source."""
+        """Return the features (d,) of a typical row, and a text that describes their source."""
         moments = self.training_moments()
         if moments is not None:
             return np.asarray(moments.anchor.values(moments.centre[None]))[0], "training means"

@@ -103,7 +103,10 @@ def check_row_count(rows: int, limit: int) -> None:
 
 
 def plain_getter(encoding: Encoding) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return a function from a record to its values, if every column is used as a plain number."""
+    """Return a function that extracts the values of a record, or None.
+
+    There is such a function only if every column is used as a plain number.
+    """
     plain = all(
         column.kind == "number" and not column.indicator and not column.written
         for column in encoding.used
@@ -116,8 +119,8 @@ def plain_getter(encoding: Encoding) -> Callable[[Any], tuple[Any, ...]] | None:
 def plain_rows(rows: Any, values_of: Callable[[Any], tuple[Any, ...]]) -> EncodedRows | None:
     """Return the features of a few records of finite numbers; None for any other rows.
 
-    The features are those that the encoding would return, computed in less time. All other rows,
-    and rows with an error, are read as a frame.
+    The features are those that the encoding would return, computed in less time. The caller reads
+    all other rows, and rows with an error, as a frame.
     """
     if type(rows) is not list or not 0 < len(rows) <= _FEW_ROWS:
         return None
@@ -328,7 +331,7 @@ def sparse_rows(rows: Any, *, width: int, first: int, limit: int) -> Any:
 
 
 def frame_of_csv(body: bytes, encoding: Encoding, limit: int, charset: str | None) -> Frame:
-    """Return the cells of a CSV, read as a file is."""
+    """Return the cells of a CSV, which is read in the same way as a CSV file."""
     with TemporaryDirectory(prefix="discriminant-") as folder:  # readable by this user only
         path = os.path.join(folder, "rows.csv")
         Path(path).write_bytes(body)
@@ -396,7 +399,7 @@ def _arrow_table(body: bytes, limit: int) -> Any:
 
 
 def _check_uncompressed(buffer: Any) -> None:
-    """Raise an error if a message of a stream has compressed buffers."""
+    """Raise an error if an Arrow IPC message has compressed buffers."""
     for message in pa.ipc.MessageReader.open_stream(buffer):
         if _is_compressed(message.metadata.to_pybytes()):
             raise RequestError(

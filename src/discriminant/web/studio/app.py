@@ -1,8 +1,9 @@
 """The application of the studio: its page, its assets, and the routes of its workspace.
 
-The page and its assets need no token: they hold no data. Every other route needs the header
-`Authorization: Bearer TOKEN`, which a page of another site cannot send. The token reaches the page
-in the fragment of its URL, which browsers neither send to a server nor pass on as referrer.
+The page and its assets need no token, because they contain no data. Every other route needs the
+header `Authorization: Bearer TOKEN`, which a page of another site cannot send. The token reaches
+the page in the fragment of its URL, which browsers neither send to a server nor pass on as
+referrer.
 
 This module imports nothing large. Requests that need the workspace wait until it is imported.
 """

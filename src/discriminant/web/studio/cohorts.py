@@ -25,10 +25,10 @@ _QUANTILES = 4
 def slice_columns(
     table: OpenTable, choice: ModelChoice, edits: Edits, column: Any
 ) -> dict[str, Any]:
-    """Return the group of each shown row by a column; and counts over all rows, if there are more.
+    """Return the group of each shown row; with more rows than are shown, also counts over all.
 
-    Numbers with more than 12 values are cut at their quartiles; of texts, the most frequent are
-    groups of their own.
+    A numeric column with more than 12 values is divided at its quartiles. In a text column, each of
+    the most frequent values is a group.
     """
     names, group = _groups(table, column)
     answer: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """Counts over all rows of a table: decisions, curves, and rows per cell of a map.
 
-The page counts by itself what it can see: up to 5,000 rows, each predicted by a model fitted to the
-others. For larger tables it shows those counts first, and then these, which are exact counts over
-all rows, predicted by the model that was fitted to them.
+The page itself counts the rows that it shows: up to 5,000 rows, each predicted by a model fitted to
+the others. For larger tables it shows those counts first, and then the counts of this module: exact
+counts over all rows, predicted by the model that was fitted to them.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _reliability(total: Assessment, label: Any) -> list[dict[str, float]]:
 
 
 def _certainty(logs: Floats, codes: Codes) -> Floats:
-    """Return rows, and misclassified rows, by their largest probability in 100 bins, (2, 100)."""
+    """Return (2, 100) counts: rows and misclassified rows, in bins of the largest probability."""
     predicted = logs.argmax(axis=1)
     largest = np.exp(np.take_along_axis(logs, predicted[:, None], axis=1)[:, 0])
     bins = np.minimum((largest * 100).astype(np.intp), 99)
@@ -211,7 +211,7 @@ def error_surface(table: OpenTable, choice: ModelChoice) -> dict[str, Any]:
     _, numbered = np.unique(y, return_inverse=True)
     folds = min(10, int(np.bincount(numbered).min()))
     if folds < 2:
-        raise InputError("A class has fewer than two rows, so that none can be held out.")
+        raise InputError("A class has fewer than two rows, so that no row of it can be held out.")
     prior = dict(choice.options).get("prior")
     with capture_warnings():
         grid = dd.rda_grid(

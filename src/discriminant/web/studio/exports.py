@@ -1,4 +1,4 @@
-"""What leaves the studio: model file, exports, report, and the Python code of the model."""
+"""Output of the studio: model file, exports, report, and the Python code of the model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def stem(table: OpenTable) -> str:
 
 
 def reproducing_code(table: OpenTable, choice: ModelChoice, edits: Edits) -> str:
-    """Return the Python code that makes the model of the page."""
+    """Return the Python code that reproduces the model of the page."""
     reading = dict(table.reading)
     if choice.off:
         reading["exclude"] = [*reading.get("exclude", []), *choice.off]
@@ -105,7 +105,7 @@ def _edit_lines(table: OpenTable, choice: ModelChoice, edits: Edits) -> list[str
 def write_report(
     table: OpenTable, choice: ModelChoice, progress: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Compare the default models and the one of the page, and write the report."""
+    """Compare the default models and the model of the page, and write the report."""
     reading = dict(table.reading)
     if choice.off:
         reading["exclude"] = [*reading.get("exclude", []), *choice.off]

@@ -1,6 +1,6 @@
 """Tables that can be opened: examples, uploads, and the source named on the command line.
 
-A page names a source by one of these; it cannot name a file of this machine:
+A page names a source by one of the following objects, so it cannot name a file of this machine:
 
     {"given": true}                       file or database that was named on the command line
     {"example": "iris"}                   an example table
@@ -32,7 +32,7 @@ _SHOWN_TEXT = 40
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of rows: what `dd.study` reads, and how code that reproduces the model names it."""
+    """A source of rows: the argument of `dd.study`, and the code for it in reproducing code."""
 
     path: str  # file or address
     name: str  # shown to the user, secrets masked
@@ -105,7 +105,7 @@ class Sources:
 
 
 def safe_name(name: str) -> str:
-    """Return a file name without folders and without characters that are not plain.
+    """Return a file name without folders and without special characters.
 
     >>> safe_name("../../etc/loans 2024.csv"), safe_name("..")
     ('loans 2024.csv', 'table')

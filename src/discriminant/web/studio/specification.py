@@ -1,6 +1,6 @@
-"""What was chosen in the page: model, hyperparameters, priors, costs, features and edited rows.
+"""The user's choices in the page: model, hyperparameters, priors, costs, features, edited rows.
 
-A specification comes from a page, so that every part is checked here. `ModelChoice.code` returns
+A specification comes from a page, so every part of it is checked here. `ModelChoice.code` returns
 the Python statements that make the same model.
 """
 
@@ -87,7 +87,7 @@ class ModelChoice:
         return make_pipeline(dd.Basis(degree=2, origin=list(origin)), model)
 
     def cost_by_label(self, labels: Sequence[str]) -> dict[str, dict[str, float]] | None:
-        """Return the costs as `Decision` takes them."""
+        """Return the costs in the form that `Decision` expects."""
         if self.cost is None:
             return None
         return {

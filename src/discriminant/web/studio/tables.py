@@ -1,8 +1,8 @@
-"""One open table: its plan of columns, its moments, and the rows that the page shows.
+"""One open table: the options of its columns, its moments, and the rows that the page shows.
 
 The page gets the moments of all rows, which suffice to fit every Gaussian or least-squares model,
-and up to 5,000 rows to draw. Both travel in one binary response, because a page reads a float array
-from bytes without parsing, and without a library:
+and up to 5,000 rows to draw. Both are sent in one binary response, because a page can read a float
+array from bytes without parsing and without a library:
 
     4 bytes           length of the header (little-endian)
     header            JSON: {"arrays": [[name, type, length], ...]}, padded with spaces to 8 bytes
@@ -115,7 +115,7 @@ class OpenTable:
         return np.sort(sample)
 
     def describe(self) -> Response:
-        """Return the facts that the page shows at once."""
+        """Return the facts that the page shows as soon as the table is open."""
         encoding, moments = self.opened.encoding, self.moments
         columns = [
             {
@@ -185,7 +185,7 @@ class OpenTable:
     # --- models -----------------------------------------------------------------------------------
 
     def choice(self, given: Any, edits: Any = None) -> tuple[ModelChoice, Edits]:
-        """Check what a page sends."""
+        """Return the model and the edits that a page sent, after checking them."""
         chosen = ModelChoice.of(given, labels=self.labels, columns=self.columns)
         size = {"rows": len(self.table), "classes": len(self.labels)}
         return chosen, Edits.of(edits, **size, features=len(self.features))

@@ -1,4 +1,4 @@
-"""The open tables of a studio, and what the page asks of them."""
+"""The open tables of a studio, and the requests of the page about them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Workspace:
         return Response(dump(preview(self.sources.resolve(body.get("source")))))
 
     def open(self, body: dict[str, Any]) -> Response:
-        """Open a table with a target and a plan of its columns."""
+        """Open a table with a target and options for its columns."""
         source = self.sources.resolve(body.get("source"))
         target = body.get("target")
         if not isinstance(target, str):
@@ -132,7 +132,7 @@ class Workspace:
 
 
 def _reading(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of `dd.study` that the plan of a page implies."""
+    """Return the options of `dd.study` that correspond to the options in the page."""
     reading: dict[str, Any] = {}
     for name in ("exclude", "categories"):
         columns = body.get(name) or []

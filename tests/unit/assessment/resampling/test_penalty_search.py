@@ -213,7 +213,7 @@ def test_invalid_options_are_rejected(options, message):
 
 def test_folds_that_never_hold_out_a_row_are_rejected():
     rows, labels = rows_of_classes(12, 60, 3, 2)
-    with pytest.raises(OptionError, match="rows of some class are in two folds"):
+    with pytest.raises(OptionError, match="puts the rows of some class into two folds"):
         Logistic(ridge="cv", folds=labels).fit(rows, labels)
 
 

@@ -218,4 +218,4 @@ def test_what_needs_rows_says_who_it_is(args, who, tmp_path):
 def test_a_file_cannot_sum_itself(tmp_path):
     loans().to_csv(tmp_path / "loans.csv", index=False)
     code, said = asked(tmp_path, "moments", "loans.csv", "--pushdown", "--out", "x")
-    assert code == 2 and "only a table of a database computes its own moments" in said
+    assert code == 2 and "only a database can compute the moments of its own tables" in said

@@ -167,7 +167,7 @@ def test_invalid_options_are_named(options, message):
 def test_moments_have_no_rows_to_hold_out():
     X, y = few_of_many()
     moments = dd.moments(X, y, detail="diagonal")
-    with pytest.raises(OptionError, match=r"threshold='cv'.*a number where there are no rows"):
+    with pytest.raises(OptionError, match=r"threshold='cv'.*a number if there are no rows"):
         dd.ShrunkenCentroids(threshold="cv").fit_moments(moments)
     model = dd.ShrunkenCentroids(threshold=2.0).fit_moments(moments)
     np.testing.assert_allclose(

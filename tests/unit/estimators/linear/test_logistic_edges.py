@@ -165,7 +165,9 @@ def test_jeffreys_of_collinear_columns_is_that_without_one_of_them():
 
 def test_jeffreys_that_has_not_converged_does_not_advise_a_ridge():
     X, y = RNG.standard_normal((40, 3)), np.arange(40) % 2
-    with pytest.warns(NotConvergedWarning, match=r"Raise max_iter, or drop columns[^;]*others\.$"):
+    with pytest.warns(
+        NotConvergedWarning, match=r"Raise max_iter, or drop nearly collinear columns\.$"
+    ):
         Logistic(bias_reduction="jeffreys", max_iter=1).fit(X, y)
 
 

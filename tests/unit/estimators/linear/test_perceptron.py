@@ -182,7 +182,10 @@ def test_batch_that_needs_more_passes_did_not_converge():
 
 
 def test_batch_whose_moves_cancel_is_proved_not_to_be_separable_without_a_programme():
-    with pytest.warns(NotSeparatedWarning, match="moves of the wrong rows cancel, which proves"):
+    with pytest.warns(
+        NotSeparatedWarning,
+        match="updates by the misclassified rows cancel each other, which proves",
+    ):
         model = Perceptron(update="batch", prove=False).fit(*XOR)
     assert model.separable_ is False and model.n_passes_ == 1
 

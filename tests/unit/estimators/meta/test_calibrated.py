@@ -201,5 +201,5 @@ def test_a_regressor_is_rejected():
 def test_foreign_names_of_options_are_translated():
     with pytest.raises(TypeError, match="folds"):
         Calibrated(LDA(), cv=5)
-    with pytest.raises(TypeError, match="one calibrator"):
+    with pytest.raises(TypeError, match="a single calibrator"):
         Calibrated(LDA(), ensemble=False)

@@ -1310,7 +1310,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     """Base class of classifiers that read the rows repeatedly.
 
     A subclass defines `_check_options`, `_fit_table`, and `fit`, which calls `_fit_rows` (see
-    `WeightedFitMixin`).
+    `WeightedIterativeClassifier`).
     `_partitions` is True if the passes can read a partitioned table; otherwise the rows of such a
     table are loaded into memory.
 
@@ -1351,10 +1351,8 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
         self.classes_ = np.asarray(rule.labels)
 
 
-class WeightedFitMixin:
-    """Mixin for `IterativeClassifier`: a fit that accepts row weights."""
-
-    _fit_rows: Callable[..., Any]
+class WeightedIterativeClassifier(IterativeClassifier):
+    """Base class of classifiers that read the rows repeatedly and accept row weights."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the model; the rows are read several times.
@@ -1373,8 +1371,7 @@ class WeightedFitMixin:
         -------
         self
         """
-        self._fit_rows(X, y, sample_weight)
-        return self
+        return self._fit_rows(X, y, sample_weight)
 
 
 def class_totals(table: AnyTable) -> Floats:

@@ -28,6 +28,7 @@ from tests.unit.web.conftest import TOKEN, table
 
 ASSETS = Path(studio_app.__file__).parent / "assets"
 FILES = [file for file in ASSETS.rglob("*") if file.is_file()]
+ASSET_PATHS = [path for path in PUBLIC if not path.startswith("/lectures")]
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 IRIS = {"example": "iris"}
 MODELS = {
@@ -117,7 +118,7 @@ def rows(iris_file):
 
 
 def test_every_asset_is_served_without_token_and_under_a_strict_policy(page):
-    for path in PUBLIC:
+    for path in ASSET_PATHS:
         response = page.client.get(path)
         assert response.status_code == 200
         policy = response.headers["content-security-policy"]
@@ -127,8 +128,19 @@ def test_every_asset_is_served_without_token_and_under_a_strict_policy(page):
 
 
 def test_assets_are_those_of_the_folder():
-    served = {path.rpartition("/")[2] or "index.html" for path in PUBLIC}
+    served = {path.rpartition("/")[2] or "index.html" for path in ASSET_PATHS}
     assert served == {file.name for file in FILES} | {"moments.js"}
+
+
+def test_lecture_pages_are_served_with_their_own_policy(page):
+    titles = page.client.get("/api/start", headers=BEARER).json()["lectures"]
+    for number, title in titles.items():
+        response = page.client.get(f"/lectures/lecture_{number}.html")
+        assert response.status_code == 200
+        assert title in response.text
+        assert "default-src 'none'" in response.text
+        assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    assert page.client.get("/lectures/lecture_6.html", headers=BEARER).status_code == 404
 
 
 def test_page_has_no_inline_script_and_loads_nothing_from_elsewhere():

@@ -271,6 +271,15 @@ def test_what_if_reaches_the_other_side_of_the_boundary(open_page):
     check_clean(opened)
 
 
+def test_lecture_pages_work_in_the_studio(open_page):
+    opened = open_page()
+    page = opened.page
+    page.locator("#lectures a").first.wait_for()
+    page.goto(page.locator("#lectures a").nth(2).evaluate("(link) => link.href"))
+    page.locator("svg").first.wait_for()
+    check_clean(opened)
+
+
 def test_wrong_table_is_explained(open_page):
     opened = open_page()
     page = opened.page

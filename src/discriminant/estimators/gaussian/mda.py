@@ -32,10 +32,9 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import (
-    IterativeClassifier,
     PosteriorMixin,
     Prior,
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     class_totals,
 )
@@ -67,7 +66,7 @@ _FOLDS = 10  # folds of components='cv'
 _WORSE = 2  # the search ends after this many larger numbers of components were worse
 
 
-class MDA(WeightedFitMixin, PosteriorMixin, IterativeClassifier):
+class MDA(PosteriorMixin, WeightedIterativeClassifier):
     """Mixture discriminant analysis: every class is a mixture of Gaussian components.
 
     Boundaries can be curved, and a class can consist of several separate groups. The parameters are

@@ -20,7 +20,7 @@ from discriminant.assessment.resampling.penalty_search import (
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import NotConvergedWarning, OptionError, merge_warnings, warn
 from discriminant.estimators.base import (
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     predicted_codes,
     second_minus_first,
@@ -36,7 +36,7 @@ from discriminant.table.memory import Table
 PREDICTIVE = ("probit", "mode")
 
 
-class BayesianLogistic(WeightedFitMixin, LinearClassifier):
+class BayesianLogistic(WeightedIterativeClassifier, LinearClassifier):
     """Bayesian logistic regression for two or more classes, by the Laplace approximation.
 
     The coefficients of standardised columns have independent normal priors with mean 0 and one

@@ -64,7 +64,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     Prior,
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
     class_totals,
     partitioned_or_none,
@@ -119,7 +119,7 @@ _MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
 
-class Logistic(WeightedFitMixin, BinaryGoodnessOfFit, LinearClassifier):
+class Logistic(BinaryGoodnessOfFit, WeightedIterativeClassifier, LinearClassifier):
     """Logistic regression for two or more classes.
 
     Models  log P(k|x) = x'w_k + b_k - log sum_j exp(x'w_j + b_j)  and minimises

@@ -28,7 +28,7 @@ from discriminant.engines.dispatch import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.errors import NotConvergedWarning, OptionError, warn
 from discriminant.estimators.base import (
-    WeightedFitMixin,
+    WeightedIterativeClassifier,
     check_choice,
 )
 from discriminant.estimators.linear.iterative import (
@@ -61,7 +61,7 @@ class _BinaryFit(NamedTuple):
     gap: float
 
 
-class SVM(WeightedFitMixin, LinearClassifier):
+class SVM(WeightedIterativeClassifier, LinearClassifier):
     """Linear support vector machine.
 
     Minimises  mean of weight x loss  +  ridge / 2 |w|^2,  the intercept not penalised, with

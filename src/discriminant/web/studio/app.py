@@ -63,13 +63,16 @@ _ASSETS = {
     "/assets/moments.js": ("discriminant.report", "moments.js"),
     **{f"/assets/{name}.js": ("discriminant.web.studio", f"{name}.js") for name in _MODULES},
 }
-PUBLIC = frozenset(_ASSETS)
+_LECTURES = {f"/lectures/lecture_{n}.html": n for n in range(1, 6)}
+PUBLIC = frozenset({*_ASSETS, *_LECTURES})
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     b"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
     b"frame-ancestors 'none'"
 )
 _PAGE_HEADERS: Headers = [(b"content-security-policy", _POLICY)]
+_LECTURE_POLICY = b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_LECTURE_HEADERS: Headers = [(b"content-security-policy", _LECTURE_POLICY)]  # the page has the rest
 _MAX_JSON = 16 << 20  # bytes of a JSON body
 _ACTIONS = ("density", "evaluate", "surface", "slices", "export", "drift", "code")
 
@@ -98,6 +101,11 @@ class Studio:
             scope["route_name"] = path
             headers = list(_PAGE_HEADERS)
             await respond(send, 200, self._asset(path), _TYPES[_suffix(path)], headers)
+            return
+        if path in _LECTURES:
+            _check_method(method, "GET")
+            scope["route_name"] = path
+            await self._answer(send, _lecture_page, _LECTURES[path])
             return
         try:
             await self._api(scope, receive, send)
@@ -241,6 +249,12 @@ class Studio:
                 await send(_part(b'data: {"error": "The report could not be written."}\n\n'))
             raise error
         await send({**_part(b"data: " + dump(last) + b"\n\n"), "more_body": False})
+
+
+def _lecture_page(number: int) -> Response:
+    from discriminant.lectures import page
+
+    return Response(page(number).encode(), _TYPES["html"], _LECTURE_HEADERS)
 
 
 def start_thread(function: Callable[..., T], *given: Any) -> asyncio.Future[T]:

@@ -55,10 +55,10 @@ def log_posteriors(model: Any, rows: Any) -> Floats:
 
 def row_blocks(table: OpenTable, edits: Edits) -> Iterator[tuple[Any, Codes, Floats | None]]:
     """Yield features, codes and weights of all rows after edits, a block at a time."""
+    X: Any = table.table.features
+    codes, weight = table.table.codes, table.table.weight
     if edits:
         X, codes, weight = table.edited_rows(edits)
-    else:
-        X, codes, weight = table.table.features, table.table.codes, table.table.weight
     for low in range(0, len(codes), _BLOCK):
         rows = slice(low, low + _BLOCK)
         if isinstance(X, ColumnarFeatures):  # views, without stacking the columns

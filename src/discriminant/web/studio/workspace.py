@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 from discriminant.errors import InputError, capture_warnings
+from discriminant.lectures import TITLES as LECTURES
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.cohorts import compare_moments, slice_columns
@@ -44,6 +45,7 @@ class Workspace:
                     "examples": [each._asdict() for each in EXAMPLES],
                     "given": None if given is None else self.sources.resolve({"given": True}).name,
                     "tables": list(self._tables),
+                    "lectures": LECTURES,
                 }
             )
         )

@@ -37,7 +37,9 @@ export class Start {
 
   /** Fill the page with what the server offers. */
   async load() {
-    const { examples, given } = await get("/api/start");
+    const { examples, given, lectures } = await get("/api/start");
+    byId("lectures").replaceChildren(...Object.entries(lectures).map(([n, title]) => h("li", {},
+      h("a", { href: `/lectures/lecture_${n}.html`, target: "_blank", rel: "noopener" }, `Lecture ${n}: ${title}`))));
     byId("examples").replaceChildren(...examples.map(({ name, about }) => h("button", { type: "button", class: "card",
       "data-example": name, onclick: () => this.openAtOnce({ example: name }, examples.find((each) => each.name === name).target) },
     h("strong", {}, name.replace("_", " ")), h("span", { class: "small" }, about))));

@@ -72,7 +72,7 @@ export class Cohorts {
       });
     }
     const result = names.map(() => ({ rows: 0, correct: 0, own: 0, hit: 0, expected: 0, points: [] }));
-    const place = new Map(session.original.numbers.entries().map(([i, number]) => [number, i]));
+    const place = new Map(Array.from(session.original.numbers, (number, i) => [number, i]));
     const predicted = session.predicted;
     for (let i = 0; i < session.n; i++) {
       if (session.numbers[i] < 0) continue; // points that were added or changed are in no group

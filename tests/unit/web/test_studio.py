@@ -509,6 +509,105 @@ def test_shown_code_makes_the_model_that_is_exported(
     assert by_code.decide(X).tolist() == exported.decide(X).tolist()
 
 
+@pytest.mark.parametrize("kind", [int, bool])
+def test_labels_that_are_not_text_stay_as_they_are(page, tmp_path, monkeypatch, kind):
+    frame, labels = table(120)
+    frame = frame[["size", "weight"]].assign(kind=(labels == "a").astype(kind))
+    file = tmp_path / "rows.parquet"
+    frame.to_parquet(file)
+    response = page.client.post(
+        "/api/upload?name=rows.parquet", content=file.read_bytes(), headers=BEARER
+    )
+    number = page.open({"upload": response.json()["upload"]}, "kind")["id"]
+    edits = {"removed": [3], "shifts": [[0, [0.5, 0]]], "added": [[1, [0.1, 0.2]]]}
+    body = {"model": {"cost": [[0, 5], [1, 0]]}, "edits": edits}
+    counts = page.ask(number, "evaluate", **body).json()["confusion"]
+    exported = tmp_path / "exported.model"
+    exported.write_bytes(page.ask(number, "export", **body, to="model").content)
+    code = page.ask(number, "code", **body).json()["code"]
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    X, values = frame[["size", "weight"]], frame["kind"].to_numpy()
+    own, by_code = dd.load(exported), dd.load("rows.model")
+    assert own.decide(X).tolist() == by_code.decide(X).tolist()
+    assert {type(label) for label in own.decide(X).tolist()} == {kind}
+    X, values = X.to_numpy()[np.arange(120) != 3], np.delete(values, 3)
+    X[values == 0, 0] += 0.5
+    X, values = np.vstack([X, [0.1, 0.2]]), np.append(values, kind(1))
+    decided = dd.Decision.of_fitted(
+        dd.LDA().fit(X, values), cost={kind(0): {kind(1): 5}, kind(1): {kind(0): 1}}
+    ).decide(X)
+    np.testing.assert_array_equal(counts, dd.assess(values, decided).weight)
+
+
+@pytest.mark.parametrize("model", ["lda", "logistic"])
+@pytest.mark.parametrize("edits", [None, {"removed": [30, 31]}])
+def test_rows_dropped_for_a_column_that_is_off_stay_dropped(
+    page, tmp_path, monkeypatch, model, edits
+):
+    frame, labels = table(120)
+    frame = frame.assign(height=frame["size"] + 1, kind=labels)
+    frame.loc[::3, "height"] = np.nan
+    frame.loc[::3, "size"] += 2
+    number = page.open(page.upload(frame), "kind", missing="drop")["id"]
+    body = {"model": {"model": model, "off": ["height"]}, "edits": edits}
+    file = tmp_path / "exported.model"
+    file.write_bytes(page.ask(number, "export", **body, to="model").content)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    exec(page.ask(number, "code", **body).json()["code"], {})
+    X = frame[["size", "weight", "colour"]]
+    exported, by_code = dd.load(file), dd.load("rows.model")
+    np.testing.assert_allclose(exported.predict_proba(X), by_code.predict_proba(X), atol=1e-6)
+    complete = frame.dropna()
+    if edits:
+        complete = complete.drop(index=complete.index[edits["removed"]])
+    own = dd.Encoded(dd.LDA() if model == "lda" else dd.Logistic())
+    own.fit(complete[X.columns], complete["kind"])
+    np.testing.assert_allclose(exported.predict_proba(X), own.predict_proba(X), atol=1e-6)
+
+
+def test_report_compares_the_rows_of_the_page(page):
+    frame, labels = table(120)
+    frame = frame.assign(height=frame["size"] + 1, kind=labels)
+    frame.loc[::3, "height"] = np.nan
+    number = page.open(page.upload(frame), "kind", missing="drop")["id"]
+    page.post(f"/api/tables/{number}/report", {"model": {"off": ["height"]}})
+    report = page.client.get(f"/api/tables/{number}/report", headers=BEARER).text
+    assert "80 rows" in report
+    assert "120 rows, " not in report
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A page on a database of 60,000 rows, of which a sample is in memory."""
+    import duckdb
+
+    frame, labels = table(60_000)
+    frame = frame[["size", "weight"]].assign(kind=labels)
+    with duckdb.connect(tmp_path / "rows.db") as connection:
+        connection.execute("CREATE TABLE loans AS SELECT * FROM frame")
+    page = Page(tmp_path, given=f"duckdb:///{tmp_path}/rows.db", table="loans")
+    return page, frame
+
+
+def test_logistic_regression_of_a_database_is_fitted_to_all_rows(database, tmp_path, monkeypatch):
+    page, frame = database
+    facts = page.open({"given": True}, "kind")
+    assert facts["partial"] and facts["rows"] == 60_000
+    for off in ([], ["weight"]):
+        body = {"model": {"model": "logistic", "off": off}}
+        file = tmp_path / "exported.model"
+        file.write_bytes(page.ask(facts["id"], "export", **body, to="model").content)
+        X = frame.drop(columns=["kind", *off])
+        own = dd.Encoded(dd.Logistic()).fit(X, frame["kind"])
+        np.testing.assert_allclose(dd.load(file).predict_proba(X), own.predict_proba(X), atol=1e-5)
+    for action in ("evaluate", "export", "code"):
+        body = {"model": {}, "edits": {"removed": [0]}, "to": "model"}
+        path = f"/api/tables/{facts['id']}/{action}"
+        assert "in partitions" in page.post(path, body, status=400).json()["error"]
+
+
 def test_report_sends_its_progress_and_then_the_page(page):
     frame, labels = table(60)
     facts = page.open(page.upload(frame[["size"]].assign(kind=labels), "small.csv"), "kind")

@@ -80,7 +80,8 @@ def evaluate_choice(
     model, places = table.fitted(choice, edits), table.places(choice)
     labels = table.table.schema.labels
     own = 0 if label is None else table.labels.index(label)
-    costs = None if choice.cost is None else Costs.of(choice.cost_by_label(table.labels), labels)
+    cost = choice.cost_by_label(table.own_labels)
+    costs = None if cost is None else Costs.of(cost, labels)
     reject = None if choice.reject is None else Reject.of(choice.reject)
 
     def count(block: Any) -> tuple[Assessment, Floats, npt.NDArray[np.bool_], Floats]:

@@ -86,7 +86,7 @@ class ModelChoice:
 
         return make_pipeline(dd.Basis(degree=2, origin=list(origin)), model)
 
-    def cost_by_label(self, labels: Sequence[str]) -> dict[str, dict[str, float]] | None:
+    def cost_by_label(self, labels: Sequence[Any]) -> dict[Any, dict[Any, float]] | None:
         """Return the costs in the form that `Decision` expects."""
         if self.cost is None:
             return None

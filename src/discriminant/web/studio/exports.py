@@ -27,7 +27,7 @@ def export_choice(
     table: OpenTable, choice: ModelChoice, edits: Edits, to: Any, folder: Path
 ) -> Response:
     """Return the model in one of the formats, as a file to save."""
-    if to not in _FORMATS:
+    if not isinstance(to, str) or to not in _FORMATS:
         raise InputError(f"to must be one of {', '.join(_FORMATS)}.")
     suffix, kind = _FORMATS[to]
     if to == "code":

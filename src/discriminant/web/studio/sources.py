@@ -1,11 +1,11 @@
 """Tables that can be opened: examples, uploads, and the source named on the command line.
 
-A page names a source by one of the following objects, so it cannot name a file of this machine:
+A page names a source by one of the following objects, so it can name no file other than a database:
 
     {"given": true}                       file or database that was named on the command line
     {"example": "iris"}                   an example table
     {"upload": 3}                         a file that the page has sent
-    {"address": "...", "table": "..."}    a table of a database, typed by the user
+    {"address": "...", "table": "..."}    a table of a database, typed by the user; no query
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from discriminant.engines.sql.connection import kind_of, open_connection
 from discriminant.errors import InputError
-from discriminant.redaction import is_address, masked, register
+from discriminant.redaction import is_address, masked, register, split_table
 from discriminant.study.data_source import reject_sparse_file
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.table.files.formats import detect_format
+from discriminant.table.sql_dialect import SQL_DIALECTS
 
 _PREVIEW_ROWS = 200
 _SHOWN_ROWS = 6
 _SHOWN_TEXT = 40
+_NAME_BYTES = 100  # file systems allow 255
+_TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,30 @@ class Sources:
         if table is not None and not isinstance(table, str):
             raise InputError("table must be a text.")
         register(address)
+        address, fragment = split_table(address)
+        table = table or fragment
+        if table and not _TABLE_NAME.fullmatch(table):
+            raise InputError(
+                "table must be the name of a table, such as loans or bank.loans, without special "
+                "characters. For a query, name the database on the command line."
+            )
+        if table and kind_of(address) == "duckdb":
+            _check_duckdb_table(address, table)
         shown = masked(address)
         return Source(address, shown, shown, table or None)
+
+
+def _check_duckdb_table(address: str, table: str) -> None:
+    """Raise an error if a name is not that of a table: DuckDB would read a file of this name."""
+    with open_connection(address, table, SQL_DIALECTS["duckdb"]) as connection:
+        tables = connection.execute(
+            "SELECT lower(table_catalog), lower(table_schema), lower(table_name) "
+            "FROM information_schema.tables"
+        ).fetchall()
+    parts = tuple(table.lower().split("."))
+    if not any(names[-len(parts) :] == parts for names in tables):
+        known = ", ".join(sorted(names[2] for names in tables)[:10]) or "none"
+        raise InputError(f"There is no table {table} in this database. Its tables: {known}.")
 
 
 def safe_name(name: str) -> str:
@@ -112,7 +138,7 @@ def safe_name(name: str) -> str:
     """
     base = re.split(r"[/\\\\]", name)[-1]
     base = re.sub(r"[^\w .()+-]", "_", base).strip(" .")
-    return base[-100:] or "table"
+    return base.encode()[-_NAME_BYTES:].decode(errors="ignore").strip() or "table"
 
 
 def preview(source: Source) -> dict[str, Any]:
@@ -168,7 +194,13 @@ def _file_head(path: str) -> tuple[list[str], list[list[str]]]:
         with io.BufferedReader(format.open_text()) as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             reader = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)
-            rows = list(islice(filter(None, reader), _PREVIEW_ROWS + 1))
+            try:
+                rows = list(islice(filter(None, reader), _PREVIEW_ROWS + 1))
+            except csv.Error:
+                raise InputError(
+                    f"Line {reader.line_num + 1} has a cell of more than {csv.field_size_limit():,} "
+                    "characters, or a quotation mark that is not closed. Correct the line."
+                ) from None
         return list(dialect.names), rows[1:]
     return _arrow_head(_arrow_table(format))
 

@@ -201,7 +201,22 @@ class OpenTable:
                 "but not counted, saved or exported. Undo the changes, or open a file of its rows."
             )
         size = {"rows": len(self.table), "classes": len(self.labels)}
-        return chosen, Edits.of(edits, **size, features=len(self.features))
+        checked = Edits.of(edits, **size, features=len(self.features))
+        self._check_classes(checked)
+        return chosen, checked
+
+    def _check_classes(self, edits: Edits) -> None:
+        """Raise an error if edits leave a class without rows."""
+        if not edits.removed:
+            return
+        left = np.bincount(self.table.codes, minlength=len(self.labels))
+        np.subtract.at(left, self.table.codes[list(edits.removed)], 1)
+        np.add.at(left, np.array([code for code, _ in edits.added], dtype=np.intp), 1)
+        empty = [label for label, rows in zip(self.labels, left, strict=True) if rows == 0]
+        if empty:
+            raise InputError(
+                f"All rows of the class {', '.join(empty)} are removed. Put one back, or draw one."
+            )
 
     def encoding(self, choice: ModelChoice) -> Encoding:
         """Return the encoding without the columns that are left out."""

@@ -1,5 +1,6 @@
 """The server of the studio: who may use it, and that its numbers and files equal Python's."""
 
+import asyncio
 import io
 import json
 import os
@@ -9,6 +10,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import httpx2 as httpx
 import numpy as np
@@ -18,12 +21,13 @@ from sklearn.pipeline import make_pipeline
 from starlette.testclient import TestClient
 
 import discriminant as dd
+from discriminant.errors import InputError
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.request_log import JsonLog
 from discriminant.web.security import Access
-from discriminant.web.studio import app as studio_app
+from discriminant.web.studio import app as studio_app, command
 from discriminant.web.studio.app import PUBLIC, Studio, build_app
-from discriminant.web.studio.sources import guess_target, safe_name
+from discriminant.web.studio.sources import Sources, guess_target, safe_name
 from tests.unit.web.conftest import TOKEN, table
 
 ASSETS = Path(studio_app.__file__).parent / "assets"
@@ -94,9 +98,9 @@ def page(tmp_path_factory):
         yield page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def iris(page):
-    """The number of the open example."""
+    """The number of the open example: opened again, since only a few tables stay open."""
     return page.open(IRIS, "species")["id"]
 
 
@@ -669,6 +673,8 @@ def test_logistic_regression_of_a_database_is_fitted_to_all_rows(database, tmp_p
         X = frame.drop(columns=["kind", *off])
         own = dd.Encoded(dd.Logistic()).fit(X, frame["kind"])
         np.testing.assert_allclose(dd.load(file).predict_proba(X), own.predict_proba(X), atol=1e-5)
+    drift = f"/api/tables/{facts['id']}/drift"
+    assert "compares files" in page.post(drift, {"source": {"given": True}}, status=400).text
     for action in ("evaluate", "export", "code"):
         body = {"model": {}, "edits": {"removed": [0]}, "to": "model"}
         path = f"/api/tables/{facts['id']}/{action}"
@@ -688,6 +694,126 @@ def test_report_sends_its_progress_and_then_the_page(page):
     assert events[-1] == {"done": True}
     report = page.client.get(path, headers=BEARER).text
     assert "small.csv: kind" in report
+
+
+# --- resources ------------------------------------------------------------------------------------
+
+
+def files_of(folder):
+    return sorted(file.name for file in folder.rglob("*.csv"))
+
+
+def test_uploads_are_deleted_when_nothing_uses_them(tmp_path, page):
+    own = Page(tmp_path)
+    frame, labels = table(40)
+    frame = frame[["size"]].assign(kind=labels)
+    number = own.open(own.upload(frame, "first.csv"), "kind")["id"]
+    own.ask(number, "drift", source=own.upload(frame, "later.csv"))
+    assert files_of(tmp_path) == ["first.csv"]
+    for k in range(8):
+        own.upload(frame, f"unused{k}.csv")
+    assert len(files_of(tmp_path)) <= 6
+    assert "first.csv" in files_of(tmp_path)
+    second = own.open(own.upload(frame, "second.csv"), "kind")["id"]
+    for k in range(2):
+        own.client.get(f"/api/tables/{number}", headers=BEARER)  # used last, so it stays open
+        own.open(own.upload(frame, f"next{k}.csv"), "kind")
+    assert own.client.get(f"/api/tables/{number}", headers=BEARER).status_code == 200
+    assert own.client.get(f"/api/tables/{second}", headers=BEARER).status_code == 404
+    assert "second.csv" not in files_of(tmp_path)
+
+
+def test_uploads_have_a_total_limit(tmp_path):
+    sources = Sources(tmp_path, most_bytes=1000)
+    paths = []
+    for _ in range(3):
+        path = sources.new_upload("rows.csv")[1]
+        path.write_bytes(b"x" * 400)
+        paths.append(path)
+    assert [path.exists() for path in paths] == [True, True, True]
+    sources.new_upload("rows.csv")
+    assert [path.exists() for path in paths] == [False, True, True]
+    paths[-1].write_bytes(b"x" * 1001)
+    with pytest.raises(InputError, match="Restart the studio"):
+        sources.new_upload("rows.csv", {str(paths[-1])})
+
+
+def test_example_is_written_whole(tmp_path, monkeypatch):
+    sources, whole = Sources(tmp_path), EXAMPLES[0].csv()
+    replace, sizes = os.replace, []
+
+    def check(source, target):
+        sizes.append((Path(source).stat().st_size, Path(target).exists()))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", check)
+    assert Path(sources.resolve(IRIS).path).read_bytes() == whole
+    assert sizes == [(len(whole), False)]
+
+
+def test_errors_name_the_file_as_the_user_does(tmp_path):
+    (tmp_path / "given").mkdir()
+    given = tmp_path / "given" / "rows.csv"
+    given.write_text("a,b\n1,2\n3,4,5\n")
+    page = Page(tmp_path, given=str(given))
+    response = page.client.post(
+        "/api/upload?name=rows.csv", content=given.read_bytes(), headers=BEARER
+    )
+    for source in ({"given": True}, {"upload": response.json()["upload"]}):
+        error = page.post("/api/open", {"source": source, "target": "b"}, status=400).text
+        assert "rows.csv" in error
+        assert str(tmp_path) not in error
+
+
+def test_map_and_squares_are_bounded_on_the_server(page, iris):
+    body = {"centre": [0] * 4, "axes": [[1, 0, 0, 0], [0, 1, 0, 0]], "box": [0, 1, 0, 1]}
+    body |= {"width": 1000, "height": 1000}
+    assert len(page.ask(iris, "density", **body).content) == 12_000_000
+    labels = np.repeat([f"c{k}" for k in range(5)], 4)
+    many = page.upload(pd.DataFrame({"size": np.sin(np.arange(20)), "kind": labels}))
+    number = page.open(many, "kind")["id"]
+    body |= {"centre": [0], "axes": [[1], [1]]}
+    answer = page.post(f"/api/tables/{number}/density", body, status=400)
+    assert "800,000 cells for 5 classes" in answer.json()["error"]
+    number = page.open({"example": "breast_cancer"}, "diagnosis")["id"]
+    answer = page.post(f"/api/tables/{number}/evaluate", {"model": {"degree": 2}}, status=400)
+    assert "up to 120" in answer.json()["error"]
+
+
+def test_reports_wait_for_a_free_slot(tmp_path):
+    class Slots:
+        entered = 0
+
+        async def __aenter__(self):
+            self.entered += 1
+
+        async def __aexit__(self, *_):
+            pass
+
+    async def report():
+        studio = Studio(tmp_path)
+        studio._slots = Slots()
+        workspace = SimpleNamespace(checked_spec=lambda *_: None, report=lambda *_: None)
+        await studio._report(workspace, None, {}, AsyncMock())
+        return studio._slots.entered
+
+    assert asyncio.run(report()) == 1
+
+
+def test_token_is_not_among_the_arguments_of_the_browser(tmp_path, monkeypatch):
+    opened, modes = [], []
+
+    def open_page(url):
+        opened.append(url)
+        file = tmp_path / "start.html"
+        modes.append((file.stat().st_mode & 0o777, "#token=abc" in file.read_text()))
+
+    monkeypatch.setattr("webbrowser.open", open_page)
+    monkeypatch.setattr(command, "_REDIRECT_SECONDS", 0)
+    command._open_browser("http://127.0.0.1:1/#token=abc", tmp_path)
+    assert opened == [(tmp_path / "start.html").as_uri()]
+    assert modes == [(0o600, True)]
+    assert not (tmp_path / "start.html").exists()
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from discriminant.errors import DiscriminantError, InputError, OutOfMemoryError
+from discriminant.redaction import is_address
 from discriminant.web.request_log import JsonLog, RequestLog
 from discriminant.web.responses import (
     App,
@@ -112,7 +113,7 @@ class Studio:
         try:
             await self._api(scope, receive, send)
         except (DiscriminantError, MemoryError) as error:
-            raise _refusal(error) from None
+            raise self._refusal(error) from None
 
     # --- start and stop ---------------------------------------------------------------------------
 
@@ -160,6 +161,17 @@ class Studio:
                 raise HttpError(503, "StoppedError", "The studio was stopped.", headers=CLOSE)
             await asyncio.wait({work}, timeout=0.2)
         return work.result()
+
+    def _refusal(self, error: DiscriminantError | MemoryError) -> HttpError:
+        """Return the response to an error; files are named as the user named them."""
+        if isinstance(error, MemoryError):
+            message = "There is not enough memory for this table. Open a part of its rows."
+            return HttpError(413, "OutOfMemoryError", message)
+        text = re.sub(rf"{re.escape(str(self.folder))}[/\\](\d+[/\\])?", "", str(error))
+        if self.given is not None and not is_address(self.given):
+            text = text.replace(self.given, Path(self.given).name)
+        status = 413 if isinstance(error, OutOfMemoryError) else 400
+        return HttpError(status, type(error).__name__, text)
 
     async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
@@ -243,20 +255,12 @@ class Studio:
             last: dict[str, Any] = {"done": True}
             error = work.exception() if work.done() else InputError("The studio was stopped.")
             if isinstance(error, DiscriminantError | MemoryError):
-                last = {"error": _refusal(error).message}
+                last = {"error": self._refusal(error).message}
             elif error is not None:
                 with suppress(Exception):
                     await send(_part(b'data: {"error": "The report could not be written."}\n\n'))
                 raise error
             await send({**_part(b"data: " + dump(last) + b"\n\n"), "more_body": False})
-
-
-def _refusal(error: DiscriminantError | MemoryError) -> HttpError:
-    if isinstance(error, MemoryError):
-        message = "There is not enough memory for this table. Open a part of its rows."
-        return HttpError(413, "OutOfMemoryError", message)
-    status = 413 if isinstance(error, OutOfMemoryError) else 400
-    return HttpError(status, type(error).__name__, str(error))
 
 
 def _lecture_page(number: int) -> Response:

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -30,6 +33,7 @@ from discriminant.table.sql_dialect import SQL_DIALECTS
 _PREVIEW_ROWS = 200
 _SHOWN_ROWS = 6
 _SHOWN_TEXT = 40
+_MOST_UNUSED = 4  # uploads that belong to no open table
 _NAME_BYTES = 100  # file systems allow 255
 _TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
 
@@ -57,16 +61,44 @@ class Sources:
     folder: Path
     given: str | None = None
     given_table: str | None = None
+    most_bytes: int = 4 << 30  # of all uploads
     _uploads: dict[int, Path] = field(default_factory=dict)
     _numbers: Any = field(default_factory=lambda: count(1))
 
-    def new_upload(self, name: str) -> tuple[int, Path]:
-        """Return the number of a new upload and the file to write it to."""
+    def new_upload(self, name: str, in_use: Collection[str] = ()) -> tuple[int, Path]:
+        """Return the number of a new upload and the file to write it to.
+
+        Uploads that no open table uses (`in_use`) are deleted, the oldest first, while there are
+        more than 4 of them or all uploads together exceed `most_bytes`.
+        """
+        unused = [each for each, path in self._uploads.items() if str(path) not in in_use]
+        while unused and (len(unused) > _MOST_UNUSED or self._upload_bytes() > self.most_bytes):
+            self.delete_upload(unused.pop(0))
+        if self._upload_bytes() > self.most_bytes:
+            raise InputError(
+                f"The uploads of the open tables take more than {self.most_bytes >> 20:,} MB. "
+                "Restart the studio, and name a large file on the command line."
+            )
         number = next(self._numbers)
         folder = self.folder / str(number)
         folder.mkdir()
         self._uploads[number] = folder / safe_name(name)
         return number, self._uploads[number]
+
+    def _upload_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self._uploads.values() if path.exists())
+
+    def delete_upload(self, number: Any) -> None:
+        """Delete an upload, if there is one of this number."""
+        path = self._uploads.pop(number, None)
+        if path is not None:
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+    def delete_path(self, path: str) -> None:
+        """Delete the upload at a path, if there is one."""
+        for number, each in list(self._uploads.items()):
+            if str(each) == path:
+                self.delete_upload(number)
 
     def resolve(self, given: Any) -> Source:
         """Return the source that a page names."""
@@ -90,8 +122,10 @@ class Sources:
         for example in EXAMPLES:
             if example.name == name:
                 path = self.folder / f"{example.name}.csv"
-                if not path.exists():
-                    path.write_bytes(example.csv())
+                if not path.exists():  # two requests may write it at the same time
+                    with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                        file.write(example.csv())
+                    os.replace(file.name, path)
                 return Source(str(path), path.name, path.name, target=example.target)
         raise InputError(f"example must be one of {', '.join(each.name for each in EXAMPLES)}.")
 
@@ -198,8 +232,9 @@ def _file_head(path: str) -> tuple[list[str], list[list[str]]]:
                 rows = list(islice(filter(None, reader), _PREVIEW_ROWS + 1))
             except csv.Error:
                 raise InputError(
-                    f"Line {reader.line_num + 1} has a cell of more than {csv.field_size_limit():,} "
-                    "characters, or a quotation mark that is not closed. Correct the line."
+                    f"Line {reader.line_num + 1} has a cell of more than "
+                    f"{csv.field_size_limit():,} characters, or a quotation mark that is not "
+                    "closed. Correct the line."
                 ) from None
         return list(dialect.names), rows[1:]
     return _arrow_head(_arrow_table(format))

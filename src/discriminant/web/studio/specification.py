@@ -22,6 +22,7 @@ MODELS = {  # name in the page: class, and which dials it has
     "ridge": ("LeastSquares", ("ridge",)),
     "logistic": ("Logistic", ("ridge", "prior")),
 }
+MOST_TERMS = 120  # features, squares and products; as in model.js
 _FIXED = {"student": {"predictive": "student"}}
 
 

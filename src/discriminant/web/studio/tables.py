@@ -30,7 +30,7 @@ from discriminant.table.blocks import Codes, Floats
 from discriminant.table.encoding import Encoding
 from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.sources import Source
-from discriminant.web.studio.specification import Edits, ModelChoice
+from discriminant.web.studio.specification import MOST_TERMS, Edits, ModelChoice
 
 SHOWN_ROWS = 5_000
 _SHOWN_NUMBERS = 2_000_000  # largest number of cells of the rows that the page gets
@@ -195,6 +195,12 @@ class OpenTable:
     def choice(self, given: Any, edits: Any = None) -> tuple[ModelChoice, Edits]:
         """Return the model and the edits that a page sent, after checking them."""
         chosen = ModelChoice.of(given, labels=self.labels, columns=self.columns)
+        d = len(self.places(chosen))
+        if chosen.degree == 2 and d * (d + 3) // 2 > MOST_TERMS:
+            raise InputError(
+                f"{d} features have {d * (d + 3) // 2} squares, products and features; the studio "
+                f"fits up to {MOST_TERMS}. Leave columns out, or fit Basis(degree=2) in Python."
+            )
         if self.sampled and edits:
             raise InputError(
                 "This table is read in partitions, so that its points can be changed in the page "

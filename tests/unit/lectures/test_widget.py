@@ -212,13 +212,13 @@ def test_estimator_predicts_the_labels_of_y():
 def test_rows_and_codes_of_different_lengths_are_not_drawn(shown):
     X, y = rows(60)
     page = shown(state_of(X, y))
-    page.evaluate("model.changed('rows', model.get('rows').slice(0, 40))")
+    page.evaluate("model.changed('rows', model.get('rows').slice(0, 59))")
     page.evaluate(FRAME)
-    assert page.evaluate("model.get('rows').length") == 40
-    page.evaluate("model.changed('codes', model.get('codes').slice(0, 40))")
+    assert page.evaluate("model.get('rows').length") == 59
+    page.evaluate("model.changed('codes', model.get('codes').slice(0, 59))")
     page.evaluate(FRAME)
-    assert page.evaluate("model.get('codes').length") == 40
-    page.locator(".numbers", has_text="of 40").wait_for(timeout=5000)
+    assert page.evaluate("model.get('codes').length") == 59
+    page.locator(".numbers", has_text="of 59").wait_for(timeout=5000)
     assert page.wrong == []
 
 

@@ -58,8 +58,7 @@ class LinearClassifier(IterativeClassifier):
         array of shape (n,)
             Labels.
         """
-        self._check_is_fitted()
-        return self._predict_labels(self.rule_, X)
+        return self._predict_labels(self._prediction_rule(X), X)
 
     def decision_function(self, X: Any) -> Floats:
         """Return class scores (n, K); for two classes, second minus first as an (n,) array."""

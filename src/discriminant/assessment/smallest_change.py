@@ -27,7 +27,7 @@ import numpy.typing as npt
 from discriminant.assessment.standardised_coefficients import linear_coefficients
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 Norm = Literal["l2", "l1", "linf"]
 NORMS: tuple[Norm, ...] = ("l2", "l1", "linf")

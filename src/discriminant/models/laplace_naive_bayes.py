@@ -24,7 +24,7 @@ from discriminant.models.gaussian.covariance import floor_variances
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import overflow_rows, relative_to_largest, scale_by_power
 from discriminant.moments.anchor import Anchor, Powers
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Features, Floats, Labels, dense
 
 _EPS = float(np.finfo(np.float64).eps)

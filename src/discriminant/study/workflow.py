@@ -16,7 +16,7 @@ from discriminant.assessment.resampling.folds import (
     check_column,
     check_folds,
 )
-from discriminant.assessment.resampling.held_out import supports_partitions
+from discriminant.assessment.resampling.held_out_folds import supports_partitions
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
 from discriminant.engines.partitioned_table import AnyTable

@@ -33,7 +33,7 @@ from discriminant.assessment.printed_results import (
 from discriminant.models.linear.optimise import Objective, Point, newton_descent
 from discriminant.moments.loss_gradient_sums import Want
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 _MAX_FITS = 40  # largest number of fits for one end of an interval
 _TOLERANCE = 1e-11  # tolerance of r, relative to the quantile

@@ -8,8 +8,8 @@ weight is in one fold.
 
 A `FoldedTable` is a table divided into folds. `MemoryFolds` holds rows in memory, stratified by
 class. `PartitionedFolds` assigns each row of a partitioned table by a hash of its values, on the
-worker that reads the row, and keeps the moments of every fold. `held_out.score_folds` fits and
-scores models on both.
+worker that reads the row, and keeps the moments of every fold. `held_out_folds.score_folds` fits
+and scores models on both.
 """
 
 from __future__ import annotations

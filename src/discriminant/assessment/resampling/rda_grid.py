@@ -62,10 +62,14 @@ from discriminant.models.gaussian.covariance import (
     target_diagonal,
 )
 from discriminant.models.gaussian.family import GaussianFamily, check_classes, class_prior
-from discriminant.models.gaussian.wide import family_shrinkage, fit_gaussian_family, is_wide
+from discriminant.models.gaussian.wide import (
+    family_shrinkage,
+    fit_gaussian_from_moments_or_rows,
+    is_wide,
+)
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table
@@ -328,7 +332,9 @@ def _fit_rules(
         if key not in fitted:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
             with capture_warnings() as warnings:
-                fitted[key] = fit_gaussian_family(train, family=family, prior=np.full(K, 1.0 / K))
+                fitted[key] = fit_gaussian_from_moments_or_rows(
+                    train, family=family, prior=np.full(K, 1.0 / K)
+                )
             for warning in warnings:
                 if not isinstance(warning, ScarceRowsWarning):  # the held-out losses show this
                     warn(warning)

@@ -8,7 +8,7 @@ unexplained.
 
 The p-values refer to single tests. Among many features, some p-values are below the limits by
 chance, so validate the selection on other rows. Selection by held-out error is in
-`selection.select`.
+`selection.greedy_feature_selection`.
 
 Sweeping gives the partial F of all features at once. S are the m selected features, W is the
 scatter within classes, and A has the rows sqrt(n_k) (mean_k - mean), so that A'A = B is the scatter

@@ -52,7 +52,7 @@ from discriminant.models.gaussian.family import check_classes, linear_rule
 from discriminant.models.gaussian.shrunken_centroids import constant_columns
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Places
 
 Classes = ClassMoments | ClassRows

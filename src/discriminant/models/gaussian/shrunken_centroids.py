@@ -46,7 +46,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1e300  # largest scale; larger scales (of columns of tiny values) are replaced by it

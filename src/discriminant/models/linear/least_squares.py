@@ -61,7 +61,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss_gradient_sums import ResidualSums, add_double_double, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -583,7 +583,7 @@ def class_problem(
 
     `codes` (K, m) holds the codes of the classes.
     """
-    anchor = anchor_with_codes(moments.anchor, codes.shape[1])
+    anchor = origin_and_unit_with_codes(moments.anchor, codes.shape[1])
     if isinstance(moments, ClassRows):
         offsets = moments.offsets, codes[moments.codes]
         return problem_from_rows(
@@ -611,7 +611,7 @@ def factor_problem(
     root = np.hstack([factor.root[:, : 1 + d], factor.root[:, 1 + d :][:, present] @ codes])
     m = codes.shape[1]
     names = (*factor.columns[:d], *(f"code {j}" for j in range(m)))
-    anchor = anchor_with_codes(factor.anchor.select(np.arange(d)), m)
+    anchor = origin_and_unit_with_codes(factor.anchor.select(np.arange(d)), m)
     coded = ScatterFactor(names, anchor, factor.rows, root)
     return problem_from_factor(coded, responses=m, ridge=ridge)
 
@@ -628,7 +628,7 @@ def class_rule(problem: LeastSquaresProblem, line: LinearFit, labels: Labels) ->
     return LinearRule(labels, rule.anchor, coef, np.append(rule.intercept, -rule.intercept))
 
 
-def anchor_with_codes(anchor: Anchor, responses: int) -> Anchor:
+def origin_and_unit_with_codes(anchor: Anchor, responses: int) -> Anchor:
     """Return the anchor of the features followed by the codes. The origin of the codes is zero."""
     origin = np.append(anchor.origin, np.zeros(responses))
     return Anchor(origin, np.append(anchor.unit, np.ones(responses)))

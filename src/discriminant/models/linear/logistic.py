@@ -51,7 +51,7 @@ from discriminant.models.linear.optimise import (
 from discriminant.models.linear.preconditioning import (
     Coordinates,
     ScaledCoordinates,
-    ScaledSample,
+    ScaledCurvatureSample,
     WhiteSample,
     contrasts,
     white_coordinates,
@@ -338,7 +338,7 @@ def fit_logistic_scaled(
     if options.intercept:
         log_share = np.log(weight / weight.sum())
         start[0] = log_share[1] - log_share[0] if contrast is None else log_share @ contrast
-    scaled = ScaledSample(sample, loss, coordinates, penalty)
+    scaled = ScaledCurvatureSample(sample, loss, coordinates, penalty)
     descent = lbfgs(
         objective,
         start,

@@ -42,9 +42,9 @@ from discriminant.models.expressions import (
     Expression,
     cloglog_log_probabilities,
     constant,
-    greater,
     probit_log_probabilities,
     stack,
+    where_greater,
 )
 from discriminant.models.linear.optimise import (
     OptimisationResult,
@@ -499,8 +499,10 @@ def _probit_expression(eta: Expression, thresholds: Floats) -> Expression:
     if m > 1:
         upper, lower = np.arange(1, m), np.arange(m - 1)
         middle = (t.pick(upper) + t.pick(lower)).with_name("middle")
-        high = greater(middle, 0.0, above.pick(lower), below.pick(upper)).with_name("log_high")
-        low = greater(middle, 0.0, above.pick(upper), below.pick(lower)).with_name("log_low")
+        high = where_greater(middle, 0.0, above.pick(lower), below.pick(upper)).with_name(
+            "log_high"
+        )
+        low = where_greater(middle, 0.0, above.pick(upper), below.pick(lower)).with_name("log_low")
         rest = (constant(1.0) - (low - high).exp()).larger(_UNDERFLOW)
         parts.append(high + rest.log())
     return stack([*parts, above.pick([m - 1])])

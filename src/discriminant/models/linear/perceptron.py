@@ -36,7 +36,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.moments.margin_counts import LinearWeights, Mistakes, RowScaling
+from discriminant.moments.margins_and_mistakes import LinearWeights, Mistakes, RowScaling
 from discriminant.table.blocks import Codes, Features, is_sparse
 
 
@@ -161,7 +161,7 @@ def train_online(
     )
 
 
-def train_batch(
+def train_full_batch(
     *,
     classes: int,
     width: int,

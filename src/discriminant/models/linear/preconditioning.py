@@ -333,7 +333,7 @@ class ScaledCoordinates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScaledSample:
+class ScaledCurvatureSample:
     """Sample of rows that estimates the curvature of the loss in scaled coordinates."""
 
     block: Block

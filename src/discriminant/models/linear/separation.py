@@ -53,7 +53,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.margin_counts import MarginReading, Margins
+from discriminant.moments.margins_and_mistakes import MarginReading, Margins
 from discriminant.table.blocks import Floats, Labels, Places
 
 SLACK = 1e-9  # smaller margins, relative to the size of their terms, count as zero

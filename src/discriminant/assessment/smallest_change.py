@@ -165,7 +165,7 @@ def _solve(slope: Floats, goal: float, lower: Floats, upper: Floats, norm: Norm)
 
 
 def _invert(rate: Floats, end: Floats, goal: float) -> float:
-    """Return t with sum over j of rate_j min(t, end_j) = goal."""
+    """Return the number t for which the sum over j of rate_j min(t, end_j) equals `goal`."""
     order = np.argsort(end)
     rate, end = rate[order], end[order]
     finite = np.where(np.isfinite(end), end, 0.0)

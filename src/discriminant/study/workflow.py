@@ -326,8 +326,9 @@ class Study:
         return self._fit(StudyModel.of(type(model).__name__, model))
 
     def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
-        """Return the selected model with costs and a reject option. A report then shows the costs
-        and the reject option.
+        """Return the selected model with costs and a reject option.
+
+        A report then shows the costs and the reject option.
 
         Parameters
         ----------

@@ -118,7 +118,10 @@ def fit_mcd(rows: Floats, *, support_fraction: float = 0.5) -> MCD | None:
 
 
 def subset_size(support_fraction: float, rows: int, features: int) -> int:
-    """Return h: all n rows for a fraction of 1, the smallest possible number of rows for 0.5."""
+    """Return h, the number of rows of the subset whose covariance is estimated.
+
+    A fraction of 1 gives all rows, and a fraction of 0.5 the smallest possible number.
+    """
     least = (rows + features + 1) // 2
     return int(2 * least - rows + 2 * (rows - least) * support_fraction)
 
@@ -300,7 +303,7 @@ _TAU_EXPECTED = _expected_rho(3.0 * float(ndtri(0.75)))
 
 
 def consistency_factor(features: int, share: float) -> float:
-    """Return c(d, share), which corrects the covariance of the innermost `share` of the rows."""
+    """Return the factor that corrects the covariance of the innermost `share` of Gaussian rows."""
     if share >= 1.0:
         return 1.0
     return share / float(chdtr(features + 2, chdtri(features, 1.0 - share)))

@@ -180,11 +180,11 @@ def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, 
 
 
 def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Columns, float]:
-    """Return s_j (d,) for offsets, the mask of constant columns, and s_0 in data units.
+    """Return the standard deviations s_j, a mask of the constant columns, and the quantile s_0.
 
-    The s_j are those of the offsets `(x - origin) / unit`. The quantile s_0 is computed over the
-    columns that vary. If s_0 is zero, columns that vary only between classes get a very small s_j
-    instead of zero.
+    The s_j (d,) are those of the offsets `(x - origin) / unit`. s_0 is in the units of the data and
+    is computed over the columns that vary. If s_0 is zero, columns that vary only between classes
+    get a very small s_j instead of zero.
     """
     variance = pooled_variances(moments)
     still, constant = constant_columns(moments, variance)

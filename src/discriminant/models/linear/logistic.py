@@ -558,10 +558,10 @@ def proves_overlap(point: Point, sample: WhiteSample, *, link: LinkName = "logit
 
 
 def _decrement(point: Point, sample: WhiteSample) -> float:
-    """Return g' H^-1 g for the mean loss.
+    """Return the squared Newton decrement g' H^-1 g of the mean loss.
 
-    If H is known only from a sample, return an upper bound of this value. If H is singular, return
-    infinity.
+    g is the gradient and H the curvature. If H is known only from a sample, return an upper bound
+    of this value. If H is singular, return infinity.
     """
     gradient = point.gradient
     if point.curvature is not None:

@@ -135,7 +135,9 @@ ORDERED_LINKS = tuple(_LINKS)
 
 
 def interval(link: str, a: Floats, b: Floats) -> ThresholdInterval:
-    """Return log probability and derivatives of the intervals (b, a); ends may be infinite.
+    """Return the log probability, and its derivatives, of intervals from b to a.
+
+    Ends may be infinite.
 
     >>> half = interval("logit", np.array([0.0]), np.array([-np.inf]))
     >>> half.log_p.round(6).tolist(), half.upper.round(6).tolist(), half.lower.tolist()

@@ -281,8 +281,9 @@ Metrics = tuple[Floats | None, Floats, Floats]  # basis (d, r), e (N, 1) or (N, 
 def _linear_metrics(without: LeaveOneOutTerms, family: GaussianFamily) -> Metrics | None:
     """Return a basis, and the covariance of the fit without each row, in this basis.
 
-    In the basis the covariance is `diag(scale) - drop y y'`, with y the removed row. The result is
-    None if the model has no closed form, or the covariance is singular.
+    In the basis the covariance is `diag(scale) - drop y y'`, where y is the offset of the
+    removed row from its class mean. The result is None if the model has no closed form, or the
+    covariance is singular.
     """
     if family.shrinkage == 0.0:
         return _whitened(without)

@@ -237,12 +237,14 @@ def redact(text: str, *, sources: Sequence[object] = ()) -> str:
 
 def redact_facts(value: Any) -> Any:
     """Redact every text in nested dictionaries and lists."""
+    if type(value) in (float, int, bool):  # most values are numbers
+        return value
     if isinstance(value, str):
         return redact(value)
-    if isinstance(value, Mapping):
-        return {key: redact_facts(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(redact_facts, value))
+    if isinstance(value, Mapping):
+        return {key: redact_facts(item) for key, item in value.items()}
     return value
 
 

@@ -752,6 +752,10 @@ class SampledRowsWarning(DiscriminantWarning):
         "{name} needs rows in memory and was fitted to a sample of {sampled:,} of the {rows:,} "
         "rows. Models fitted from moments, and Logistic, use all rows."
     )
+    of_expanded = template("name, sampled, rows")(
+        "{name} was fitted to a sample of {sampled:,} of the {rows:,} rows, as in the comparison: "
+        "its expanded features of all rows would take too much time and memory."
+    )
 
 
 _AT_LIMIT = "{limit:? at the limit of {limit:MB} of address space}"

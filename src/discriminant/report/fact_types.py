@@ -637,7 +637,12 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.float64("nan"), 2: (np.int64(3), np.arange(2))})
     {'a': None, '2': [3, [0, 1]]}
     """
-    if isinstance(value, Mapping):
+    kind = type(value)  # most values have one of these types: `isinstance` is slow for a mapping
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind in _PLAIN:
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
@@ -645,9 +650,12 @@ def plain(value: Any) -> Any:
         return [plain(part) for part in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, int | str):
         return value
     return str(value)
+
+
+_PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def to_json(facts: Facts, *, indent: int | None = 1) -> str:

@@ -113,6 +113,7 @@ def render(facts: Facts) -> str:
         used=lambda text, *terms: [term for term in terms if term in text],
         models=_models(facts),
         meanings=dict(_models(facts)),
+        rarest=_class_to_collect(facts),
         least_squares=selected(facts)["name"] == "least_squares",
         shows_baseline=shows_baseline(facts["comparison"]),
     )
@@ -279,6 +280,18 @@ def _explained() -> Callable[..., list[tuple[str, str]]]:
         return [(term, definitions[term]) for term in new]
 
     return explained
+
+
+def _class_to_collect(facts: Facts) -> dict[str, Any] | None:
+    """Return the class with the lowest recall if it has fewer rows than the average class."""
+    if "decision" not in facts:
+        return None
+    classes = [row for row in facts["decision"]["by_class"] if row["recall"] is not None]
+    if len(classes) < 2:
+        return None
+    lowest = min(classes, key=lambda row: (float(row["recall"]), float(row["rows"])))
+    average = sum(row["rows"] for row in classes) / len(classes)
+    return lowest if lowest["rows"] < 0.8 * average else None
 
 
 def _models(facts: Facts) -> list[tuple[str, str]]:

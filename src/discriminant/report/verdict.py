@@ -119,6 +119,12 @@ def verdict_of(facts: Facts) -> VerdictFacts:
             rule=_RULE,
             reasons=reasons,
         )
+    one, baseline = headline(facts), facts["comparison"]["baseline"]
+    if one.error is not None and baseline is not None and one.error >= baseline:
+        reasons = [
+            "its decisions are no better than guessing, only its probabilities are",
+            *reasons,
+        ]
     if not reasons:
         text = f"Use it. {_against_guessing(facts)}"
         return VerdictFacts(level="use", text=text, rule=_RULE, reasons=[])
@@ -187,6 +193,7 @@ _CHECKS = {  # what a check found, as the end of a sentence; {} is the first col
     "labels": "the classes are spelled in several ways",
     "spelling": "column {} contains mixed spellings",
     "identifier": "the identifier {} is used as a feature",
+    "rare_levels": "the category {} has many rare levels",
     "fold_column": "column {} looks like numbers of folds",
     "matched_sets": "the rows form matched sets ({})",
     "groups": "rows belong to groups ({})",

@@ -507,6 +507,14 @@ class ComparisonRun:
             return _with_grid(estimator, self._rda_grid())
         return estimator
 
+    def final_rows(self, model: StudyModel) -> int:
+        """Return the number of rows in memory to which a model is fitted after the comparison.
+
+        Expanded features would take too much memory for more than `max_rows` rows.
+        """
+        rows = len(self.table)
+        return rows if model.basis is None else min(rows, self.max_rows)
+
     def check(self, model: Any) -> None:
         """Raise an error if a model lacks an ability that this study requires of all models."""
         if self.marginal and not getattr(model, "can_marginalise", False):
@@ -597,7 +605,7 @@ class ComparisonRun:
         if isinstance(chosen, FoldShrinkages):
             name, value = "shrinkage", chosen.shrinkage
         else:
-            name, value = "ridge", chosen.ridge * chosen.rows / len(self.table)
+            name, value = "ridge", chosen.ridge * chosen.rows / self.final_rows(model)
         prefix = "" if model.basis is None else f"{estimator.steps[-1][0]}__"
         return estimator.set_params(**{f"{prefix}{name}": value})
 

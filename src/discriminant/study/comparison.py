@@ -614,11 +614,18 @@ class Comparison(PrintedResult):
             same = shown(corrected) == shown(best.value(by))
             also = ", also" if same else f", or {shown(corrected)}"
             also += f" when corrected for the selection among {len(candidates) - 1} models"
+            heavy = best.name in self.heavy_members
+            because = (
+                "It would replace the pool if it were at most 1% worse."
+                if heavy
+                else "No model has half of the weight in the pool, and then a mean of several "
+                "models is usually more accurate on new rows, even if a single model looks as good "
+                "on these. For a simpler model at about the same log loss, use --select single."
+            )
             reason = (
                 f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
                 f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
-                "A single model replaces the pool only if it also has at least half of the weight "
-                "in it: a mean of several models is usually more accurate on new rows."
+                f"{because}"
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (

@@ -125,7 +125,13 @@ def _text(rows: list[int], losses: Floats, errors: list[float]) -> str:
         f"from {fixed(mean[half], 3)} to {fixed(mean[-1], 3)} and the error from "
         f"{percent(errors[half])} to {percent(errors[-1])}"
     )
-    if gain > max(_CLEAR * float(mean[-1]), 2.0 * error):
+    if mean[-1] > 1.02 * mean[half]:
+        return (
+            f"{figures}: the log loss rises, because this model becomes overconfident; the curve "
+            "does not show whether more rows would help."
+        )
+    still = mean[-1] < mean[-2] or errors[-1] < errors[-2]
+    if still and gain > max(_CLEAR * float(mean[-1]), 2.0 * error):
         return f"{figures}: more rows would probably help further."
     return (
         f"{figures}: the curve is flat, so more rows of this kind would help little; other "

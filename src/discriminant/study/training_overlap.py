@@ -27,6 +27,8 @@ def row_sketch(features: Any) -> Floats:
     smallest = np.zeros(0, dtype=np.uint64)
     for start in range(0, features.shape[0], _PIECE):
         hashes = _hashes(features[start : start + _PIECE])
+        if len(smallest) == SIZE:  # few are smaller, so that few are sorted
+            hashes = hashes[hashes < smallest[-1]]
         smallest = np.unique(np.concatenate([smallest, hashes]))[:SIZE]
     return np.column_stack([smallest >> np.uint64(32), smallest & np.uint64(0xFFFFFFFF)]).astype(
         np.float64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +16,7 @@ from discriminant.assessment.resampling.folds import (
     FoldNumbers,
     check_column,
     check_folds,
+    sample_rows,
 )
 from discriminant.assessment.resampling.held_out_folds import supports_partitions
 from discriminant.decision.actions import Reject
@@ -58,6 +60,7 @@ from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.study.training_overlap import row_sketch
 from discriminant.study.without_leaks import compare_without, leaking_columns
 from discriminant.study.yardstick import boosted_trees
+from discriminant.table.blocks import Floats
 from discriminant.table.load import EncodedTable
 
 # largest number of rows of each training set, for models that are fitted to rows
@@ -317,9 +320,12 @@ class Study:
                 model = self._models.get(name) or resolve_models([name])[0]
                 self._fitted_models[name] = self._fit(model)
             if self.study_source.partitioned is None:  # else the rows are not in memory
-                sketch = row_sketch(self.opened.table.features)
-                self._fitted_models[name].training_rows_ = sketch
+                self._fitted_models[name].training_rows_ = self._training_sketch
         return self._fitted_models[name]
+
+    @cached_property
+    def _training_sketch(self) -> Floats:
+        return row_sketch(self.opened.table.features)
 
     def fitted(self, model: Any) -> Encoded:
         """Fit a classifier of your own to all rows. The result accepts tables."""
@@ -453,7 +459,7 @@ class Study:
             if model.moment_based and moments is not None and moments.has(estimator.detail):
                 estimator.fit_moments(moments)
             elif not self._fit_to_partitions(estimator):
-                self._fit_to_rows(estimator)
+                self._fit_to_rows(estimator, model, run.final_rows(model))
         self.warnings += warnings
         return Encoded.of_fitted(estimator, self.opened.encoding)
 
@@ -469,13 +475,23 @@ class Study:
             return False
         return True
 
-    def _fit_to_rows(self, model: Any) -> None:
-        """Fit a model to the rows in memory, which are all rows or a sample."""
+    def _fit_to_rows(self, estimator: Any, model: StudyModel, most: int) -> None:
+        """Fit an estimator to the rows in memory, which are all rows or a sample.
+
+        If there are more than `most` rows, it is fitted to a sample of them.
+        """
         table = self.opened.table
         if len(table) < len(self.rows):
-            warn(SampledRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
+            warn(SampledRowsWarning.of(type(estimator).__name__, len(table), len(self.rows)))
+        elif most < len(table):
+            warn(SampledRowsWarning.of_expanded(model.title, most, len(table)))
+        if most < len(table):
+            generator = np.random.default_rng(self.seed)
+            sampled = sample_rows(np.arange(len(table)), most, generator)
+            rare = np.flatnonzero(~np.isin(table.codes, table.codes[sampled]))
+            table = table.take(np.union1d(sampled, rare))  # with every class
         rows = _frame(table.schema.features, table.features)
-        fit_with_weight(model, rows, table.schema.labels[table.codes], table.weight)
+        fit_with_weight(estimator, rows, table.schema.labels[table.codes], table.weight)
 
 
 def _frame(names: Sequence[str], features: Any) -> Any:

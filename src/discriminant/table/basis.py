@@ -140,6 +140,9 @@ class PolynomialBasis:
         """
         x, d = dense(features), len(self.features)
         columns = np.empty((len(x), len(self.terms)), order="F") if out is None else out
+        if self.plain and len(self.terms) == d:
+            columns[...] = x
+            return columns
         u = np.empty((len(x), d), order="F" if out is None else "C")  # order of `columns`: faster
         np.subtract(x, self.origin, out=u, dtype=np.float64)
         u /= self.unit

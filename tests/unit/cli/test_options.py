@@ -177,6 +177,8 @@ def test_every_option_is_known_to_apply_or_to_be_refused_somewhere(command):
     if command == "serve":  # tested in tests/unit/web
         known |= {"models", "host", "port", "token_file", "allow_hosts", "max_bytes", "max_rows"}
         known |= {"max_requests", "seconds", "stop_seconds", "reload_seconds"}
+    if command == "studio":  # tested in tests/unit/web
+        known |= {"source", "table", "port", "no_browser", "max_bytes"}
     assert {one.name for one in cli.commands[command].params} <= known
 
 

@@ -306,3 +306,20 @@ def test_a_partitioned_table_is_checked_on_a_sample(tmp_path):
     leak(cancer(), "mean texture", np.random.default_rng(0)).to_csv(path, index=False)
     checks = dd.study(path, target="y", engine="files").check()
     assert named(checks)["leak", "code"] == "stop"
+
+
+def test_category_with_many_rare_levels_is_named_with_the_share_of_new_levels():
+    generator = np.random.default_rng(0)
+    level = np.r_[np.arange(40), np.full(560, 40)]  # 40 levels with one row each
+    frame = pd.DataFrame(
+        {
+            "x": generator.normal(size=600),
+            "time": np.char.add("t", generator.permutation(level).astype(str)),
+            "kind": generator.choice(["a", "b", "c"], 600),
+            "y": generator.choice(["p", "q"], 600),
+        }
+    )
+    findings = dd.study(frame, target="y").check().findings
+    rare = [one for one in findings if one["kind"] == "rare_levels"]
+    assert [one["columns"] for one in rare] == [["time"]]
+    assert "41 levels, 40 of them in fewer than 5 rows. About 6.7% of new rows" in rare[0]["text"]

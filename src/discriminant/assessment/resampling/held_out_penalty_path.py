@@ -12,7 +12,7 @@ the fewest features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Block, Floats, Places
 
+_TOGETHER = 1 << 20  # largest number of scores that are computed together
 _ROUNDING = 1e-12  # errors that differ by less are equal
 
 
@@ -180,11 +181,26 @@ class PathFit:
         weight = np.ones(len(codes)) if block.weight is None else block.weight[known]
         features = block.features[known]
         losses = np.zeros((2, len(self.rules)))
-        for p, rule in enumerate(self.rules if len(codes) else ()):
-            logs = log_posterior(rule.scores(features))
+        for p, scores in enumerate(self._scores(features) if len(codes) else ()):
+            logs = log_posterior(scores)
             wrong = max_and_argmax(logs.T)[1] != codes
             losses[:, p] = -weight @ logs[np.arange(len(codes)), codes], weight @ wrong
         return PathSums(losses, float(weight.sum()))
+
+    def _scores(self, features: Any) -> Iterator[Floats]:
+        """Yield the scores of each rule; rules with the same anchor share one product."""
+        first = self.rules[0]
+        numbers = features.shape[0] * len(first.intercept)
+        size = max(_TOGETHER // numbers, 1)
+        for rules in (self.rules[lo : lo + size] for lo in range(0, len(self.rules), size)):
+            if len(rules) > 1 and all(rule.anchor.same_as(first.anchor) for rule in rules):
+                coef = np.concatenate([rule.coef for rule in rules])
+                intercept = np.concatenate([rule.intercept for rule in rules])
+                stacked = LinearRule(first.labels, first.anchor, coef, intercept).values(features)
+                if np.isfinite(stacked).all():
+                    yield from np.split(stacked, len(rules), axis=1)
+                    continue
+            yield from (rule.scores(features) for rule in rules)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

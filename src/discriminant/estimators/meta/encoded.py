@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 
 from discriminant.assessment.resampling.folds import estimator_with_class_order, is_moment_based
@@ -429,6 +428,8 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
         """Return the accuracy of a classifier, or the `score` of a regressor (R2 or D2)."""
         self._check_is_fitted()
         if not is_regressor(self.estimator_):
+            from sklearn.metrics import accuracy_score
+
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.estimator_.score(self._inner_rows(X), y, **weight))

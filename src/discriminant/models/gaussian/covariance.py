@@ -599,7 +599,6 @@ def _invert_factors(
     """
     standard = covariances / sd[:, None, :]
     standard /= sd[:, :, None]
-    norm = np.abs(standard).sum(axis=1).max(axis=1)
     for k in np.flatnonzero(regular).tolist():
         # The transpose is in the column order of LAPACK, so that it is not reordered first.
         lower, failed = lapack.dpotrf(standard[k].T, lower=True)
@@ -608,10 +607,15 @@ def _invert_factors(
             inverse[k] = lapack.dtrtri(lower, lower=True, overwrite_c=True)[0].T
     diagonal = np.diagonal(inverse, axis1=1, axis2=2)  # of the inverse factors
     logdet -= np.log(np.where(regular[:, None], diagonal, 1.0)).sum(axis=1)
-    # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it.
-    size = np.abs(inverse)
-    bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
-    regular &= bound <= 1.0 / _ACCURATE
+    # |S^-1| <= |L^-1| |L^-T| bounds the condition number of S = L L' without estimating it. This
+    # bound is at most d^2 times the sum of squares of L^-1, since correlations are at most one.
+    flat = inverse.reshape(len(inverse), -1)
+    doubtful = regular & ~(standard.shape[1] ** 2 * np.vecdot(flat, flat) <= 0.5 / _ACCURATE)
+    if doubtful.any():
+        size = np.abs(inverse[doubtful])
+        norm = np.abs(standard[doubtful]).sum(axis=1).max(axis=1)
+        bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
+        regular[doubtful] = bound <= 1.0 / _ACCURATE
     inverse /= sd[:, :, None]
 
 

@@ -483,18 +483,27 @@ class _StepModel:
     def __init__(self, curvature: _CurvatureModel, penalty: float) -> None:
         self.problem, self.penalty = curvature.problem, penalty
         m = curvature.problem.loss.columns
-        fits = range(len(curvature.mean)) if curvature.by_fold else [len(self.problem.totals) - 1]
-        self.matrices = curvature.mean
-        if curvature.problem.l1_ratio < 1.0:
-            ridges = [np.kron(np.eye(m), self.problem.penalty_matrix(t, penalty)) for t in fits]
-            self.matrices = curvature.mean + np.stack(ridges)
         self.by_fold = curvature.by_fold
+        fits = slice(None) if self.by_fold else slice(-1, None)
+        self.matrices = curvature.mean
+        ridge_share = 1.0 - self.problem.l1_ratio
+        if ridge_share:
+            self.matrices = self.matrices.copy()
+            self._add_ridge(penalty * ridge_share * self.problem.ridge[fits], m)
         if self.problem.corner is not None:
             return
         if self.by_fold:
             self.inverse = _inverses(self.matrices)
         else:
             self.solve_shared = _solver(self.matrices[0])
+
+    def _add_ridge(self, ridge: Floats, m: int) -> None:
+        """Add the penalties, (S, q, q) or diagonals (S, q), to the block of each of m scores."""
+        blocks = self.matrices.reshape(len(ridge), m, -1, m, ridge.shape[-1])
+        for score in range(m):
+            block = blocks[:, score, :, score]
+            target = block if ridge.ndim == 3 else np.einsum("tii->ti", block)
+            target += ridge
 
     def _solve(self, flat: Floats, fits: npt.NDArray[np.intp]) -> Floats:
         """Return the inverse curvature of each fit times its row of `flat`."""

@@ -110,9 +110,9 @@ def _describe(gap: float, poor: bool, confidence: float, right: float) -> str:
         points = "less than 0.1" if gap < 0.001 else number(100 * gap, 2)
         if gap >= _GAP:
             return (
-                "The probabilities show no significant error: on average they differ from the "
-                f"observed frequencies by {points} percentage points, which chance can explain "
-                "with so few rows."
+                "No error of the probabilities can be proved: on average they differ from the "
+                f"observed frequencies by {points} percentage points, which is within chance for "
+                "this number of rows. Trust them roughly, not to the last points."
             )
         return (
             "The probabilities can be trusted: on average they differ from the observed "

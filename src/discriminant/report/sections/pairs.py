@@ -34,6 +34,8 @@ _STRIPS = 3  # largest number of features shown for a pair
 _BINS = 16
 _LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
 _SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
+_FEW_ERRORS = 0.01  # overlap below which two classes are well separated
+_RARE = 0.15  # share of the rows of a pair below which a class is rare
 _STEPWISE = 200  # largest number of features for a stepwise selection
 
 
@@ -108,6 +110,13 @@ def _pair(
     distance = _distance(two)
     overlap = None if distance is None else float(ndtr(-distance / 2))
     pair["distance"], pair["overlap"] = distance, overlap
+    rare = min(rows) / sum(rows) if sum(rows) else 0.5
+    if rare < _RARE:
+        name = (a, b)[int(rows[1] < rows[0])]
+        counts += (
+            f". {name} has only {percent(rare)} of these rows, so its probability rarely reaches "
+            "50%, even where it is much higher than usual"
+        )
     pair["text"] = f"{counts}. {_describe(moments.features, d, (a, b))}"
     pair["separates"] = _separates(two, overlap, moments.features, strips[d[strips] >= _SMALL])
     pair["strips"] = [
@@ -191,14 +200,16 @@ def _separates(
     if overlap is None:
         return search
     best = (
-        f"With all features, a linear rule for two Gaussian classes would misclassify about "
-        f"{percent(overlap)} of them"
+        "With all features, a linear rule for two Gaussian classes of equal size would misclassify "
+        f"about {percent(overlap)} of them"
     )
     if overlap >= _SEPARABLE:
         return (
             f"Nothing measured here separates them well: {best[0].lower()}{best[1:]}. Another "
             f"measurement is needed. {search}"
         ).strip()
+    if overlap < _FEW_ERRORS:
+        best += ", so the mistakes are unusual or mislabelled rows (see “Rows to look at”)"
     return f"{best}. {search}".strip()
 
 

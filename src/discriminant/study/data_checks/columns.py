@@ -9,6 +9,9 @@ missing      the share of missing cells differs between classes by at least 10 p
              (chi-squared test with Bonferroni's correction, p < .001)
 spelling     levels of a category that differ only in case, spaces or Unicode form
 duplicate    numeric columns with |r| > .9999, or categories with a one-to-one correspondence
+levels       a category with more than 20 levels, most of them in fewer than 5 rows, if at least
+             1 in 50 new rows probably has another level: the share of levels with one row among
+             the rows estimates this probability (Good 1953)
 constant     one value in all rows
 """
 
@@ -407,6 +410,32 @@ def missing_by_class(table: PreparedTable) -> list[CheckFacts]:
     title = f"Missing cells of {names(columns, 2).replace(chr(39), '')} depend on the class"
     rows = max(total for _, _, total, _ in affected)
     return [finding("missing", "warning", title, text, columns, rows)]
+
+
+_MANY_LEVELS, _FEW_LEVEL_ROWS, _NEW_LEVELS = 20, 5, 0.02
+
+
+def rare_levels(table: PreparedTable) -> list[CheckFacts]:
+    """Return the categories of which new rows will probably have levels that are unknown."""
+    findings = []
+    for column in table.columns:
+        if column.levels is None or column.kind != "category":
+            continue
+        counts = np.bincount(column.known)
+        counts = counts[counts > 0]
+        few = int((counts < _FEW_LEVEL_ROWS).sum())
+        unseen = float((counts == 1).sum()) / max(int(counts.sum()), 1)
+        if len(counts) <= _MANY_LEVELS or 2 * few < len(counts) or unseen < _NEW_LEVELS:
+            continue
+        text = (
+            f"Column {name(column.name)} has {len(counts)} levels, {few} of them in fewer than "
+            f"{_FEW_LEVEL_ROWS} rows. About {percent(unseen)} of new rows will have a level that "
+            "the model does not know, and are refused: leave the column out "
+            f"(--exclude {column.name}), convert it to a number, or use --unseen ignore."
+        )
+        title = f"Category with many rare levels: {column.name}"
+        findings.append(finding("rare_levels", "warning", title, text, [column.name]))
+    return findings
 
 
 def spellings(table: PreparedTable) -> list[CheckFacts]:

@@ -38,6 +38,7 @@ _CHECKS: tuple[Callable[[PreparedTable], list[CheckFacts]], ...] = (
     classes.class_sizes,
     columns.missing_by_class,
     columns.spellings,
+    columns.rare_levels,
     classes.signal,
     columns.constants,
 )

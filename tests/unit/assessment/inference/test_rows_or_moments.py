@@ -25,7 +25,9 @@ def test_two_classes_of_rows_are_compared_as_those_of_moments():
 @pytest.mark.parametrize("test", [*TESTS, hotelling])
 def test_rows_without_labels_are_refused_with_what_would_do(test):
     detail = "class" if test in (box_m, hotelling) else "pooled"
-    with pytest.raises(MomentsMismatchError, match=rf"only a ndarray. Pass X and y.*'{detail}'"):
+    with pytest.raises(
+        MomentsMismatchError, match=rf"only an object of type ndarray. Pass X and y.*'{detail}'"
+    ):
         test(X)
 
 

@@ -64,7 +64,7 @@ from discriminant.errors import (
     EngineError,
     warn,
 )
-from discriminant.table.cells import ColumnCells, Frame
+from discriminant.table.column_cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.files.atomic import atomic_write_bytes

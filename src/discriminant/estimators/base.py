@@ -86,7 +86,7 @@ from discriminant.models.gaussian.family import class_prior, validate_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.probability_scores import max_and_argmax
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names
 from discriminant.table.memory import Table, as_features, as_table

@@ -44,7 +44,7 @@ from discriminant.table.blocks import (
     numbered_names,
     row_slice,
 )
-from discriminant.table.cells import checked_column_names
+from discriminant.table.column_cells import checked_column_names
 from discriminant.table.labels import encode_known_labels, encode_labels
 
 _SEARCH_ROWS = 1 << 14  # rows searched at a time for a bad cell

@@ -16,7 +16,7 @@ import numpy as np
 
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import DiscriminantError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, SurfaceFacts

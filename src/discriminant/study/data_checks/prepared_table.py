@@ -21,7 +21,7 @@ import numpy.typing as npt
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import name_list, shown
 from discriminant.table.blocks import Codes, Floats, Labels, Places
-from discriminant.table.cells import Frame, encode_label_cells
+from discriminant.table.column_cells import Frame, encode_label_cells
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.formula.expressions import Categories
 

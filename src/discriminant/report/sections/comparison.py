@@ -82,7 +82,7 @@ def comparison_section(
 
 
 def surface_facts(grid: Grid) -> SurfaceFacts:
-    """Return the loss at each pooling and shrinkage of the grid, with the prior of the best one."""
+    """Return the loss at each pooling and shrinkage, with the prior of the best candidate."""
     p, s, r = grid.best()
     return SurfaceFacts(
         pooling=[float(value) for value in grid.pooling],

@@ -49,7 +49,7 @@ _HOMES = {
     "compare_fits": "assessment.inference.contrasts_and_nested_fits",
     "Ranking": "moments.ranking",
     "ranking": "assessment.ranking.roc",
-    "select_features": "assessment.selection.select",
+    "select_features": "assessment.selection.greedy_feature_selection",
     "plot_boundary": "report.plots.boundary",
     "plot_projection": "report.plots.projection",
     "plot_roc": "report.plots.roc",

@@ -41,7 +41,7 @@ from discriminant.assessment.resampling.cross_validate import (
     leave_one_out as leave_one_out,
     rda_grid as rda_grid,
 )
-from discriminant.assessment.selection.select import (
+from discriminant.assessment.selection.greedy_feature_selection import (
     select_features as select_features,
 )
 from discriminant.assessment.selection.stepwise import (

@@ -527,7 +527,7 @@ SHARED_VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
     "TableMoments": "engines.moments_with_encoding",
-    "ClassRows": "moments.stored_rows",
+    "ClassRows": "moments.rows_instead_of_moments",
     "ScatterFactor": "moments.qr_factor",
     "Slope": "moments.loss_gradient_sums:LossSums",
     "Saturation": "moments.glm_families:SaturatedLikelihood",

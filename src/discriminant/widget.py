@@ -63,7 +63,8 @@ def boundary_widget(
     """
     if model not in MODELS:
         raise OptionError.of("model", model, "'lda', 'qda' or 'rda'")
-    for option, value in (("pooling", pooling), ("shrinkage", shrinkage)):
+    options: dict[str, Any] = {"pooling": pooling, "shrinkage": shrinkage}
+    for option, value in options.items():
         if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
             raise OptionError.of(option, value, "a number from 0 to 1")
     try:
@@ -85,8 +86,9 @@ def boundary_widget(
         raise ShapeError.of_truth(rows=n, labels=len(codes))
     if n > MOST_ROWS or d < 2 or not 2 <= len(labels) <= MOST_CLASSES:
         raise ShapeError.of_widget(rows=n, features=d, classes=len(labels), most=MOST_ROWS)
-    if len(axes) != 2 or any(
-        not isinstance(j, Integral) or isinstance(j, bool) or not 0 <= j < d for j in axes
+    positions: list[Any] = list(axes)
+    if len(positions) != 2 or any(
+        not isinstance(j, Integral) or isinstance(j, bool) or not 0 <= j < d for j in positions
     ):
         raise OptionError.of("axes", axes, f"two positions of features, from 0 to {d - 1}")
     widget = _widget_class()(

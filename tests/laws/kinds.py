@@ -46,7 +46,7 @@ from discriminant.moments.loss_gradient_sums import (
     WeightedProducts,
     WeightedProductsReading,
 )
-from discriminant.moments.margin_counts import (
+from discriminant.moments.margins_and_mistakes import (
     LinearWeights,
     MarginReading,
     Margins,
@@ -56,8 +56,8 @@ from discriminant.moments.margin_counts import (
 )
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.moments.ranking import Ranking, RankingReading
+from discriminant.moments.rows_instead_of_moments import ClassRows, RowsReading
 from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysGradientReading, SoftmaxLoss
-from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import FoldSums, FoldSumsReading
 from discriminant.table.hash_folds import row_hash_folds
 from tests.shared.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen

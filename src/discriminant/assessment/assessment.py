@@ -38,7 +38,7 @@ from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.errors import LabelError, OptionError
 from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 _MAX_CLASSES = 12  # with more classes, only the largest cells of the confusion matrix are printed
 _LARGEST_CELLS = 10

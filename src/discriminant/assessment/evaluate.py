@@ -22,7 +22,7 @@ from discriminant.assessment.classifier_outputs import (
     without_feature_names,
 )
 from discriminant.assessment.ranking.auc import AUC
-from discriminant.assessment.resampling.held_out import auc_of_rankings
+from discriminant.assessment.resampling.held_out_folds import auc_of_rankings
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
 from discriminant.engines.partitioned_table import PartitionedTable, reject_separate_labels
@@ -40,7 +40,7 @@ from discriminant.moments.confusion import Tally, sort_actions
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import invalid_probability_rows
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, check_weight, dense
-from discriminant.table.cells import Frame, encode_label_cells
+from discriminant.table.column_cells import Frame, encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.labels import (
     as_vector,

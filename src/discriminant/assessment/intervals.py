@@ -322,11 +322,9 @@ def _where_finite(mean: Floats, variance: Floats, low: Floats, high: Floats) -> 
 def resample_parts(
     cells: Floats, measure: CountFormula, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Return a (draws, ...) array: the measure in each bootstrap sample of F parts.
+    """Return the measure in each of `draws` bootstrap samples of the parts of a table.
 
-    Each sample sums F parts drawn with replacement.
-
-    `cells` (F, A, K) are the tables of the parts.
+    `cells` (F, A, K) holds the counts of F parts. Each sample sums F parts, drawn with replacement.
     """
     F = len(cells)
     times = generator.multinomial(F, np.full(F, 1.0 / F), size=draws).astype(np.float64)

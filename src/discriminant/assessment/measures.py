@@ -219,7 +219,7 @@ def average_over_classes(
 
 
 def _beyond_chance(cells: Floats) -> Floats:
-    """Return `N sum correct - sum true predicted`, summed class by class."""
+    """Return the agreement beyond chance: `N sum correct - sum true * predicted`, over classes."""
     N = total(cells)[..., np.newaxis]
     return np.asarray(
         (N * correct(cells) - true_total(cells) * predicted_total(cells)).sum(axis=-1)
@@ -227,9 +227,9 @@ def _beyond_chance(cells: Floats) -> Floats:
 
 
 def _sum_of_products(counts: Floats) -> Floats:
-    """Return `N^2 - sum n^2`, computed as `sum n (N - n)`.
+    """Return `N^2 - sum n^2` for counts n whose sum is N, computed as `sum n (N - n)`.
 
-    This is accurate even where one count n is nearly all of N.
+    This is accurate even if one of the counts is nearly N.
     """
     return np.asarray((counts * (counts.sum(axis=-1, keepdims=True) - counts)).sum(axis=-1))
 
@@ -238,9 +238,10 @@ def _sum_of_products(counts: Floats) -> Floats:
 
 
 def log_loss_sums(tally: Tally) -> Floats:
-    """Return the sums over rows of `w l`, `w l^2`, `w^2 l` and `w^2 l^2`, (4,).
+    """Return four sums over rows, from which the mean log loss and its interval are computed.
 
-    `l` is the log loss of a row and `w` its weight.
+    With l the log loss of a row and w its weight, the sums are those of w l, w l^2, w^2 l and
+    w^2 l^2.
     """
     return np.asarray(tally.scored.log_loss.sum(axis=1))
 
@@ -524,8 +525,8 @@ class _Vector(Protocol):
 class MeasureAttributes:
     """The registered measures as attributes of a tally.
 
-    The annotations are for type checkers only: the loop below adds the attributes, including
-    attributes of measures without an annotation.
+    The loop below adds an attribute for every registered measure. The annotations are for type
+    checkers; a measure without one has an attribute, too.
     """
 
     __slots__ = ()

@@ -20,7 +20,7 @@ from discriminant.assessment.measures import ratio
 from discriminant.assessment.printed_results import PrintedResult, text_table
 from discriminant.errors import LabelError, ShapeError
 from discriminant.table.blocks import Floats, Labels, check_weight
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 from discriminant.table.labels import encode_labels
 
 

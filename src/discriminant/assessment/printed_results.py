@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEAST_P = 2e-16  # smaller p-values are printed as `< 2e-16`

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from discriminant.assessment.standardised_coefficients import linear_coefficients
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, numbered_names
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 Norm = Literal["l2", "l1", "linf"]
 NORMS: tuple[Norm, ...] = ("l2", "l1", "linf")
@@ -165,7 +165,7 @@ def _solve(slope: Floats, goal: float, lower: Floats, upper: Floats, norm: Norm)
 
 
 def _invert(rate: Floats, end: Floats, goal: float) -> float:
-    """Return t with sum over j of rate_j min(t, end_j) = goal."""
+    """Return the number t for which the sum over j of rate_j min(t, end_j) equals `goal`."""
     order = np.argsort(end)
     rate, end = rate[order], end[order]
     finite = np.where(np.isfinite(end), end, 0.0)

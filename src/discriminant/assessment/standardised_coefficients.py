@@ -18,7 +18,7 @@ import numpy as np
 
 from discriminant.errors import LinearModelError, OptionError, ShapeError
 from discriminant.table.blocks import Floats, Schema, numbered_names
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 from discriminant.table.memory import as_features
 
 

@@ -38,7 +38,7 @@ from discriminant.study.predict import PredictedRows, check_suffix, predict_file
 from discriminant.study.progress import ProgressRate
 from discriminant.study.row_explanation import explain_rows
 from discriminant.study.training_overlap import training_share
-from discriminant.table.cells import encode_label_cells
+from discriminant.table.column_cells import encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.load import read_frame

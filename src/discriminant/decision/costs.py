@@ -149,9 +149,9 @@ class Costs:
     def of_threshold(cls, given: Any, labels: Labels) -> Costs:
         """Create costs for which the decision is the class with the largest posterior / threshold.
 
-        A single number is the threshold of the second of two classes. Otherwise pass a threshold
-        for each class, as a mapping or in the order of the labels. With two classes, a mapping may
-        give the threshold of only one class.
+        If there are two classes, a single number is the threshold of the second class, and a
+        mapping may give the threshold of only one class. Otherwise pass a threshold for each class,
+        as a mapping or in the order of the labels.
         """
         limits = _thresholds(given, labels)
         if len(labels) == 2:

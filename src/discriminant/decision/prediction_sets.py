@@ -13,11 +13,15 @@ With n calibration rows, each scored by a model fitted without it,
 
 and the set of a row is {k: p_k(x) > 1 - coverage}. If rows are exchangeable and one model scores
 all rows (split conformal prediction, Vovk, Gammerman and Shafer 2005), P(p_y(x) <= a) <= a, so the
-set contains the true class with probability `coverage` or more. Alternatively, each calibration row
-is compared with the score of (x, k) by the model that was fitted without the fold of this
-calibration row (cross-conformal prediction, Vovk 2015; jackknife+, Barber et al. 2021), the
-guaranteed probability is then 2 coverage - 1, up to a term that vanishes as the folds grow, and in
-practice near `coverage`. If p-values are computed by class (Mondrian), class k is compared only
+set contains the true class with probability `coverage` or more.
+
+The models of a cross-validation can be used instead of one model (cross-conformal prediction, Vovk
+2015; jackknife+, Barber et al. 2021). For each calibration row, the conformity of the new row is
+then computed by the model that was fitted without the fold of this calibration row. The guaranteed
+probability is 2 coverage - 1, up to a term that vanishes as the folds grow. In practice the
+probability is near `coverage`.
+
+If p-values are computed by class (Mondrian), class k is compared only
 with calibration rows of class k, and the guarantee holds for each class.
 
 Weights are frequencies: a row of weight 2 counts as two rows.

@@ -22,7 +22,7 @@ from discriminant.engines.sampling import Rows, systematic_positions
 from discriminant.engines.summation import check_unique_names, tree_sum
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered_names
-from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
+from discriminant.table.column_cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.partitioned_source import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)

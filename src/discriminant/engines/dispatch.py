@@ -47,10 +47,10 @@ from discriminant.errors import (
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor, ColumnMagnitudesReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows, RowsReading
+from discriminant.moments.rows_instead_of_moments import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Schema, is_sparse
-from discriminant.table.cells import Frame
+from discriminant.table.column_cells import Frame
 from discriminant.table.column_types import ReadOptions, long_integers_as_categories
 from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.load import dropped_rows_note, is_path, open_source

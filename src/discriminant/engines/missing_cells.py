@@ -128,9 +128,11 @@ class ExpectedMomentsReading:
 
 
 def _regression(covariance: Floats, o: Places, m: Places) -> tuple[Floats, Floats]:
-    """Return C_mo C_oo^-1 (m, o) and C_mm - C_mo C_oo^-1 C_om (m, m).
+    """Return slopes and residual covariance of the regression of cells m on cells o.
 
-    Directions along which the cells o have no variance are left out of the inverse.
+    These are C_mo C_oo^-1 and C_mm - C_mo C_oo^-1 C_om, where C is the covariance, m the missing
+    and o the observed cells. Directions along which the cells o have no variance are left out of
+    the inverse.
     """
     sd = np.sqrt(np.diagonal(covariance)[o])
     sd = np.where(sd > 0, sd, 1.0)

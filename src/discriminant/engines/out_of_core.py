@@ -21,7 +21,7 @@ from discriminant.engines.checkpoint import Journal, digest
 from discriminant.engines.sampling import sample_part_heads, systematic_sample
 from discriminant.engines.summation import available_threads, one_blas_thread, ordered_map, tree_sum
 from discriminant.errors import FileError, SourceChangedError
-from discriminant.table.cells import Frame
+from discriminant.table.column_cells import Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.dataset import Dataset, list_files, open_dataset

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from discriminant.engines.summation import check_unique_names, tree_sum
 from discriminant.errors import DiscriminantError, EngineError, ShapeError
-from discriminant.table.cells import Frame, columns_from_arrow
+from discriminant.table.column_cells import Frame, columns_from_arrow
 from discriminant.table.partitioned_source import Additive, Work
 
 A = TypeVar("A", bound=Additive)

@@ -21,7 +21,7 @@ from discriminant.errors import (
     MissingValueError,
 )
 from discriminant.moments.summary_base import Reading, Summary
-from discriminant.table.cells import Frame
+from discriminant.table.column_cells import Frame
 from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.partitioned_source import Additive, PartialSum, ReadPlan, TablePart
 

@@ -100,7 +100,7 @@ class MixtureError(InputError):
     )
 
     collapsed = template("label, components")(
-        "A component of class {label!r} collapsed: it has hardly any row, or no invertible "
+        "A component of class {label!r} collapsed: it has hardly any rows, or a singular "
         "covariance. The class has {components:n component}. Pass fewer components or "
         "components='bic', shrinkage > 0, or covariance='shared'."
     )
@@ -353,7 +353,7 @@ class NotConvergedWarning(DiscriminantWarning):
 
     of_missing_cells = template("steps, change, tolerance")(
         "EM for missing cells stopped after {steps} steps with a change of {change:.1e} standard "
-        "deviations (tolerance {tolerance:.1e}): a column may have hardly any present cell. "
+        "deviations (tolerance {tolerance:.1e}): a column may have hardly any values. "
         "Exclude columns that are mostly missing."
     )
 
@@ -882,7 +882,7 @@ class MomentsMismatchError(InputError):
 
     of_weight_removal = template("label, weight, removed")(
         "Cannot remove weight {removed:g} from class '{label}', whose total weight is "
-        "{weight:g}. Remove rows with the weights they were added with."
+        "{weight:g}. A row must be removed with the weight with which it was added."
     )
 
     of_rows = template("label, missing, removed, rows")(

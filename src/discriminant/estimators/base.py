@@ -86,7 +86,7 @@ from discriminant.models.gaussian.family import class_prior, validate_prior
 from discriminant.models.rules import CertainCodes, LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.probability_scores import max_and_argmax
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names
 from discriminant.table.memory import Table, as_features, as_table
@@ -1218,16 +1218,13 @@ class MomentClassifier(PosteriorMixin, ClassifierMixin, RowEstimator):
         return self._predict_labels(self._prediction_rule(), X)
 
     def _posteriors(self, X: Any) -> Floats:
-        rule = self._prediction_rule()
-        if isinstance(rule, LinearRule) and len(rule.labels) == 2 and _is_large_block(X):
-            rule = rule.for_values()
-        return self._map_scores(rule.scores, posterior, X)
+        return self._map_scores(self._prediction_rule().scores, posterior, X)
 
     def _prediction_rule(self) -> Rule:
         """Return the rule; a linear rule of two classes is reduced to a single predictor."""
         rule = self.rule_
         if isinstance(rule, LinearRule) and len(rule.labels) == 2:
-            contrast: LinearRule = self._cached("contrast", rule.contrast)
+            contrast: LinearRule = self._cached("contrast", lambda: rule.contrast().for_values())
             return contrast
         return rule
 
@@ -1302,8 +1299,13 @@ class IterativeEstimator(RowEstimator):
 
     def _rule_scores(self, X: Any) -> Floats:
         """Return the scores of the rule: (n, K), or (n, 1) for a rule with a single score."""
+        return self._score_rows(self._prediction_rule(X).scores, X)
+
+    def _prediction_rule(self, X: Any) -> LinearRule:
+        """Return the rule, in the faster form for values if the rows are many."""
         self._check_is_fitted()
-        return self._score_rows(self.rule_.scores, X)
+        rule: LinearRule = self.rule_
+        return rule.for_values() if len(rule.intercept) == 1 and _is_large_block(X) else rule
 
 
 class IterativeClassifier(ClassifierMixin, IterativeEstimator):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discriminant.estimators.base import MomentClassifier, Prior
 from discriminant.models.laplace_naive_bayes import LaplaceRule, fit_laplace
 from discriminant.moments.class_moments import Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 

@@ -26,9 +26,9 @@ from discriminant.models.expressions import (
     Expression,
     basis_expression,
     constant,
-    greater,
-    mean_expression,
+    inverse_link_expression,
     stack,
+    where_greater,
 )
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.linear.least_squares import IndicatorRule
@@ -179,7 +179,7 @@ def class_code(score: Expression) -> Expression:
     """Return the (1,) index of the largest score; for a single score, 1 if it is positive."""
     if score.width > 1:
         return score.first_max().with_name("code")
-    return greater(score, 0.0, 1.0, 0.0).with_name("code")
+    return where_greater(score, 0.0, 1.0, 0.0).with_name("code")
 
 
 def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
@@ -267,7 +267,7 @@ def _easy_ensemble(model: Any, x: Expression) -> ClassifierExpressions:
 
 def _vote(code: Expression, classes: int) -> Expression:
     """Return the vote for the predicted class: (K,) zeros with a one for that class."""
-    return stack([greater((code - float(k)).abs(), 0.5, 0.0, 1.0) for k in range(classes)])
+    return stack([where_greater((code - float(k)).abs(), 0.5, 0.0, 1.0) for k in range(classes)])
 
 
 def _break_ties(votes: Expression, members: list[ClassifierExpressions]) -> Expression:
@@ -341,7 +341,7 @@ def _require_probabilities(classifier: ClassifierExpressions, name: str) -> None
 
 
 def _decision(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of Decision: posteriors under its priors, and least-cost class."""
+    """Return expressions for a `Decision`: posteriors with its priors, and the least-cost class."""
     classifier = classifier_expressions(model.estimator_, x)
     _require_probabilities(classifier, class_name(model.estimator_))
     if model.prior is not None:
@@ -397,7 +397,7 @@ def expected_costs(p: Expression, cost: Floats) -> Expression:
 def argmin_cost(cost: Expression) -> Expression:
     """Return the (1,) index of the first action whose cost is within `TIE` of the least cost."""
     bound = (cost * -1.0).max() * -(1.0 + TIE)
-    return greater(cost, bound.with_name("bound"), 0.0, 1.0).first_max()
+    return where_greater(cost, bound.with_name("bound"), 0.0, 1.0).first_max()
 
 
 def _pipeline_features(model: Any, x: Expression) -> Expression:
@@ -443,7 +443,7 @@ def _linear_regression(model: Any, x: Expression, name: str = "value") -> Expres
 
 
 def _generalised_linear(model: Any, x: Expression) -> Expression:
-    return mean_expression(_linear_predictor(model, x), model.link_).with_name("value")
+    return inverse_link_expression(_linear_predictor(model, x), model.link_).with_name("value")
 
 
 def _log_linear(model: Any, x: Expression) -> Expression:
@@ -552,7 +552,7 @@ def _decode(model: Any, values: Expression, sides: list[_TwoSides], signs: Float
         votes = values.sign().affine(0.5 * signs, np.full(K, -0.5 * signs.shape[1]))
         weighted = values.affine(signs, np.zeros(K)).with_name("weighed")
         largest = weighted.abs().max().with_name("most")
-        return votes + weighted / (greater(largest, 0.0, largest, 1.0) * 6.0)
+        return votes + weighted / (where_greater(largest, 0.0, largest, 1.0) * 6.0)
     if decoding == "loss":
         return _decode_by_loss(values, signs, logistic=probabilistic)
     if probabilistic:

@@ -216,7 +216,7 @@ class _OnnxGraph:
             return self._node("Concat", [self._full(part) for part in step.operands], axis=1)
         if step.op in ("sum", "squares", "max", "first_max"):
             return self._reduce(step, operands[0])
-        if step.op == "greater":
+        if step.op == "where_greater":
             above = self._node("Greater", operands[:2])
             return self._node("Where", [above, *operands[2:]])
         if step.op in _ARITHMETIC:

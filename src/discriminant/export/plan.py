@@ -40,9 +40,9 @@ from discriminant.export.model_expressions import (
 )
 from discriminant.models.expressions import (
     Expression,
-    greater,
     share_subexpressions,
     topological_order,
+    where_greater,
 )
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import numbered_names
@@ -217,7 +217,7 @@ def _action_outputs(
     if sources.unseen:
         first = len(sources.features)
         unseen = x.pick(np.arange(first, x.width)).sum().with_name("unseen")
-        code = greater(unseen, 0.5, float(len(actions)), code).with_name("choice")
+        code = where_greater(unseen, 0.5, float(len(actions)), code).with_name("choice")
     used = {
         REJECT.name: (decides and inner.reject is not None) or bool(sources.unseen),
         OUTLIER.name: decides and bool(inner.outlier),
@@ -261,12 +261,12 @@ def _with_reject(
     code: Expression, least: Expression, largest: Expression, reject: Reject, reject_code: float
 ) -> Expression:
     if reject.cost == 0.0:
-        return greater(largest, -1.0, reject_code, code).with_name("choice")
+        return where_greater(largest, -1.0, reject_code, code).with_name("choice")
     if np.isfinite(reject.cost):
-        code = greater(least, reject.cost * (1.0 + TIE), reject_code, code)
+        code = where_greater(least, reject.cost * (1.0 + TIE), reject_code, code)
     if reject.threshold > 0.0:
         bound = (1.0 - reject.threshold) * (1.0 + TIE)
-        code = greater((largest * -1.0) + 1.0, bound, reject_code, code)
+        code = where_greater((largest * -1.0) + 1.0, bound, reject_code, code)
     return code.with_name("choice")
 
 
@@ -290,4 +290,4 @@ def _with_outliers(
     limit = f.isf(float(model.outlier), width, df2) / scale
     within = rule.distance_expression(x, class_names) * -1.0 + limit
     nearest = within.max().with_name("within_limit")
-    return greater(0.0, nearest, outlier_code, code).with_name("choice")
+    return where_greater(0.0, nearest, outlier_code, code).with_name("choice")

@@ -105,7 +105,7 @@ class SourceWriter(ABC):
             return f"({terms[0]} {_SIGNS[step.op]} {terms[1]})"
         if step.op == "sign":
             return self.sign(terms[0])
-        if step.op == "greater":
+        if step.op == "where_greater":
             return self.choose(f"{terms[0]} > {terms[1]}", terms[2], terms[3])
         return f"{self.functions[step.op]}({', '.join(terms)})"
 

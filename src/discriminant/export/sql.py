@@ -410,7 +410,7 @@ class _SQLWriter:
             return f"{function}({terms[0]}, {terms[1]})"
         if step.op in _FUNCTIONS:
             return f"{_FUNCTIONS[step.op]}({terms[0]})"
-        assert step.op == "greater"
+        assert step.op == "where_greater"
         x, y = (
             self.db.typed_number(_constant(numbers[k]))
             if step.operands[k].op == "constant"

@@ -137,7 +137,7 @@ class _PairSearch:
         return np.asarray(other[order[first[:, None] + np.arange(self.k)]])
 
     def _bound(self, v: Floats, lo: int, hi: int) -> Floats:
-        """Return a (t,) array: for each row of the tile, an upper bound on its k-th smallest v.
+        """Return an upper bound on the k-th smallest number in each row of `v`.
 
         The bound includes a margin for rounding.
         """

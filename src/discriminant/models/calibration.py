@@ -30,8 +30,8 @@ from discriminant.models.expressions import (
     Expression,
     constant,
     evaluate_polynomial,
-    greater,
     stack,
+    where_greater,
 )
 from discriminant.table.blocks import Floats, Places
 
@@ -258,7 +258,7 @@ class IsotonicCalibrator:
         )
         if q.width == 1:
             return None, stack([constant(1.0) - q, q])
-        return None, greater(q.sum().with_name("all_shares"), 0.0, q, 1.0)
+        return None, where_greater(q.sum().with_name("all_shares"), 0.0, q, 1.0)
 
 
 def _invalid_vectors(parts: Mapping[str, Any], *names: str) -> str | None:
@@ -287,7 +287,7 @@ def _log_sigmoid_of(z: Expression) -> Expression:
     small = (constant(0.0) - z.abs()).exp()
     # for small x, log(1 + x) loses digits of x, so its series is used
     series = small * evaluate_polynomial(small, (1.0 / 3.0, -0.5, 1.0))
-    return z.smaller(0.0) - greater(small, 1e-5, (small + 1.0).log(), series)
+    return z.smaller(0.0) - where_greater(small, 1e-5, (small + 1.0).log(), series)
 
 
 def _log_sides(margin: Floats) -> tuple[Floats, Floats]:

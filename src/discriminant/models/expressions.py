@@ -5,9 +5,9 @@ of other expressions. Formulas are written as in NumPy, for a single row:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
 
-There are no booleans: `greater(a, b, x, y)` is x where a > b and y elsewhere, and a decision is the
-index of the chosen class. An expression of width one broadcasts, as in NumPy. Rules return their
-scores as expressions (`Rule.expression`); `export` writes them in SQL and other languages.
+There are no booleans: `where_greater(a, b, x, y)` is x where a > b and y elsewhere, and a decision
+is the index of the chosen class. An expression of width one broadcasts, as in NumPy. Rules return
+their scores as expressions (`Rule.expression`); `export` writes them in SQL and other languages.
 
 Links of two classes, which map a score s to log probabilities:
 
@@ -49,7 +49,7 @@ Elementwise = Literal[
     "sqrt",
     "sign",
     "cos",
-    "greater",
+    "where_greater",
 ]
 Op = (
     Literal[
@@ -182,10 +182,10 @@ def stack(parts: Sequence[Expression]) -> Expression:
     return Expression("stack", tuple(parts), sum(part.width for part in parts))
 
 
-def greater(a: Any, b: Any, x: Any, y: Any) -> Expression:
+def where_greater(a: Any, b: Any, x: Any, y: Any) -> Expression:
     """Return x where a > b, else y."""
     operands = tuple(map(_as_expression, (a, b, x, y)))
-    return Expression("greater", operands, max(operand.width for operand in operands))
+    return Expression("where_greater", operands, max(operand.width for operand in operands))
 
 
 def evaluate_polynomial(x: Expression, coefs: Sequence[float]) -> Expression:
@@ -376,15 +376,15 @@ def cloglog_log_probabilities(score: Expression) -> Expression:
     square = (rate * rate).with_name("rate_squared")
     series = score - rate * 0.5 + square * (1.0 / 24.0) - square * square * (1.0 / 2880.0)
     plain = (constant(1.0) - (constant(0.0) - rate.larger(_SMALL)).exp()).log()
-    return stack([constant(0.0) - rate, greater(rate, _SMALL, plain, series)])
+    return stack([constant(0.0) - rate, where_greater(rate, _SMALL, plain, series)])
 
 
 def cauchit_log_probabilities(score: Expression) -> Expression:
     """Return the (2,) log probabilities of two classes by the cauchit link."""
     away = score.abs().with_name("away")
-    ratio = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
+    ratio = where_greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
     angle = (_arctan(ratio) * (1.0 / np.pi)).with_name("angle")
-    small = greater(away, 1.0, angle, constant(0.5) - angle)
+    small = where_greater(away, 1.0, angle, constant(0.5) - angle)
     return _both_sides(score, small.log().with_name("log_smaller"))
 
 
@@ -396,8 +396,8 @@ LINK_EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
-def mean_expression(score: Expression, link: str) -> Expression:
-    """Return the (1,) mean of a generalised linear model with this link."""
+def inverse_link_expression(score: Expression, link: str) -> Expression:
+    """Return the mean (width 1) of a generalised linear model: the inverse link of its score."""
     if link == "identity":
         return score
     if link == "log":
@@ -405,10 +405,10 @@ def mean_expression(score: Expression, link: str) -> Expression:
     if link == "inverse":
         return constant(1.0) / score
     if link == "sqrt":
-        return greater(score, 0.0, score * score, -1.0)
+        return where_greater(score, 0.0, score * score, -1.0)
     if link == "logit":
         small = (constant(0.0) - score.abs()).exp().with_name("odds")
-        return greater(score, 0.0, constant(1.0) / (small + 1.0), small / (small + 1.0))
+        return where_greater(score, 0.0, constant(1.0) / (small + 1.0), small / (small + 1.0))
     return LINK_EXPRESSIONS[link](score)[1].exp()
 
 
@@ -419,7 +419,7 @@ def _both_sides(score: Expression, small: Expression) -> Expression:
     the second class.
     """
     large = (constant(1.0) - small.exp()).log().with_name("log_larger")
-    return stack([greater(score, 0.0, small, large), greater(score, 0.0, large, small)])
+    return stack([where_greater(score, 0.0, small, large), where_greater(score, 0.0, large, small)])
 
 
 def _erfcx(x: Expression) -> Expression:
@@ -434,7 +434,7 @@ def _erfcx(x: Expression) -> Expression:
     far = (inverse * inverse).with_name("erf_far_square")
     tail = far * evaluate_polynomial(far, _P) / evaluate_polynomial(far, _Q)
     third = (constant(1.0 / np.sqrt(np.pi)) - tail) * inverse
-    return greater(x, 4.0, third, greater(x, 0.46875, second, first))
+    return where_greater(x, 4.0, third, where_greater(x, 0.46875, second, first))
 
 
 def _arctan(x: Expression) -> Expression:
@@ -442,7 +442,7 @@ def _arctan(x: Expression) -> Expression:
 
     For x > 0.66 the result is pi/4 plus the arctangent of (x - 1) / (x + 1).
     """
-    z = greater(x, 0.66, (x - 1.0) / (x + 1.0), x).with_name("arctan_at")
+    z = where_greater(x, 0.66, (x - 1.0) / (x + 1.0), x).with_name("arctan_at")
     square = (z * z).with_name("arctan_square")
     ratio = evaluate_polynomial(square, _R) / evaluate_polynomial(square, _S)
-    return greater(x, 0.66, np.pi / 4.0, 0.0) + z + z * square * ratio
+    return where_greater(x, 0.66, np.pi / 4.0, 0.0) + z + z * square * ratio

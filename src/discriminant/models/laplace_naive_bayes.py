@@ -24,7 +24,7 @@ from discriminant.models.gaussian.covariance import floor_variances
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import overflow_rows, relative_to_largest, scale_by_power
 from discriminant.moments.anchor import Anchor, Powers
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Features, Floats, Labels, dense
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -73,7 +73,7 @@ class LaplaceRule:
         return densities
 
     def _log_norm(self) -> Floats:
-        """Return a (K,) array: sums of log 2 b_kj over the columns j that are not left out."""
+        """Return the sum over columns of log(2 scale) for each class, its log normaliser."""
         used = np.isfinite(self.scale)
         return np.asarray(np.log(2.0 * np.where(used, self.scale, 0.5)).sum(axis=1))
 
@@ -88,7 +88,7 @@ class LaplaceRule:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _deviations(self, features: Features) -> Floats:
-        """Return the (n, K) sums over columns j of -|x_j - m_kj| / b_kj."""
+        """Return the (n, K) sums over columns of -|x - median| / scale, by class."""
         deviations = np.empty((features.shape[0], len(self.labels)))
         for lo in range(0, len(deviations), _ROWS):
             offsets = self.anchor.offsets(dense(features[lo : lo + _ROWS]))

@@ -18,7 +18,8 @@ The `detail` says how much of the scatter is stored:
     class      (K, d, d)  the scatter of each class
     fourth     as class, and for each class sum w z_j^2 z_l and sum w z_j^2 z_l^2 with z = u -
                mean_k, from which the optimal shrinkage follows exactly
-    rows       the rows themselves, if they are fewer than the features: `moments.stored_rows`
+    rows       the rows themselves, if they are fewer than the features, as in
+               `moments.rows_instead_of_moments`
 
 Third and fourth moments about another point can be computed from those about the mean. Let `S = sum
 w z z'`, `C_jl = sum w z_j^2 z_l` and `Q_jl = sum w z_j^2 z_l^2`. Replacing `z` by `z + t` gives

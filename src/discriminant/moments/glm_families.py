@@ -175,7 +175,7 @@ class StartingFit(ResponseLoss):
         return weighted_sums(RowDerivatives(loss, curvature * residual, curvature), weight, want)
 
     def _target_scores(self, response: Floats, weight: Floats | None) -> Floats:
-        """Return `g(mu_0)` for means `mu_0` near the responses."""
+        """Return the score (the link function) of a mean near each response."""
         if self.deviance.family == "binomial":
             trials = 1.0 if weight is None else weight
             mean = (trials * response + 0.5) / (trials + 1.0)
@@ -545,7 +545,7 @@ _MAX_TABLE = 1 << 12  # largest count whose terms are looked up
 
 
 def _log_saturated_counts(response: Floats) -> Floats:
-    """Return `y log y - y - log y!` for each response, (n,).
+    """Return the Poisson log likelihood of each response y at mean y: y log y - y - log y!
 
     If all responses are small counts, the value is computed only once for each distinct count.
     """

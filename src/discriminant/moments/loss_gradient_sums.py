@@ -401,7 +401,7 @@ def _scores(coef_rows: Floats, rows: Features) -> Floats:
 
 
 def _sums(rows: Features, slope: Floats) -> Floats:
-    """Return the sum over rows of `u l'(s)`, (d, m)."""
+    """Return the sum over rows of the features times the slopes of the loss, (d, m)."""
     if is_sparse(rows):
         return np.asarray(rows.T @ slope.T)
     if len(slope) == 1:

@@ -777,11 +777,11 @@ def _cell(
 
 
 def _opacities(surface: SurfaceFacts) -> Floats:
-    """Return opacities, (P, S), from 0.04 for the worst loss to 0.96 for the best.
+    """Return the opacity of each cell, from 0.04 for the worst loss to 0.96 for the best.
 
-    Opacities depend on the rank of a loss, since losses may span orders of magnitude.
-
-    Losses that differ only by rounding have the same rank.
+    The result has a row for each pooling and a column for each shrinkage. Opacities depend on the
+    rank of a loss, since losses may span orders of magnitude. Losses that differ only by rounding
+    have the same rank.
     """
     loss = np.array(surface["log_loss"], dtype=float)
     loss = np.where(np.isnan(loss), np.inf, loss)

@@ -10,7 +10,7 @@ result states this.
                    sample    rows in memory: models that read rows, and the hyperparameters of RDA
                    pass 2    every row is scored by all models fitted without its fold
 
-Both cases use `held_out.score_folds`. The measures of one model are in `study.comparison`.
+Both cases use `held_out_folds.score_folds`. The measures of one model are in `study.comparison`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from discriminant.assessment.resampling.folds import (
     stratified_folds,
     warn_classes_in_one_fold,
 )
-from discriminant.assessment.resampling.held_out import (
+from discriminant.assessment.resampling.held_out_folds import (
     FoldModel,
     HeldOutPredictions,
     HeldOutScores,

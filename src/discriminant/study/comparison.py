@@ -29,7 +29,7 @@ from discriminant.assessment.measures import MEASURES
 from discriminant.assessment.printed_results import PrintedResult, html_table, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import corrected_t, mcnemar
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.assessment.selection.refit_criterion import CriterionValues
 from discriminant.catalog import SIMPLICITY
@@ -69,7 +69,7 @@ from discriminant.report.sections.comparison import (
 from discriminant.study.headline import headline_of, selection_optimism
 from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 LEVEL = 0.95
 _TEST_LEVEL = 0.05  # significance level of tests between models

@@ -40,7 +40,7 @@ from discriminant.engines.sql import Query, sql
 from discriminant.errors import CommandError, FormulaError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
-from discriminant.table.cells import ColumnCells
+from discriminant.table.column_cells import ColumnCells
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame

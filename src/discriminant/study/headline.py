@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.assessment.resampling.selection_bias import correct_losses
 from discriminant.report.fact_types import HeadlineFacts
 from discriminant.study.models import POOL, POOL_GAIN, ModelResult

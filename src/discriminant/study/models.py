@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from discriminant import catalog
 from discriminant.assessment.resampling.folds import is_moment_based
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import SeparationWarning, StudyError
 from discriminant.report.fact_types import ModelFacts
 from discriminant.table.blocks import Floats

@@ -43,7 +43,7 @@ from discriminant.estimators.meta.encoded import Encoded, check_unseen_option
 from discriminant.posterior import gives_posterior
 from discriminant.study.data_source import label_columns, reject_csv_options, reject_sparse_file
 from discriminant.study.prediction_writers import ArrowWriter, CsvWriter, TableWriter
-from discriminant.table.cells import Frame, columns_from_arrow, import_pandas
+from discriminant.table.column_cells import Frame, columns_from_arrow, import_pandas
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.files.atomic import atomic_write

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, BinaryIO, Protocol
 
 from discriminant.errors import FileError
-from discriminant.table.cells import ColumnCells, Frame
+from discriminant.table.column_cells import ColumnCells, Frame
 from discriminant.table.files.csv_dialect import is_number, large_field_limit
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import TextStream

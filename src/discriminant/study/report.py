@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
     ConstantColumnWarning,

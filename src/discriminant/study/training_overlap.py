@@ -23,7 +23,7 @@ _PIECE = 65_536
 
 
 def row_sketch(features: Any) -> Floats:
-    """Return the k smallest hashes of the rows as a (k, 2) array: each hash as two halves."""
+    """Return the smallest hashes of the rows, each split into two numbers of 32 bits."""
     smallest = np.zeros(0, dtype=np.uint64)
     for start in range(0, features.shape[0], _PIECE):
         hashes = _hashes(features[start : start + _PIECE])

@@ -18,7 +18,7 @@ from discriminant.assessment.resampling.folds import (
     check_folds,
     sample_rows,
 )
-from discriminant.assessment.resampling.held_out import supports_partitions
+from discriminant.assessment.resampling.held_out_folds import supports_partitions
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
 from discriminant.engines.partitioned_table import AnyTable
@@ -370,8 +370,9 @@ class Study:
         return self._fit(StudyModel.of(type(model).__name__, model))
 
     def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
-        """Return the selected model with costs and a reject option. A report then shows the costs
-        and the reject option.
+        """Return the selected model with costs and a reject option.
+
+        A report then shows the costs and the reject option.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from discriminant.assessment.resampling.compare import corrected_t
 from discriminant.assessment.resampling.folds import FoldNumbers, RowNumbers, sample_rows
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import capture_warnings
 from discriminant.report.fact_types import YardstickFacts
 from discriminant.report.format import loss, percent

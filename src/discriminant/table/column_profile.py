@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import CellKind, ColumnCells
+from discriminant.table.column_cells import CellKind, ColumnCells
 from discriminant.table.text_values import ParsedTexts
 
 Numbers: TypeAlias = npt.NDArray[Any]

@@ -34,7 +34,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
+from discriminant.table.column_cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.column_profile import (
     ColumnProfile,
     MemoryColumnProfile,
@@ -180,7 +180,7 @@ def frame_with_options(source: Any, options: ReadOptions) -> Frame:
     Parameters
     ----------
     source : Frame or data frame
-        Cells, or any data frame that `table.cells.frame_from_dataframe` accepts.
+        Cells, or any data frame that `table.column_cells.frame_from_dataframe` accepts.
     options : ReadOptions
         Columns to use and their roles.
 

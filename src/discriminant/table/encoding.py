@@ -56,7 +56,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import ColumnCells, Frame, frame_from_dataframe
+from discriminant.table.column_cells import ColumnCells, Frame, frame_from_dataframe
 from discriminant.table.files.csv_dialect import is_number, missing_number_texts
 from discriminant.table.formula.design import Design
 from discriminant.table.formula.expressions import BOOLEANS, Categories

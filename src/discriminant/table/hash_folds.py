@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from discriminant.errors import MissingCellError
 from discriminant.table.blocks import Block, Codes, Floats, Places
-from discriminant.table.cells import Frame
+from discriminant.table.column_cells import Frame
 
 Hashes = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)

@@ -28,7 +28,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats, Labels, Places, Schema, check_weight
-from discriminant.table.cells import Frame, encode_label_cells
+from discriminant.table.column_cells import Frame, encode_label_cells
 from discriminant.table.column_types import (
     ReadOptions,
     frame_with_options,

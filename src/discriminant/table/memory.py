@@ -34,6 +34,7 @@ from discriminant.table.blocks import (
     Features,
     Floats,
     Labels,
+    Places,
     Schema,
     canonical_rows,
     check_weight as check_weight,
@@ -44,7 +45,7 @@ from discriminant.table.blocks import (
     numbered_names,
     row_slice,
 )
-from discriminant.table.cells import checked_column_names
+from discriminant.table.column_cells import checked_column_names
 from discriminant.table.labels import encode_known_labels, encode_labels
 
 _SEARCH_ROWS = 1 << 14  # rows searched at a time for a bad cell
@@ -86,7 +87,7 @@ class NamedFeatures:
         return self.features.shape
 
 
-def select_columns(features: Features, places: npt.NDArray[np.intp]) -> Features:
+def select_columns(features: Features, places: Places) -> Features:
     """Return the features at the given places, in that order."""
     if isinstance(features, ColumnarFeatures):
         return ColumnarFeatures(tuple(features.columns[j] for j in places))
@@ -142,7 +143,7 @@ class Table:
             None if self.responses is None else self.responses[rows],
         )
 
-    def select(self, places: npt.NDArray[np.intp]) -> Table:
+    def select(self, places: Places) -> Table:
         """Return the table with the given features, in that order."""
         schema = replace(self.schema, features=tuple(self.schema.features[j] for j in places))
         return replace(self, schema=schema, features=select_columns(self.features, places))

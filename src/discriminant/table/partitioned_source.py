@@ -32,7 +32,7 @@ import numpy as np
 
 from discriminant.errors import DiscriminantError
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, check_weight, dense
-from discriminant.table.cells import ColumnCells, Frame, encode_label_cells
+from discriminant.table.column_cells import ColumnCells, Frame, encode_label_cells
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.hash_folds import ColumnFolds
 from discriminant.table.labels import compact_codes

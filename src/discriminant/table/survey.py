@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discriminant.errors import DatabaseError, DiscriminantError
 from discriminant.table.blocks import Floats, Labels, check_weight
-from discriminant.table.cells import CellKind, ColumnCells, Frame, encode_label_cells
+from discriminant.table.column_cells import CellKind, ColumnCells, Frame, encode_label_cells
 from discriminant.table.column_profile import (
     ColumnProfile,
     MemoryColumnProfile,

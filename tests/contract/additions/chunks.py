@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from discriminant.engines.summation import tree_sum
-from discriminant.table.cells import Frame, frame_from_dataframe
+from discriminant.table.column_cells import Frame, frame_from_dataframe
 from discriminant.table.partitioned_source import Additive, Work
 
 A = TypeVar("A", bound=Additive)

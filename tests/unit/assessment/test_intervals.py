@@ -18,7 +18,7 @@ from discriminant import (
     interval_over,
 )
 from discriminant.assessment.intervals import clopper_pearson, resample_tables, wilson
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import OptionError
 from tests.parity.golden import frozen
 

@@ -31,14 +31,17 @@ def test_every_engine_compares_all_models_as_memory_does(engine, tmp_path):
     wanted = dd.study(frame, target="y", folds="site").compare()
     found = study.compare()
     ours, theirs = found.frame(), wanted.frame()
-    assert list(theirs.index) == [*ours.index, "pool"] and len(ours) == 16
-    theirs = theirs.drop(index="pool")  # its weights need the posteriors of all rows in memory
+    correct = wanted.both_correct
+    # the weights of the pool need the posteriors of all rows in memory; a single file is read whole
+    if engine.name != "files-row-groups":
+        theirs, correct = theirs.drop(index="pool"), correct[:-1, :-1]
+    assert list(ours.index) == list(theirs.index) and len(ours) >= 16
     for column in [*FIGURES, *SPREADS]:
         np.testing.assert_allclose(
             ours[column].astype(float), theirs[column].astype(float), rtol=1e-6, err_msg=column
         )
-    np.testing.assert_array_equal(found.both_correct, wanted.both_correct[:-1, :-1])
-    assert found.choose().name == wanted.choose(select="single").name
+    np.testing.assert_array_equal(found.both_correct, correct)
+    assert found.choose(select="single").name == wanted.choose(select="single").name
 
 
 def test_every_engine_fits_the_model_that_memory_fits(engine, tmp_path):

@@ -24,7 +24,7 @@ from discriminant.assessment.printed_results import (
 )
 from discriminant.errors import InferenceError
 from discriminant.table.blocks import Floats, Places
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 _ERRORS = {

@@ -29,7 +29,7 @@ from discriminant.assessment.printed_results import (
 )
 from discriminant.errors import InferenceError, OptionError
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

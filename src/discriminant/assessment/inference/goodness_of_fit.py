@@ -32,7 +32,7 @@ from discriminant.assessment.printed_results import (
 from discriminant.errors import InferenceError
 from discriminant.moments.softmax_loss import LINK_TAILS
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 TESTS = ("hosmer_lemeshow", "le_cessie")
 

@@ -25,7 +25,7 @@ from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.row_terms import RowTerms
 from discriminant.assessment.printed_results import PrintedResult, format_number, text_table
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 _SHOWN = 10  # rows in the text
 

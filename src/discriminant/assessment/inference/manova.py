@@ -90,9 +90,9 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.fisher import canonical_variates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 from discriminant.table.memory import as_table
 
 

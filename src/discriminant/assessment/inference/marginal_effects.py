@@ -35,7 +35,7 @@ from discriminant.moments.glm_families import MEANS, Deviance
 from discriminant.moments.softmax_loss import LINK_TAILS
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 # mu'' / mu' at scores s
 _RATES: dict[str, Callable[[Floats], Floats]] = {

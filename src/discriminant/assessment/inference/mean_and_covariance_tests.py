@@ -56,9 +56,9 @@ from discriminant.assessment.printed_results import (
 from discriminant.errors import InferenceError
 from discriminant.models.gaussian.covariance import rounding_variance
 from discriminant.moments.class_moments import ClassMoments, find_columns
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 _BOX_M = "Box's M"
 

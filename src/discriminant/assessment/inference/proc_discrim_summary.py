@@ -28,7 +28,7 @@ from discriminant.assessment.printed_results import (
 )
 from discriminant.models.rules import QuadraticRule
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -33,7 +33,7 @@ from discriminant.assessment.printed_results import (
 from discriminant.models.linear.optimise import Objective, Point, newton_descent
 from discriminant.moments.loss_gradient_sums import Want
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 
 _MAX_FITS = 40  # largest number of fits for one end of an interval
 _TOLERANCE = 1e-11  # tolerance of r, relative to the quantile
@@ -57,7 +57,10 @@ class LikelihoodMaximum:
         return 2.0 * self.point.slope.weight * self.unit * (point.value - self.point.value)
 
     def inverse_curvature(self, directions: Floats) -> Floats:
-        """Return `H^-1 A'`, (q m, k), for k linear combinations A (k, q m) of the parameters."""
+        """Return the inverse curvature times k linear combinations of the parameters.
+
+        The shape of `directions` is (k, q m), that of the result (q m, k).
+        """
         assert self.point.curvature is not None
         return np.asarray(cho_solve(cho_factor(self.point.curvature), directions.T))
 
@@ -71,7 +74,7 @@ class ConstrainedObjective:
     free: Floats  # (q m, f) N, a basis of the free directions
 
     def theta(self, phi: Floats) -> Floats:
-        """Return theta (q, m) for the free parameters phi (f, 1)."""
+        """Return the parameters theta (q, m), given the f free parameters phi (f, 1)."""
         q, m = self.base.shape
         return self.base + (self.free @ phi[:, 0]).reshape(m, q).T
 
@@ -183,9 +186,10 @@ def _constrained_fit(
     offset: Floats,
     start: tuple[Floats, Floats] | None = None,
 ) -> Point:
-    """Return the minimum with the linear combinations `directions` (k, q m) of theta held fixed.
+    """Return the minimum subject to fixed values of k linear combinations of the parameters.
 
-    Each combination is fixed at its value at the unconstrained minimum plus `offset`.
+    `directions` (k, q m) holds the combinations. Each is fixed at its value at the unconstrained
+    minimum plus `offset`.
 
     `start` is a pair: the theta to start from, and the offset at which that theta is the minimum.
     """
@@ -215,7 +219,7 @@ class _EndSearch:
         self.unit = float(inference.std_error[place])
 
     def run(self, quantile: float) -> float:
-        """Return the offset from the estimate at which r equals the quantile."""
+        """Return the offset from the estimate at which the signed root r equals the quantile."""
         sign = float(np.sign(quantile))
         offset, inside, outside, limit = quantile * self.unit, 0.0, sign * np.inf, sign * np.inf
         start = self.peak.theta
@@ -252,7 +256,10 @@ class _EndSearch:
         return 0.5 * (inside + limit) if np.isfinite(limit) else 2.0 * offset
 
     def _r(self, point: Point, sign: float) -> tuple[float, float]:
-        """Return r and its slope; at the constrained minimum the gradient is a multiple of `a`."""
+        """Return the signed root r of the likelihood ratio, and its slope.
+
+        At the constrained minimum the gradient is a multiple of `direction`, which gives the slope.
+        """
         rise = self.peak.rise(point) / self.dispersion
         r = sign * float(np.sqrt(max(rise, 0.0)))
         multiple = float(self.direction @ point.gradient.T.ravel()) / float(

@@ -45,7 +45,7 @@ from discriminant.moments.ranking import (
     score_values,
 )
 from discriminant.table.blocks import Codes, Floats, Labels
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 from discriminant.table.labels import classes_of_score_columns, encode_labels
 from discriminant.table.memory import check_weight
 

@@ -38,7 +38,7 @@ from discriminant.assessment.printed_results import (
     format_p,
     text_table,
 )
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import (
     ComparisonError,
     NoSpreadWarning,
@@ -47,7 +47,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 from discriminant.table.labels import same_labels
 
 Test = Literal["resampled_t", "mcnemar", "mcnemar_chi2"]

@@ -8,7 +8,7 @@ the same as with refitting.
 
 A partitioned table is read twice: once for the moments of the folds, and once to score all rows.
 With the same folds, the results agree with those for a table in memory. The loop over the folds is
-`resampling.held_out.score_folds`.
+`resampling.held_out_folds.score_folds`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from discriminant.assessment.resampling.folds import (
     prior_option,
     warn_classes_in_one_fold,
 )
-from discriminant.assessment.resampling.held_out import (
+from discriminant.assessment.resampling.held_out_folds import (
     FoldModel,
     HeldOutPredictions,
     HeldOutTally,

@@ -26,7 +26,7 @@ import numpy as np
 
 from discriminant.assessment.classifier_outputs import RuleScorer, SoftmaxRuleScorer
 from discriminant.assessment.resampling.folds import FoldNumbers, MemoryFolds, class_counts
-from discriminant.assessment.resampling.held_out import fit_without_fold
+from discriminant.assessment.resampling.held_out_folds import fit_without_fold
 from discriminant.assessment.resampling.penalty_search import (
     FoldedRows,
     PenalisedModel,

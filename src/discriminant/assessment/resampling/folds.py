@@ -8,8 +8,8 @@ weight is in one fold.
 
 A `FoldedTable` is a table divided into folds. `MemoryFolds` holds rows in memory, stratified by
 class. `PartitionedFolds` assigns each row of a partitioned table by a hash of its values, on the
-worker that reads the row, and keeps the moments of every fold. `held_out.score_folds` fits and
-scores models on both.
+worker that reads the row, and keeps the moments of every fold. `held_out_folds.score_folds` fits
+and scores models on both.
 """
 
 from __future__ import annotations
@@ -325,7 +325,10 @@ class MemoryFolds:
     def of_rows(
         cls, X: Any, labels: Labels, codes: Codes, weight: Floats | None, fold: FoldNumbers
     ) -> MemoryFolds:
-        """Divide rows of any kind into folds; models are refitted to these rows."""
+        """Divide rows into folds, for models that are refitted to the rows outside each fold.
+
+        X may have any type that the models accept.
+        """
         return cls(X, labels, codes, weight, fold, tuple(rows_by_fold(fold)))
 
     @classmethod
@@ -650,7 +653,8 @@ def _assign_folds(
 def _sample_folds(rows: PartitionedTable, assign: RowHashFolds) -> Places:
     """Return the fold of each row of the sample.
 
-    If the sample contains all rows, these are the folds assigned by the source.
+    If the sample contains all rows of the table, each row has the same fold here as when the
+    table is read.
     """
     block = rows.sample.block(0, len(rows.sample))
     fold = None

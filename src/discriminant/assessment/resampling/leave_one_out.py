@@ -279,9 +279,11 @@ Metrics = tuple[Floats | None, Floats, Floats]  # basis (d, r), e (N, 1) or (N, 
 
 
 def _linear_metrics(without: LeaveOneOutTerms, family: GaussianFamily) -> Metrics | None:
-    """Return a basis, and the covariance without each row in it: `diag(scale) - drop y y'`.
+    """Return a basis, and the covariance of the fit without each row, in this basis.
 
-    The result is None if the model has no closed form, or the covariance is singular.
+    In the basis the covariance is `diag(scale) - drop y y'`, where y is the offset of the
+    removed row from its class mean. The result is None if the model has no closed form, or the
+    covariance is singular.
     """
     if family.shrinkage == 0.0:
         return _whitened(without)
@@ -637,7 +639,7 @@ def _quadratic(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | No
 
 
 def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """Return a and b: a covariance is a times the class scatter plus b times the pooled scatter."""
+    """Return the factors of the class scatter and of the pooled scatter in a class covariance."""
     pooling = family.pooling
     if family.weighting == "friedman":
         below = (1 - pooling) * degrees + pooling * total
@@ -646,7 +648,7 @@ def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tup
 
 
 def _downdated(v: Floats, y: Floats, scale: Floats, drop: Floats) -> Floats:
-    """Return (n,): squared distance plus log determinant, for `diag(scale) - drop y y'`."""
+    """Return v' S^-1 v + log det S for each row, with S = diag(scale) - drop y y'."""
     inner = y / scale
     left = _nan_if_small(1.0 - drop * _dot(y, inner))
     distance = _dot(v, v / scale) + drop * _dot(v, inner) ** 2 / left

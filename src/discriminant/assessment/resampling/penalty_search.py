@@ -298,7 +298,10 @@ def penalty_path(
 
 
 def _has_risen(losses: Floats) -> bool:
-    """Return whether the last losses on a path, (P, F), are clearly above the smallest loss."""
+    """Return whether the last losses on a path are clearly above the smallest loss.
+
+    `losses` has a row for each penalty and a column for each fold.
+    """
     total = losses.sum(axis=1)
     return bool(len(total) > _PATIENCE and (total[-_PATIENCE:] > _RISE * total.min()).all())
 
@@ -311,7 +314,10 @@ def needs_row_space(table: Table, l1_ratio: float) -> bool:
 def _path_of_sums(
     ridges: Floats, sums: Floats, weight: Floats, nonzero: Any, search: PenaltySearch
 ) -> PenaltyPath:
-    """Return the path, given the summed losses (P, F) and the weights (F,) of the folds."""
+    """Return the path, given the summed loss and the weight of each fold.
+
+    `sums` has a row for each penalty and a column for each fold.
+    """
     loss_by_fold = sums / weight
     mean = loss_by_fold @ weight / weight.sum()
     variance = (loss_by_fold - mean[:, None]) ** 2 @ weight / weight.sum()

@@ -62,10 +62,14 @@ from discriminant.models.gaussian.covariance import (
     target_diagonal,
 )
 from discriminant.models.gaussian.family import GaussianFamily, check_classes, class_prior
-from discriminant.models.gaussian.wide import family_shrinkage, fit_gaussian_family, is_wide
+from discriminant.models.gaussian.wide import (
+    family_shrinkage,
+    fit_gaussian_from_moments_or_rows,
+    is_wide,
+)
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table
@@ -266,7 +270,10 @@ def _shrinkage_batches(candidates: Candidates, size: int) -> list[Candidates]:
 
 
 def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:
-    """Return the scores (S, K, n, P), priors excluded, of every candidate fitted to `train`."""
+    """Return the scores of n rows, without log priors, by every candidate fitted to `train`.
+
+    The shape is (S, K, n, P), for S values of shrinkage, K classes and P values of pooling.
+    """
     return FittedCandidates.of(train, candidates).scores(offsets)
 
 
@@ -276,8 +283,10 @@ class FittedCandidates:
 
     train: Moments  # training moments, in which all classes have rows
     bases: _Bases | None
-    e: Floats  # (S, K, d, P) e, if there are bases; 1 where e is ill-conditioned
-    by_basis: npt.NDArray[np.bool_]  # (S, P) True where the candidate is scored in the bases
+    # (S, K, d, P) eigenvalues of the pooled covariances; 1 where these are ill-conditioned
+    e: Floats
+    # (S, P) True for candidates that are scored by the bases, not by a fitted rule
+    by_basis: npt.NDArray[np.bool_]
     rules: Mapping[tuple[int, int], Rule]  # fitted rules of all other candidates, by their indices
 
     @classmethod
@@ -296,7 +305,7 @@ class FittedCandidates:
         return cls(train, bases, e, by_basis, _fit_rules(train, candidates, amounts, by_basis))
 
     def scores(self, offsets: Floats) -> Floats:
-        """Return the scores (S, K, n, P) of all candidates, priors excluded."""
+        """Return the scores of n rows by all candidates, without log priors: (S, K, n, P)."""
         S, P = self.by_basis.shape
         scores = np.empty((S, len(self.train.labels), len(offsets), P))
         if self.bases is not None:
@@ -328,7 +337,9 @@ def _fit_rules(
         if key not in fitted:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
             with capture_warnings() as warnings:
-                fitted[key] = fit_gaussian_family(train, family=family, prior=np.full(K, 1.0 / K))
+                fitted[key] = fit_gaussian_from_moments_or_rows(
+                    train, family=family, prior=np.full(K, 1.0 / K)
+                )
             for warning in warnings:
                 if not isinstance(warning, ScarceRowsWarning):  # the held-out losses show this
                     warn(warning)
@@ -344,7 +355,7 @@ class _Bases:
     """
 
     basis: Floats  # (S, K, d, d)
-    # (S, K, d) l, the class covariance in a basis in which the shrunk covariance is the identity
+    # (S, K, d) eigenvalues of the class covariance relative to the shrunk pooled covariance: l_k
     values: Floats
 
 
@@ -377,7 +388,12 @@ def _bases(train: ClassMoments, family: GaussianFamily, amounts: Floats) -> _Bas
 
 
 def _pooled_eigenvalues(bases: _Bases, pooling: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Return e, (S, K, d, P), and a mask (S, P): True where the candidate is well-conditioned."""
+    """Return the eigenvalues of the pooled covariances, and which candidates can use them.
+
+    The eigenvalues e have the shape (S, K, d, P), for S values of shrinkage, K classes, d features
+    and P values of pooling. The second result is a boolean array (S, P): True for candidates whose
+    covariances are well-conditioned.
+    """
     e = (1 - pooling) * bases.values[..., None] + pooling
     clear = e.min(axis=2) > _MIN_CONDITION * e.max(axis=2)
     return np.where(clear[:, :, None], e, 1.0), np.asarray(clear.all(axis=1))
@@ -391,11 +407,10 @@ def log_priors(train: Moments, candidates: Candidates) -> list[Floats]:
 
 
 def sum_losses(joint: Floats, held: HeldOutRows) -> Floats:
-    """Sum the losses over rows: -log posterior of the true class, and misclassified weight.
+    """Return the log loss and the misclassified weight of every candidate, summed over rows.
 
-    The result has the shape (2, S, P).
-
-    `joint` (S, K, n, P) are the scores with priors; they are overwritten.
+    The result has the shape (2, S, P), for S values of shrinkage and P values of pooling. `joint`
+    (S, K, n, P) holds the scores including log priors; it is overwritten.
     """
     ends = np.searchsorted(held.codes, np.arange(joint.shape[1] + 1)).tolist()
     spans = [slice(*span) for span in pairwise(ends)]
@@ -410,9 +425,9 @@ def sum_losses(joint: Floats, held: HeldOutRows) -> Floats:
 
 
 def _sum_of_logs(total: Floats, weight: Floats, upper: int) -> Floats:
-    """Return the sums over n of `weight * log(total)`, (S, P), with `total` (S, n, P).
+    """Return the weighted sum over rows of log(total), (S, P), given `total` (S, n, P).
 
-    `total` lies between 1 and `upper`.
+    Every number of `total` lies between 1 and `upper`.
 
     If all weights are 1, totals are multiplied over as many rows as possible without overflow, and
     one log is taken of each product.
@@ -425,7 +440,7 @@ def _sum_of_logs(total: Floats, weight: Floats, upper: int) -> Floats:
 
 
 def _amounts(train: Moments, candidates: Candidates) -> Floats:
-    """Return the values of shrinkage as numbers, (S,); 'auto' is estimated from the moments."""
+    """Return the S values of shrinkage as numbers; 'auto' is estimated from the moments."""
     families = [replace(candidates.family, shrinkage=s) for s in candidates.shrinkage]
     return np.array([family_shrinkage(train, family) for family in families])
 

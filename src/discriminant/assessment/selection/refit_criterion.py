@@ -24,7 +24,7 @@ from discriminant.assessment.resampling.folds import (
     is_moment_based,
     prior_option,
 )
-from discriminant.assessment.resampling.held_out import FoldModel, score_one_model
+from discriminant.assessment.resampling.held_out_folds import FoldModel, score_one_model
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats

@@ -8,7 +8,7 @@ unexplained.
 
 The p-values refer to single tests. Among many features, some p-values are below the limits by
 chance, so validate the selection on other rows. Selection by held-out error is in
-`selection.select`.
+`selection.greedy_feature_selection`.
 
 Sweeping gives the partial F of all features at once. S are the m selected features, W is the
 scatter within classes, and A has the rows sqrt(n_k) (mean_k - mean), so that A'A = B is the scatter
@@ -155,7 +155,7 @@ class Search:
         return np.asarray(np.where(self.chosen, inside / (1.0 - inside), quotient))
 
     def test(self, place: int, gain: float) -> tuple[float, float]:
-        """Return F and p of one feature."""
+        """Return the F statistic and the p-value of one feature."""
         degrees = self.degrees(place)
         f = float(gain) * degrees / self.q
         return f, float(f_p_value(f, self.q, degrees))
@@ -209,9 +209,9 @@ def sweep(scatter: Floats, place: int, *, back: bool = False) -> None:
 
 
 def _reduced_means(standard: StandardisedScatter) -> Floats:
-    """Return a (g, d) array: A rotated so that only g rows remain and A'A is unchanged.
+    """Return a matrix A of min(q, d) rows such that A'A is the standardised scatter of the means.
 
-    g is the smaller of q and d.
+    q is the number of classes minus one, and d the number of features.
     """
     rows = np.sqrt(standard.weight / standard.degrees)[:, None] * standard.deviations
     axis = np.sqrt(standard.weight / standard.rows)

@@ -134,9 +134,9 @@ def log_loss_sums(margins: Iterable[Floats], code: int, weight: Floats | None) -
 
 
 def _row_maximum(margins: list[Floats]) -> Floats:
-    """Return the largest `t_k` over all classes, (m, n).
+    """Return the largest score of each row minus the score of its true class, (m, n).
 
-    The maximum is at least 0, because `t_k` of the true class is 0.
+    The result is never negative, since the true class is one of the classes.
     """
     top = np.maximum(margins[0], 0.0)
     for t in margins[1:]:
@@ -145,7 +145,7 @@ def _row_maximum(margins: list[Floats]) -> Floats:
 
 
 def _log_product(values: Floats, largest: float) -> Floats:
-    """Return the sums over n of the logs of (m, n) numbers, (m,).
+    """Return the sum of the logs of each row of an (m, n) array.
 
     No log is negative or exceeds `largest`.
     """

@@ -43,7 +43,7 @@ from discriminant.engines.summation import (
 )
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import masked, register, split_table
-from discriminant.table.cells import CellKind, ColumnCells, Frame
+from discriminant.table.column_cells import CellKind, ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.partitioned_source import Additive, Work

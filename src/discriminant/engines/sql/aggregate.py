@@ -37,7 +37,7 @@ from discriminant.moments.anchor import ColumnMagnitudes, ColumnMagnitudesReadin
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.confusion import PredictedCounts, PredictedCountsReading
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import CellKind, ColumnCells, Frame
+from discriminant.table.column_cells import CellKind, ColumnCells, Frame
 from discriminant.table.column_profile import MIN_COUNTED_ROWS
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Column, LevelNotInPlan

@@ -42,7 +42,7 @@ from urllib.parse import quote
 
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import parse_address, redact, redact_exception, register, shown_address
-from discriminant.table.cells import CellKind, Frame, columns_from_arrow
+from discriminant.table.column_cells import CellKind, Frame, columns_from_arrow
 from discriminant.table.files.pyarrow_readers import arrow_input
 from discriminant.table.labels import closest_name
 from discriminant.table.sql_dialect import SqlDialect

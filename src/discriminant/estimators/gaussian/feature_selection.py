@@ -21,7 +21,7 @@ from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import LinearMomentClassifier
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 _SEED = 1  # seed of the folds of a partitioned table; an outer cross-validation uses another one

@@ -27,7 +27,7 @@ from discriminant.models.gaussian.fisher import (
 )
 from discriminant.models.gaussian.wide import fit_fisher_rule, is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 

@@ -95,13 +95,13 @@ from discriminant.models.gaussian.structured_covariances import STRUCTURES, Stru
 from discriminant.models.gaussian.wide import (
     family_shrinkage,
     fit_fisher_rule,
-    fit_gaussian_family,
+    fit_gaussian_from_moments_or_rows,
     is_wide,
     shared_family_metric,
 )
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.posterior import posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, numbered_names
 from discriminant.table.labels import encode_known_labels
@@ -276,7 +276,7 @@ class GaussianClassifier(MomentClassifier):
         family, prior = self.family_for(moments), self.prior_from(moments)
         if self.predictive == "student":
             return fit_student(moments, family=family, prior=prior)
-        return fit_gaussian_family(moments, family=family, prior=prior)
+        return fit_gaussian_from_moments_or_rows(moments, family=family, prior=prior)
 
     @property
     def shrinkage_(self) -> Any:
@@ -1026,7 +1026,9 @@ class QDA(GaussianClassifier):
         if self.map_prior is None:
             return super().rule_from(moments)
         estimates, family = self._estimates(moments)
-        return fit_gaussian_family(estimates, family=family, prior=self.prior_from(moments))
+        return fit_gaussian_from_moments_or_rows(
+            estimates, family=family, prior=self.prior_from(moments)
+        )
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """Return scores (N, K): row i is scored by the rule fitted to all rows but i.

@@ -23,7 +23,7 @@ from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Targ
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.inverse_wishart_prior import friedman_pooling
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 

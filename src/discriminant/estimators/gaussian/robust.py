@@ -31,9 +31,9 @@ from discriminant.estimators.base import Prior, available_if
 from discriminant.estimators.gaussian.lda_qda import LDA, QDA, GaussianClassifier, check_family
 from discriminant.models.gaussian.covariance import Target, class_degrees, pooled_degrees
 from discriminant.models.gaussian.family import GaussianFamily
-from discriminant.models.gaussian.mcd import MCD, constant_columns, cutoff, fit_mcd, least_rows
+from discriminant.models.gaussian.mcd import MCD, columns_with_zero_mad, cutoff, fit_mcd, least_rows
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Places, dense
 from discriminant.table.memory import Table
 
@@ -326,7 +326,7 @@ class _Search:
         if n < least_rows(d):
             warn(NoRobustEstimateWarning.few_rows(what, n, d, least_rows(d), instead))
             return None
-        constant = constant_columns(rows)
+        constant = columns_with_zero_mad(rows)
         if constant.any():
             names = np.array(self.moments.features, dtype=object)[constant].tolist()
             warn(NoRobustEstimateWarning.equal_values(what, names, instead))

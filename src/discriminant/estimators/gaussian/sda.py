@@ -26,7 +26,7 @@ from discriminant.models.gaussian.correlation_adjusted import (
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Places
 
 

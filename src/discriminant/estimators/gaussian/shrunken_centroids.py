@@ -26,7 +26,7 @@ from discriminant.models.gaussian.shrunken_centroids import (
     check_class_rows,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 

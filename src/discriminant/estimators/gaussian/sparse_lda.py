@@ -27,7 +27,7 @@ from discriminant.models.gaussian.sparse_directions import (
     fit_sparse_directions,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1.999  # largest penalty of the default grid; 2 removes every feature of any table

@@ -186,9 +186,9 @@ class BayesianLogistic(WeightedIterativeClassifier, LinearClassifier):
 
 
 def _score_roots(fit: LaplaceFit, coordinates: ScaledCoordinates) -> Floats:
-    """Return an (s, d + 1, r) array of roots R_s of the covariance of the coefficients.
+    """Return, for each score, a root R of the covariance of its coefficients: (s, d + 1, r).
 
-    The variance of score s is |R_s' z|^2, where z is the offset `(x - origin) / unit` followed by
+    The variance of a score is |R' z|^2, where z is the offset `(x - origin) / unit` followed by
     1.
     """
     m, _, r = fit.root.shape

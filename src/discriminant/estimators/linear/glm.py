@@ -305,10 +305,11 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         self._set_fit(rule if directions is None else directions.to_features(rule))
 
     def _fit_table(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit by scaled columns or by products of features.
+        """Fit with an l1 penalty, or else in scaled or in whitened coordinates.
 
-        If the fit by scaled columns does not converge, fit again in the directions that the rows
-        span.
+        Scaled columns need no products of features, which would be too many for large sparse
+        tables. If such a fit does not converge and there are more features than rows, fit again in
+        whitened coordinates.
         """
         if self.l1_ratio and self.ridge_:
             return self._fit_net(table, deviance)
@@ -322,7 +323,11 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
         return again._replace(fit=replace(again.fit, passes=passes))
 
     def _fit_whitened(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """Fit with the products of the features, or in the directions that the rows span."""
+        """Fit in whitened coordinates, computed from the products of the features.
+
+        If there are more features than rows, the features are first replaced by the coordinates of
+        the rows in the few directions that the rows span.
+        """
         directions = None
         if is_wide(len(table), table.width):
             anchor = table_anchor(table, intercept=self.intercept).select(np.arange(table.width))
@@ -400,8 +405,8 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
     ) -> tuple[Table, float]:
         """Return a table with response and offset columns, and the level subtracted from responses.
 
-        For a Gaussian family with identity link the level is the median response, so that responses
-        with a large mean lose no digits; otherwise it is 0.
+        For a Gaussian family with identity link, the median response is subtracted, so that
+        responses with a large mean lose no digits; for other models, 0 is.
         """
         name = type(self).__name__
         centred = deviance == Deviance("gaussian", "identity") and bool(self.intercept)

@@ -58,8 +58,7 @@ class LinearClassifier(IterativeClassifier):
         array of shape (n,)
             Labels.
         """
-        self._check_is_fitted()
-        return self._predict_labels(self.rule_, X)
+        return self._predict_labels(self._prediction_rule(X), X)
 
     def decision_function(self, X: Any) -> Floats:
         """Return class scores (n, K); for two classes, second minus first as an (n,) array."""
@@ -114,7 +113,7 @@ def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpaceTable:
-    """A table whose columns are the directions that its rows span, with the map to features."""
+    """Rows as coordinates in the space they span, with the map from coordinates to features."""
 
     table: Table  # the rows; its columns are the directions
     anchor: Anchor  # origin and unit of each feature

@@ -47,18 +47,18 @@ from discriminant.models.linear.least_squares import (
     Coding,
     IndicatorRule,
     LeastSquaresProblem,
-    anchor_with_codes,
     class_codes,
     class_problem,
     class_rule,
     factor_problem,
     never_predicted_classes,
+    origin_and_unit_with_codes,
 )
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.confusion import PredictedCountsReading
 from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.posterior import posterior
 from discriminant.table.basis import ExpandedFeatures, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
@@ -494,7 +494,7 @@ def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
 def _read_factor(table: AnyTable, labels: Labels) -> ScatterFactor:
     """Read the rows and return the QR factor of the features and the class indicators."""
     K = len(labels)
-    anchor = anchor_with_codes(anchor_of(table), K)
+    anchor = origin_and_unit_with_codes(anchor_of(table), K)
     coding = np.zeros((len(table.schema.labels), K))
     place = np.searchsorted(labels, table.schema.labels)
     coding[np.arange(len(place)), place] = 1.0

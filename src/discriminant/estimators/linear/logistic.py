@@ -420,7 +420,7 @@ class Logistic(BinaryGoodnessOfFit, WeightedIterativeClassifier, LinearClassifie
         if interval is not None:
             return self._probability_intervals(X, prior, check_interval(interval))
         if prior is None and self._fast:
-            return self._map_scores(self.rule_.scores, posterior, X)
+            return self._map_scores(self._prediction_rule(X).scores, posterior, X)
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:

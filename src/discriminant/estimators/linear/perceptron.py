@@ -31,10 +31,20 @@ from discriminant.estimators.linear.iterative import LinearClassifier, column_un
 from discriminant.estimators.linear.logistic import sample_rows
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.logistic import FEW_COEFFICIENTS, LogisticOptions, fit_logistic
-from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_batch, train_online
+from discriminant.models.linear.perceptron import (
+    Keep,
+    PerceptronFit,
+    train_full_batch,
+    train_online,
+)
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
-from discriminant.moments.margin_counts import LinearWeights, Mistakes, MistakesReading, RowScaling
+from discriminant.moments.margins_and_mistakes import (
+    LinearWeights,
+    Mistakes,
+    MistakesReading,
+    RowScaling,
+)
 from discriminant.table.blocks import Block, Floats, is_sparse
 from discriminant.table.memory import Table
 
@@ -220,7 +230,7 @@ class Perceptron(LinearClassifier):
             return _read_mistakes(table, MistakesReading(weights, scaling, fully))
 
         if self.update == "batch":
-            return train_batch(
+            return train_full_batch(
                 classes=classes,
                 width=table.width,
                 evaluate=count_mistakes,

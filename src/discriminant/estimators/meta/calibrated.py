@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from discriminant.assessment.classifier_outputs import class_scores, log_predict_proba
-from discriminant.assessment.resampling.held_out import check_supports_partitions
+from discriminant.assessment.resampling.held_out_folds import check_supports_partitions
 from discriminant.errors import LabelError, PosteriorError, merge_warnings
 from discriminant.estimators.base import (
     ClassifierWrapper,

@@ -29,7 +29,7 @@ from discriminant.assessment.resampling.folds import (
     estimator_with_class_order,
     fold_numbers,
 )
-from discriminant.assessment.resampling.held_out import FoldModel, HeldOutScores, score_folds
+from discriminant.assessment.resampling.held_out_folds import FoldModel, HeldOutScores, score_folds
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
 from discriminant.errors import (
@@ -50,7 +50,7 @@ from discriminant.estimators.meta.resampling import (
 )
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
-from discriminant.table.cells import import_pandas
+from discriminant.table.column_cells import import_pandas
 from discriminant.table.labels import declared_order
 from discriminant.table.memory import as_indexable, encode_classes
 

@@ -39,7 +39,7 @@ from discriminant.assessment.resampling.folds import (
     stratified_folds,
     warn_classes_in_one_fold,
 )
-from discriminant.assessment.resampling.held_out import (
+from discriminant.assessment.resampling.held_out_folds import (
     can_add_moments,
     needed_moments_detail,
 )

@@ -43,7 +43,7 @@ from discriminant.estimators.base import (
 from discriminant.models.gaussian.structured_covariances import DIAGONAL_STRUCTURES
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
-from discriminant.table.cells import ColumnCells, Frame
+from discriminant.table.column_cells import ColumnCells, Frame
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Encoding
 from discriminant.table.formula.fit import (

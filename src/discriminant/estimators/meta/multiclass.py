@@ -83,7 +83,7 @@ from discriminant.models.multiclass.codes import (
     optimal_code,
 )
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, canonical_rows, is_sparse
 from discriminant.table.labels import encode_labels

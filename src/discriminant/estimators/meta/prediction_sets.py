@@ -14,7 +14,10 @@ from sklearn.frozen import FrozenEstimator
 
 from discriminant.assessment.classifier_outputs import log_predict_proba
 from discriminant.assessment.prediction_set_assessment import SetAssessment, assess_sets
-from discriminant.assessment.resampling.held_out import can_add_moments, check_supports_partitions
+from discriminant.assessment.resampling.held_out_folds import (
+    can_add_moments,
+    check_supports_partitions,
+)
 from discriminant.assessment.resampling.leave_one_out import (
     LeftOutQuadraticRules,
     LeftOutRules,

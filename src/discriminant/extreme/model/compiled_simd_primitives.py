@@ -1,10 +1,11 @@
 """SIMD operations on eight numbers at a time, and loops that unpack chunks of weights.
 
 Numba does not keep vectors of eight numbers in registers, so a few functions are written in LLVM
-IR. Each of the eight lanes of a vector belongs to one child of a block. The lanes are independent;
-the numbers of a lane are added in the order in which the code is written. The functions work for
-float32 and float64 and do not check their arguments: arrays must be contiguous and of one type, as
-`gather_rows` and `solve_children` create them. The search uses `prefetch` too.
+IR. A vector holds one number for each of the eight children of a block; its eight places are called
+lanes. Sums are formed separately in each lane, and the compiler is not allowed to reorder their
+terms. The functions work for float32 and float64 and do not check their arguments: arrays must be
+contiguous and of one type, as `gather_rows` and `solve_children` create them. The search uses
+`prefetch` too.
 
 The unpacking loops expand the bitmaps of children and fill chunks with zeros for weights that are
 not stored; the packed format is described in `extreme.model.fitted_tree`.

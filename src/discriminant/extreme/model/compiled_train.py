@@ -486,7 +486,8 @@ def solve_children(
         lanes = min(BLOCK, K - first)
         reset(W, alpha, sign)
         for k in range(BLOCK):
-            # A lane without a child repeats the first child, so that it needs no additional sweeps.
+            # a vector has a place (lane) for each of BLOCK children; a lane without a child repeats
+            # the first child, so that it needs no additional sweeps
             children[k] = first + k if k < lanes else first
             for p in range(offsets[children[k]], offsets[children[k] + 1]):
                 sign[place_of[positives[p]], k] = 1

@@ -91,12 +91,12 @@ def unpack_entries(begins: Ints, beyond: Ints, first: int, last: int) -> Ints:
 
 
 def bitmap_bytes(children: Ints) -> Ints:
-    """Return (P,) sizes: the bytes of one bitmap of each parent, with one bit for each child."""
+    """Return the bytes of one bitmap of each parent; a bitmap has one bit for each child."""
     return np.asarray((np.diff(children) + 7) >> 3)
 
 
 def bitmap_offsets(children: Ints, chunks: Ints) -> Ints:
-    """Return the offset (P + 1,) of the bitmaps of each chunk."""
+    """Return the offset of the bitmaps of each chunk, and finally their total size."""
     sizes = np.diff(chunks) * bitmap_bytes(children)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
@@ -119,7 +119,7 @@ def pack_children(children: Ints, chunks: Ints, entries: Ints, child: Ints) -> t
 
 
 def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
-    """Return the child of each entry (E,), decoded from bitmaps."""
+    """Return the child of each entry, decoded from bitmaps."""
     marks, parts = bitmap_offsets(children, chunks), [np.empty(0, np.int64)]
     for low, high in _parent_ranges(chunks):
         part = places[int(marks[low]) : int(marks[high])]

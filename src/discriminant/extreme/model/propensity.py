@@ -21,10 +21,11 @@ from discriminant.table.blocks import Floats
 
 
 def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Return 1 / p_l (at least 1) for each label; `frequency` (L,) counts its training rows.
+    """Return the inverse propensity of each label, which is at least 1.
 
-    With fewer than three rows, C would be negative, so that rare labels would be recorded more
-    often than frequent ones. In this case 1 is returned for every label.
+    `frequency` (L,) holds the number of training rows of each label. With fewer than three rows, C
+    would be negative, so that rare labels would be recorded more often than frequent ones. In this
+    case 1 is returned for every label.
 
     Examples
     --------

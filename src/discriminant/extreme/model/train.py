@@ -261,10 +261,10 @@ class LevelProblem:
         return bounds - bounds[0], self.below.rows[bounds[0] : bounds[-1]], weight
 
     def _inverse_costs(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
-        """Return 1 / (2 c), where c is the cost of a negative row, and a work array (rows, 8).
+        """Return 1 / (2 c) for each row, where c is its cost as a negative row, and a work array.
 
-        If neither rows nor labels have weights, all costs are equal: return an empty array, and an
-        array with the single value 1 / (2 c).
+        The work array has the shape (rows, 8). If neither rows nor labels have weights, all costs
+        are equal: return an empty array, and an array with the single value 1 / (2 c).
         """
         if self.below.weight is None and self.weight is None:
             return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)

@@ -422,7 +422,7 @@ def _two_class_rule(split: ClassSplit, points: Floats, weight: Floats) -> tuple[
 
 
 def _solve_within(deviations: Floats, difference: Floats) -> Floats:
-    """Return (I + D' D)^-1 times `difference`, where D are the deviations.
+    """Return (I + D'D)^-1 times `difference`, where I is the identity and D is `deviations`.
 
     The system is solved in the smaller dimension of D.
     """

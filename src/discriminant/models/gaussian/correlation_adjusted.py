@@ -52,7 +52,7 @@ from discriminant.models.gaussian.family import check_classes, linear_rule
 from discriminant.models.gaussian.shrunken_centroids import constant_columns
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Places
 
 Classes = ClassMoments | ClassRows
@@ -95,7 +95,11 @@ class Correlations:
         return cls(values, vectors, float(amount))
 
     def power(self, rows: Floats, exponent: float) -> Floats:
-        """Return the rows (m, d) times R^exponent, restricted to the span of V if a = 0."""
+        """Return the rows (m, d) times a power of the shrunk correlation matrix R.
+
+        If the amount of shrinkage is zero, R may be singular, and the rows are projected on the
+        eigenvectors with positive eigenvalues.
+        """
         inside = rows @ self.vectors
         factor = (self.amount + (1.0 - self.amount) * self.values) ** exponent
         if self.amount == 0.0:
@@ -260,7 +264,7 @@ class _RowSums:
 
 
 def _inverse_root(variance: Floats) -> Floats:
-    """Return 1 / sqrt(v), (d,); zero where the variance is zero."""
+    """Return 1 / sqrt(variance), or zero where the variance is zero."""
     positive = variance > 0.0
     return np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=positive)
 

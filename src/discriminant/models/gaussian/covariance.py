@@ -155,14 +155,14 @@ def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
     return np.asarray(average / relative)
 
 
-def best_shrinkage(moments: ClassMoments, rule: Best, target: Target) -> float:
+def closed_form_shrinkage(moments: ClassMoments, rule: Best, target: Target) -> float:
     """Return the optimal shrinkage of the pooled covariance by Ledoit-Wolf ('auto') or OAS."""
     fourth = None if moments.fourth is None else moments.fourth.sum(axis=0)
     weight = float(moments.weight.sum())
     return _optimal_shrinkage(moments, moments.pooled, weight, fourth, rule, target)
 
 
-def best_shrinkages(moments: ClassMoments, rule: Best, target: Target) -> Floats:
+def closed_form_shrinkages(moments: ClassMoments, rule: Best, target: Target) -> Floats:
     """Return the (K,) optimal shrinkages of the class covariances, each from the rows of the class.
 
     The formula is Ledoit and Wolf's ('auto') or OAS.

@@ -39,11 +39,11 @@ from discriminant.models.gaussian.covariance import (
     Metric,
     Shrinkage,
     Target,
-    best_shrinkage,
-    best_shrinkages,
     class_covariances,
     class_degrees,
     class_metrics_of,
+    closed_form_shrinkage,
+    closed_form_shrinkages,
     diagonal_metric,
     floor_variances,
     pooled_covariance,
@@ -61,7 +61,7 @@ from discriminant.models.gaussian.structured_covariances import (
 )
 from discriminant.models.rules import LinearRule, QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
 
 
@@ -259,8 +259,8 @@ def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | F
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
     if family.shrinks_mixture and family.pooling == 0.0:
-        return best_shrinkages(moments, family.shrinkage, family.target)
-    return best_shrinkage(moments, family.shrinkage, family.target)
+        return closed_form_shrinkages(moments, family.shrinkage, family.target)
+    return closed_form_shrinkage(moments, family.shrinkage, family.target)
 
 
 def pooled_metric(moments: ClassMoments, family: GaussianFamily) -> Metric:

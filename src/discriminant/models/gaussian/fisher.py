@@ -236,9 +236,10 @@ def fit_fisher(
 def canonical_variates(
     moments: ClassMoments, *, metric: Metric, degrees: float, prior: Floats, components: int | None
 ) -> CanonicalVariates:
-    """Return the directions that maximise the ratio trace, given the metric of C.
+    """Return the directions that maximise the ratio trace.
 
-    The means of `moments` must be relative to the centre. `degrees` is the denominator of C.
+    The means of `moments` must be relative to the centre. `metric` is that of the covariance within
+    classes, and `degrees` its denominator.
     """
     root = np.sqrt(moments.weight.sum() * prior)[:, None]
     means = metric.whiten(moments.mean)

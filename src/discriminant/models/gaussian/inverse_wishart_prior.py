@@ -171,7 +171,10 @@ def friedman_pooling(moments: ClassMoments, denominator: Denominator) -> float:
 
 
 def scatter_eigenvalues(moments: ClassMoments, total: float) -> Floats:
-    """Return the (K, m) eigenvalues of C^-1 W_k; m excludes directions without variance."""
+    """Return the eigenvalues of C^-1 W_k: class scatter relative to the pooled covariance.
+
+    The result has a row for each class; directions without variance are left out.
+    """
     pooled = moments.pooled
     noise = (16 * _EPS * np.abs(moments.mean).max(axis=0, initial=0.0)) ** 2 * total
     varying = np.flatnonzero(np.diagonal(pooled) > noise)
@@ -188,8 +191,9 @@ def scatter_eigenvalues(moments: ClassMoments, total: float) -> Floats:
 
 
 def marginal_log_likelihood(t: float, eigenvalues: Floats, degrees: Floats) -> float:
-    """Return the sum over classes of log p(W_k | t), up to terms that do not depend on t.
+    """Return the log likelihood of the class scatters for the strength t of the prior.
 
+    This is the sum over classes of log p(W_k | t), up to terms that do not depend on t.
     `eigenvalues` (K, m) holds the eigenvalues of C^-1 W_k, and `degrees` (K,) the v_k.
     """
     m = eigenvalues.shape[1]

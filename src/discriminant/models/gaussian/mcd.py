@@ -68,8 +68,11 @@ def least_rows(features: int) -> int:
     return max(2 * features, features + 2)
 
 
-def constant_columns(rows: Floats) -> npt.NDArray[np.bool_]:
-    """Return a boolean array (d,): True for columns in which half of the rows equal the median."""
+def columns_with_zero_mad(rows: Floats) -> npt.NDArray[np.bool_]:
+    """Return a boolean array (d,): True for columns whose median absolute deviation (MAD) is zero.
+
+    In such a column at least half of the rows equal the median.
+    """
     gaps = np.abs(rows - np.median(rows, axis=0))
     noise = 16 * _EPS * np.abs(rows).max(axis=0, initial=0.0)
     return np.asarray(np.median(gaps, axis=0) <= noise)
@@ -78,7 +81,8 @@ def constant_columns(rows: Floats) -> npt.NDArray[np.bool_]:
 def fit_mcd(rows: Floats, *, support_fraction: float = 0.5) -> MCD | None:
     """Return the MCD estimates for rows (n, d), or None if h of the rows lie on a hyperplane.
 
-    There must be at least `least_rows(d)` rows, and no constant column (`constant_columns`).
+    There must be at least `least_rows(d)` rows, and no column whose median absolute deviation is
+    zero (`columns_with_zero_mad`).
 
     Examples
     --------
@@ -114,7 +118,10 @@ def fit_mcd(rows: Floats, *, support_fraction: float = 0.5) -> MCD | None:
 
 
 def subset_size(support_fraction: float, rows: int, features: int) -> int:
-    """Return h: all n rows for a fraction of 1, the smallest possible number of rows for 0.5."""
+    """Return h, the number of rows of the subset whose covariance is estimated.
+
+    A fraction of 1 gives all rows, and a fraction of 0.5 the smallest possible number.
+    """
     least = (rows + features + 1) // 2
     return int(2 * least - rows + 2 * (rows - least) * support_fraction)
 
@@ -296,7 +303,7 @@ _TAU_EXPECTED = _expected_rho(3.0 * float(ndtri(0.75)))
 
 
 def consistency_factor(features: int, share: float) -> float:
-    """Return c(d, share), which corrects the covariance of the innermost `share` of the rows."""
+    """Return the factor that corrects the covariance of the innermost `share` of Gaussian rows."""
     if share >= 1.0:
         return 1.0
     return share / float(chdtr(features + 2, chdtri(features, 1.0 - share)))

@@ -70,7 +70,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.gaussian.wide import (
     Classes,
     family_shrinkage,
-    fit_gaussian_family,
+    fit_gaussian_from_moments_or_rows,
     shared_family_metric,
 )
 from discriminant.models.rules import (
@@ -80,7 +80,7 @@ from discriminant.models.rules import (
     scale_by_power,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Features, Floats
 
 PREDICTIVE = ("plug-in", "student")
@@ -241,7 +241,7 @@ def fit_student(classes: Classes, *, family: GaussianFamily, prior: Floats) -> S
         metrics = (shared_family_metric(classes, family),) * len(classes.labels)
         mean = classes.mean
     else:
-        rule = fit_gaussian_family(classes, family=family, prior=prior)
+        rule = fit_gaussian_from_moments_or_rows(classes, family=family, prior=prior)
         assert isinstance(rule, QuadraticRule)
         metrics, mean = rule.metrics, rule.mean
     return student_rule(classes, mean, metrics, family=family, prior=prior)

@@ -46,7 +46,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.gaussian.family import check_classes
 from discriminant.models.rules import LinearRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 _LARGEST = 1e300  # largest scale; larger scales (of columns of tiny values) are replaced by it
@@ -180,11 +180,11 @@ def constant_columns(moments: ClassMoments, variance: Floats) -> tuple[Columns, 
 
 
 def _column_scales(moments: ClassMoments, offset_percent: float) -> tuple[Floats, Columns, float]:
-    """Return s_j (d,) for offsets, the mask of constant columns, and s_0 in data units.
+    """Return the standard deviations s_j, a mask of the constant columns, and the quantile s_0.
 
-    The s_j are those of the offsets `(x - origin) / unit`. The quantile s_0 is computed over the
-    columns that vary. If s_0 is zero, columns that vary only between classes get a very small s_j
-    instead of zero.
+    The s_j (d,) are those of the offsets `(x - origin) / unit`. s_0 is in the units of the data and
+    is computed over the columns that vary. If s_0 is zero, columns that vary only between classes
+    get a very small s_j instead of zero.
     """
     variance = pooled_variances(moments)
     still, constant = constant_columns(moments, variance)

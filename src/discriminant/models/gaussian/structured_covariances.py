@@ -86,10 +86,11 @@ def structured_covariances(
 
 
 def factor_covariance(covariance: Floats, factors: int) -> Floats:
-    """Return L L' + diag(psi), the maximum likelihood estimate of factor analysis.
+    """Return the covariance estimated by maximum likelihood factor analysis.
 
-    Features without variance keep variance zero. All other features are standardised first, which
-    does not change the estimate.
+    It is L L' + diag(psi), with L the loadings and psi the specific variances. Features without
+    variance keep variance zero. All other features are standardised first, which does not change
+    the estimate.
     """
     variance = np.diagonal(covariance)
     varying = np.flatnonzero(variance > 0)

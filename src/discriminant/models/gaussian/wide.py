@@ -21,8 +21,9 @@ it would be penalised without changing a score:
 
     score = z'gamma + b,    z = V'(x - mean) / sd,    coef = V gamma / sd,    |V gamma| = |gamma|
 
-`fit_gaussian_family`, `shared_family_metric`, `family_shrinkage` and `fit_fisher_rule` accept class
-moments or rows and choose the algebra accordingly. Moments and rows give the same rules.
+`fit_gaussian_from_moments_or_rows`, `shared_family_metric`, `family_shrinkage` and
+`fit_fisher_rule` accept class moments or rows and choose the algebra accordingly. Moments and rows
+give the same rules.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -441,7 +442,7 @@ def _warn_of_dependence(
 Classes = ClassMoments | ClassRows
 
 
-def fit_gaussian_family(
+def fit_gaussian_from_moments_or_rows(
     classes: Classes, *, family: GaussianFamily, prior: Floats
 ) -> LinearRule | QuadraticRule:
     """Fit the Gaussian family to class moments (`fit_gaussian`) or to wide rows (`fit_wide`)."""

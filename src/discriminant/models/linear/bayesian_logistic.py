@@ -104,7 +104,7 @@ def fit_laplace(problem: PathProblem, free: int, precision: float | None) -> Lap
 
 
 def _posterior_curvature(problem: PathProblem, theta: Floats, precision: float) -> Floats:
-    """Return the posterior precision matrix A (m q, m q)."""
+    """Return the posterior precision matrix of the coefficients, (m q, m q)."""
     total, m = float(problem.totals[-1]), theta.shape[1]
     curvature = total * problem.curvature_without(theta, len(problem.totals) - 1)
     return curvature + np.kron(np.eye(m), np.diag(precision * problem.ridge[-1]))
@@ -126,7 +126,7 @@ def _log_evidence(problem: PathProblem, theta: Floats, free: int, precision: flo
 
 
 def _inverse_root(matrix: Floats) -> Floats:
-    """Return R with R R' = A^-1."""
+    """Return a root R of the inverse of a matrix A: R R' = A^-1."""
     try:
         factor, _ = cho_factor(matrix, lower=True)
         return np.asarray(solve_triangular(factor, np.eye(len(matrix)), lower=True, trans="N").T)
@@ -160,5 +160,5 @@ class ScoreVariance:
         return np.column_stack([np.vecdot(each, each) for each in vectors])
 
     def moderate(self, scores: Floats, features: Features) -> Floats:
-        """Return scores (n, s) divided by sqrt(1 + pi v / 8)."""
+        """Return scores divided by sqrt(1 + pi v / 8), where v is the variance of the score."""
         return np.asarray(scores / np.sqrt(1.0 + 0.125 * np.pi * self.variances(features)))

@@ -56,8 +56,8 @@ from discriminant.models.linear.optimise import (
 from discriminant.models.linear.preconditioning import (
     Coordinates,
     ScaledCoordinates,
+    ScaledCurvatureSample,
     ScaledCurvatureSketch,
-    ScaledSample,
     white_coordinates,
 )
 from discriminant.moments.anchor import Anchor
@@ -694,7 +694,7 @@ def fit_glm_scaled(
     start = np.zeros((coordinates.size, 1))
     if problem.intercept:
         start[0] = null.point.theta[0]
-    scaled_sample = ScaledSample(sample, loss, coordinates, penalty)
+    scaled_sample = ScaledCurvatureSample(sample, loss, coordinates, penalty)
 
     def sketch(point: Point) -> ScaledCurvatureSketch:
         curvature = scaled_sample.sketch(point.theta)

@@ -10,7 +10,7 @@ of the digits; from the rows, as their triangular factor (`ScatterFactor`); or, 
 root is the matrix of centred rows itself. The penalty is added to the sum of squares, not to the
 mean, and the intercept is not penalised. So `ridge` is the alpha of scikit-learn's Ridge.
 
-`RootSolver` solves root w = target in the least-squares sense, for a root of any rank. `scale`
+`RootSolver` solves `root @ w = target` by least squares, for a root of any rank. `scale`
 holds the lengths of the columns of the root. With the SVD root / scale = U s V':
 
     rank       number of singular values above a tolerance relative to the largest
@@ -61,7 +61,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss_gradient_sums import ResidualSums, add_double_double, exact_product
 from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -129,13 +129,13 @@ class RootSolver:
         return len(self.scale)
 
     def solve(self, target: Floats) -> Floats:
-        """Return the (d, m) least-squares solution w of root w = target."""
+        """Return the (d, m) least-squares solution w of `root @ w = target`."""
         if self.upper is not None and self.width:
             return np.asarray(solve_triangular(self.upper, target))
         return np.asarray(self.lift @ (self.gain[:, None] * (self.left.T @ target)))
 
     def solve_transposed(self, rhs: Floats) -> Floats:
-        """Return the (r, m) least-squares solution t of root' t = rhs."""
+        """Return the (r, m) least-squares solution t of `root.T @ t = rhs`."""
         if self.upper is not None and self.width:
             return np.asarray(solve_triangular(self.upper, rhs, trans="T"))
         return np.asarray(self.left @ (self.gain[:, None] * (self.right.T @ rhs)))
@@ -475,7 +475,7 @@ def _split(anchor: Anchor, d: int) -> tuple[Anchor, Anchor]:
 
 Coding = Literal["indicator", "sign", "fisher"]
 CODINGS: tuple[Coding, ...] = ("indicator", "sign", "fisher")
-_RANK = 1e-8  # slopes or levels smaller than this, relative to the largest, are rounding errors
+_RANK = 1e-8  # slopes or intercepts smaller than this, relative to the largest, are rounding errors
 _ROUNDING = 1e-12  # smaller values are rounding errors of codes, which are of order one
 _MIN_MARGIN = 1e-9  # a class with a smaller largest margin t has no region
 REPRODUCIBLE_DIGITS = 11.0  # with so many digits a fit does not depend on the order of summation
@@ -583,7 +583,7 @@ def class_problem(
 
     `codes` (K, m) holds the codes of the classes.
     """
-    anchor = anchor_with_codes(moments.anchor, codes.shape[1])
+    anchor = origin_and_unit_with_codes(moments.anchor, codes.shape[1])
     if isinstance(moments, ClassRows):
         offsets = moments.offsets, codes[moments.codes]
         return problem_from_rows(
@@ -611,7 +611,7 @@ def factor_problem(
     root = np.hstack([factor.root[:, : 1 + d], factor.root[:, 1 + d :][:, present] @ codes])
     m = codes.shape[1]
     names = (*factor.columns[:d], *(f"code {j}" for j in range(m)))
-    anchor = anchor_with_codes(factor.anchor.select(np.arange(d)), m)
+    anchor = origin_and_unit_with_codes(factor.anchor.select(np.arange(d)), m)
     coded = ScatterFactor(names, anchor, factor.rows, root)
     return problem_from_factor(coded, responses=m, ridge=ridge)
 
@@ -628,26 +628,26 @@ def class_rule(problem: LeastSquaresProblem, line: LinearFit, labels: Labels) ->
     return LinearRule(labels, rule.anchor, coef, np.append(rule.intercept, -rule.intercept))
 
 
-def anchor_with_codes(anchor: Anchor, responses: int) -> Anchor:
+def origin_and_unit_with_codes(anchor: Anchor, responses: int) -> Anchor:
     """Return the anchor of the features followed by the codes. The origin of the codes is zero."""
     origin = np.append(anchor.origin, np.zeros(responses))
     return Anchor(origin, np.append(anchor.unit, np.ones(responses)))
 
 
-def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
+def never_predicted_classes(slope: Floats, intercept: Floats) -> npt.NDArray[np.bool_]:
     """Return a boolean array (K,): True for classes that are predicted at no point x.
 
     Class k has the fitted value f_k(x) = w_k'x + c_k. It is predicted somewhere if some x has
-    f_k(x) > f_j(x) for all j. Multiplying x and the levels c by a common factor s >= 0 turns this
-    into a linear programme that does not depend on the scale of x. Class k is predicted somewhere
-    if t > 0 in
+    f_k(x) > f_j(x) for all j. Multiplying x and the intercepts c by a common factor s >= 0 turns
+    this into a linear programme that does not depend on the scale of x. Class k is predicted
+    somewhere if t > 0 in
 
         max t  over  (w_k - w_j)'x + (c_k - c_j) s >= t,   |x| <= 1,  0 <= s <= 1
 
     An affine map of the features does not change the result. So the slopes are replaced by an
-    orthonormal basis of the space that their columns span, and the levels by their residual from
-    this space. If the slopes have full rank K - 1, every order of the fitted values occurs at some
-    x, so every class is predicted somewhere, though perhaps only in a wedge far from all rows.
+    orthonormal basis of the space that their columns span, and the intercepts by their residual
+    from this space. If the slopes have full rank K - 1, every order of the fitted values occurs at
+    some x, so every class is predicted somewhere, though perhaps only in a wedge far from all rows.
     Therefore a class can be masked everywhere only if there are fewer than K - 1 features, or if
     the class means differ in fewer than K - 1 directions.
 
@@ -655,15 +655,15 @@ def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool
     ----------
     slope
         (K, d) slopes of the fitted values in columns of standard deviation one.
-    level
+    intercept
         (K,) fitted values at the mean of the rows.
 
     Examples
     --------
-    >>> slope, level = np.array([[-1.0], [0.0], [1.0]]), np.array([0.0, -0.1, 0.0])
-    >>> never_predicted_classes(slope, level).tolist()
+    >>> slope, intercept = np.array([[-1.0], [0.0], [1.0]]), np.array([0.0, -0.1, 0.0])
+    >>> never_predicted_classes(slope, intercept).tolist()
     [False, True, False]
-    >>> never_predicted_classes(slope, -level).tolist()
+    >>> never_predicted_classes(slope, -intercept).tolist()
     [False, False, False]
     """
     K = len(slope)
@@ -671,7 +671,7 @@ def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool
     basis = basis[:, size > max(_RANK * size.max(initial=0.0), _ROUNDING)]
     if basis.shape[1] == K - 1:
         return np.zeros(K, dtype=np.bool_)
-    centred = level - level.mean()
+    centred = intercept - intercept.mean()
     residual = centred - basis @ (basis.T @ centred)
     length = float(np.linalg.norm(residual))
     in_span = length <= max(_RANK * float(np.linalg.norm(centred)), _ROUNDING)
@@ -682,7 +682,7 @@ def never_predicted_classes(slope: Floats, level: Floats) -> npt.NDArray[np.bool
 def _margin(points: Floats, k: int) -> float:
     """Return the largest t of the linear programme of class k.
 
-    The rows of `points` are the slopes of the classes, followed by their levels.
+    Each row of `points` holds the slopes of one class and, in the last column, its intercept.
     """
     differences = np.delete(points[k] - points, k, axis=0)
     width = differences.shape[1]

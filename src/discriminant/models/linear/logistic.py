@@ -51,7 +51,7 @@ from discriminant.models.linear.optimise import (
 from discriminant.models.linear.preconditioning import (
     Coordinates,
     ScaledCoordinates,
-    ScaledSample,
+    ScaledCurvatureSample,
     WhiteSample,
     contrasts,
     white_coordinates,
@@ -73,7 +73,7 @@ from discriminant.table.blocks import Block, Floats, dense
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JeffreysLoss:
-    """Mean loss with Jeffreys' prior: minus half the log determinant of the curvature."""
+    """Mean loss minus half the log determinant of the curvature, the log of Jeffreys' prior."""
 
     plain: PenalisedLoss
     coordinates: Coordinates
@@ -338,7 +338,7 @@ def fit_logistic_scaled(
     if options.intercept:
         log_share = np.log(weight / weight.sum())
         start[0] = log_share[1] - log_share[0] if contrast is None else log_share @ contrast
-    scaled = ScaledSample(sample, loss, coordinates, penalty)
+    scaled = ScaledCurvatureSample(sample, loss, coordinates, penalty)
     descent = lbfgs(
         objective,
         start,
@@ -558,10 +558,10 @@ def proves_overlap(point: Point, sample: WhiteSample, *, link: LinkName = "logit
 
 
 def _decrement(point: Point, sample: WhiteSample) -> float:
-    """Return g' H^-1 g for the mean loss.
+    """Return the squared Newton decrement g' H^-1 g of the mean loss.
 
-    If H is known only from a sample, return an upper bound of this value. If H is singular, return
-    infinity.
+    g is the gradient and H the curvature. If H is known only from a sample, return an upper bound
+    of this value. If H is singular, return infinity.
     """
     gradient = point.gradient
     if point.curvature is not None:

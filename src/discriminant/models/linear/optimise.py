@@ -63,7 +63,7 @@ class Point:
         return float(np.abs(self.gradient).max(initial=0.0))
 
 
-class CurvatureModel(Protocol):
+class CurvatureApproximation(Protocol):
     """An invertible approximation of the curvature."""
 
     def solve(self, gradient: Floats) -> Floats:
@@ -214,7 +214,7 @@ def newton_descent(
     skip_confirmation: bool = False,
     stop: Callable[[Point], bool] | None = None,
     reuse_curvature: bool = False,
-    approximation: CurvatureModel | None = None,
+    approximation: CurvatureApproximation | None = None,
 ) -> OptimisationResult:
     """Minimise by Newton steps with a line search.
 
@@ -222,10 +222,10 @@ def newton_descent(
     one more step is taken without another pass over the rows, which squares the remaining error.
     A `tolerance` larger than that of the criteria also applies to the decrement.
     With `skip_confirmation` the iteration ends as soon as the criteria are proved to hold after the
-    next step; this requires a loss for which the bounds of `bounds_after_newton_step` hold. The
-    iteration ends early at a point for which `stop` returns True. With `reuse_curvature` a
-    curvature that takes long to compute is used for several steps. Reusing the curvature takes more
-    passes over the rows, but less time if the rows are in memory. If an `approximation` of the
+    next step; this requires a loss for which the bounds of `gradient_bounds_after_newton_step`
+    hold. The iteration ends early at a point for which `stop` returns True. With `reuse_curvature`
+    a curvature that takes long to compute is used for several steps. Reusing the curvature takes
+    more passes over the rows, but less time if the rows are in memory. If an `approximation` of the
     curvature near the start is given, the first steps use it, so that the exact curvature is not
     computed before a point near the minimum is reached. The result contains the curvature at its
     point, unless the value there is infinite or `stop` returned True.
@@ -253,7 +253,7 @@ def newton_descent(
         if point.max_gradient <= tolerance and decrement <= least_decrement:
             return trace.result(point, decrement, point.theta + step)
         if skip_confirmation:
-            next_gradient, next_decrement = bounds_after_newton_step(point, decrement)
+            next_gradient, next_decrement = gradient_bounds_after_newton_step(point, decrement)
             if next_gradient <= tolerance and next_decrement <= DECREMENT:
                 return replace(
                     trace.result(point, next_decrement, point.theta + step), converged=True
@@ -280,7 +280,7 @@ def newton_descent(
 def _descend_with_fixed_curvature(
     trace: Trace,
     point: Point,
-    curvature: CurvatureModel,
+    curvature: CurvatureApproximation,
     stop: Callable[[Point], bool] | None,
     *,
     target: float,
@@ -318,7 +318,7 @@ def _descend_with_fixed_curvature(
     return trace.evaluate(last.theta, want="curvature")
 
 
-def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
+def gradient_bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
     """Return upper bounds of the largest gradient and of the decrement after a full Newton step.
 
     The largest gradient means its largest absolute component. The bounds hold for the logit
@@ -344,7 +344,7 @@ def lbfgs(
     objective: Objective,
     start: Floats,
     *,
-    sketch: Callable[[Point], CurvatureModel],
+    sketch: Callable[[Point], CurvatureApproximation],
     resketch_after: int | None = 2,
     max_passes: int = 1000,
     progress: Progress | None = None,
@@ -446,7 +446,7 @@ class CorrectionPair:
         self.move, self.change = move, change
         self.product = float((move * change).sum())
 
-    def predicted_product(self, curvature: CurvatureModel) -> float:
+    def predicted_product(self, curvature: CurvatureApproximation) -> float:
         """Return the product of step and gradient change that the given curvature predicts."""
         return float((self.change * curvature.solve(self.change)).sum())
 
@@ -454,7 +454,7 @@ class CorrectionPair:
 def _two_loops(
     gradient: Floats,
     pairs: list[CorrectionPair],
-    curvature: CurvatureModel,
+    curvature: CurvatureApproximation,
     scale: float = 1.0,
 ) -> Floats:
     """Return the L-BFGS step. The inverse of `curvature` is multiplied by `scale`."""

@@ -42,9 +42,9 @@ from discriminant.models.expressions import (
     Expression,
     cloglog_log_probabilities,
     constant,
-    greater,
     probit_log_probabilities,
     stack,
+    where_greater,
 )
 from discriminant.models.linear.optimise import (
     OptimisationResult,
@@ -135,7 +135,9 @@ ORDERED_LINKS = tuple(_LINKS)
 
 
 def interval(link: str, a: Floats, b: Floats) -> ThresholdInterval:
-    """Return log probability and derivatives of the intervals (b, a); ends may be infinite.
+    """Return the log probability, and its derivatives, of intervals from b to a.
+
+    Ends may be infinite.
 
     >>> half = interval("logit", np.array([0.0]), np.array([-np.inf]))
     >>> half.log_p.round(6).tolist(), half.upper.round(6).tolist(), half.lower.tolist()
@@ -499,8 +501,10 @@ def _probit_expression(eta: Expression, thresholds: Floats) -> Expression:
     if m > 1:
         upper, lower = np.arange(1, m), np.arange(m - 1)
         middle = (t.pick(upper) + t.pick(lower)).with_name("middle")
-        high = greater(middle, 0.0, above.pick(lower), below.pick(upper)).with_name("log_high")
-        low = greater(middle, 0.0, above.pick(upper), below.pick(lower)).with_name("log_low")
+        high = where_greater(middle, 0.0, above.pick(lower), below.pick(upper)).with_name(
+            "log_high"
+        )
+        low = where_greater(middle, 0.0, above.pick(upper), below.pick(lower)).with_name("log_low")
         rest = (constant(1.0) - (low - high).exp()).larger(_UNDERFLOW)
         parts.append(high + rest.log())
     return stack([*parts, above.pick([m - 1])])

@@ -67,7 +67,10 @@ _EVERYWHERE = (
 
 
 class RowLoss(Protocol):
-    """Loss of each row as a function of its m scores, computed for T fits at once."""
+    """Loss of each row as a function of its m scores, computed for T fits at once.
+
+    In the shapes n is the number of rows.
+    """
 
     @property
     def columns(self) -> int:
@@ -80,15 +83,15 @@ class RowLoss(Protocol):
         ...
 
     def slopes(self, scores: Floats, rows: slice) -> Floats:
-        """Return l' (n, T, m) at scores (n, T, m), which may be overwritten."""
+        """Return the derivatives of the losses at scores (n, T, m), which may be overwritten."""
         ...
 
     def losses(self, scores: Floats, rows: slice) -> Floats:
-        """Return l (n, T) at scores (n, T, m)."""
+        """Return the losses (n, T) at scores (n, T, m)."""
         ...
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
-        """Return l'' (n, m, m) at scores (n, m)."""
+        """Return the second derivatives (n, m, m) of the losses of one fit, at scores (n, m)."""
         ...
 
     def errors(self, scores: Floats, rows: slice) -> Floats:
@@ -127,14 +130,14 @@ class TwoClassLoss:
         return scores
 
     def losses(self, scores: Floats, rows: slice) -> Floats:
-        """Return log(1 + exp(s)) - y s."""
+        """Return log(1 + exp(s)) - y s, with s the score and y 1 for the second class, else 0."""
         single = scores[..., 0]
         positive = np.maximum(single, 0.0)
         loss = np.log1p(np.exp(-np.abs(single))) + positive
         return np.asarray(loss - self.second[rows, None] * single)
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
-        """Return p (1 - p)."""
+        """Return p (1 - p), with p the probability of the second class."""
         small = np.exp(-np.abs(scores))
         return np.asarray((small / (1.0 + small) ** 2)[:, :, None])
 
@@ -174,13 +177,13 @@ class ClassLoss:
         return np.asarray(flat.T @ self.contrast).reshape(scores.shape)
 
     def losses(self, scores: Floats, rows: slice) -> Floats:
-        """Return log sum exp s - s_y."""
+        """Return the negative log probability of the true class."""
         centred = self._centred_scores(scores)
         own = centred[self.codes[rows], np.arange(len(scores))]
         return np.asarray(np.log(np.exp(centred, out=centred).sum(axis=0)) - own)
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
-        """Return C' (diag p - p p') C."""
+        """Return C' (diag(p) - p p') C, with p the class probabilities and C the contrasts."""
         K, m = self.contrast.shape
         probability = self._probabilities(scores).T
         squares = (self.contrast[:, :, None] * self.contrast[:, None, :]).reshape(K, m * m)
@@ -290,12 +293,12 @@ class SquaredHingeLoss:
         return 1
 
     def slopes(self, scores: Floats, rows: slice) -> Floats:
-        """Return -2 t max(0, 1 - t s)."""
+        """Return -2 t max(0, 1 - t s), with s the score and t the sign of the class."""
         sign = self.sign[rows, None, None]
         return np.asarray(-2.0 * sign * np.maximum(1.0 - sign * scores, 0.0))
 
     def losses(self, scores: Floats, rows: slice) -> Floats:
-        """Return max(0, 1 - t s)^2."""
+        """Return max(0, 1 - t s)^2, with s the score and t the sign of the class."""
         return np.maximum(1.0 - self.sign[rows, None] * scores[..., 0], 0.0) ** 2
 
     def curvatures(self, scores: Floats, rows: slice) -> Floats:
@@ -503,7 +506,7 @@ class _StepModel:
             target += ridge
 
     def _solve(self, flat: Floats, fits: npt.NDArray[np.intp]) -> Floats:
-        """Return (S, n) products: the inverse curvature of each of S fits times its vector."""
+        """Return the inverse curvature of each fit times its row of `flat`."""
         if self.by_fold:
             return np.asarray((self.inverse[fits] @ flat[:, :, None])[:, :, 0])
         return np.asarray(self.solve_shared(flat.T).T)
@@ -566,7 +569,7 @@ class _Corrections:
     def solve(
         self, flat: Floats, fits: npt.NDArray[np.intp], solve: Callable[[Floats], Floats]
     ) -> Floats:
-        """Return (S, n) products: corrected inverse curvature times gradient, for each fit."""
+        """Return the corrected inverse curvature times the gradient, one row for each fit."""
         direction, weights = flat, []
         for moves, changes, inverse in reversed(self.pairs):
             weights.append(inverse[fits] * np.vecdot(moves[fits], direction))

@@ -36,7 +36,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.moments.margin_counts import LinearWeights, Mistakes, RowScaling
+from discriminant.moments.margins_and_mistakes import LinearWeights, Mistakes, RowScaling
 from discriminant.table.blocks import Codes, Features, is_sparse
 
 
@@ -161,7 +161,7 @@ def train_online(
     )
 
 
-def train_batch(
+def train_full_batch(
     *,
     classes: int,
     width: int,
@@ -230,7 +230,7 @@ class _Pocket:
         self._count, self._rows = count, rows
         self._free = min(_FREE, _FREE_ROWS // rows)
         self._evaluations, self._record = 0, 0
-        # weights are evaluated only after a run of correct rows longer than this
+        # weights are evaluated only after more consecutive correct rows than this
         self.longest = (-1 if self._free else 0) if enabled else _NEVER
         self.best: tuple[LinearWeights, int] | None = None  # weights and number of errors
 

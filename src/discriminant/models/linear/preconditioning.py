@@ -213,10 +213,10 @@ def white_coordinates(
 def _basis_from_rows(
     read: Pass, moments: ClassMoments, varying: npt.NDArray[np.bool_], intercept: bool
 ) -> tuple[Floats, RankDeficiency]:
-    """Return T, computed from the triangular factor of the rows, and the rank deficiency.
+    """Return the basis T of the white coordinates, and the rank deficiency.
 
-    T has a row for each column that varies. Singular values that could be due to rounding errors in
-    the columns count as zero.
+    T is computed from the triangular factor of the rows. It has a row for each column that varies.
+    Singular values that could be due to rounding errors in the columns count as zero.
     """
     empty = np.zeros((len(moments.labels), 0))
     factor: ScatterFactor = read(ScatterFactorReading(moments.features, moments.anchor, empty))
@@ -333,7 +333,7 @@ class ScaledCoordinates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScaledSample:
+class ScaledCurvatureSample:
     """Sample of rows that estimates the curvature of the loss in scaled coordinates."""
 
     block: Block
@@ -439,9 +439,10 @@ class WhiteSample:
         return value if np.isfinite(value) else np.inf
 
     def curvature_floor(self, theta: Floats) -> Floats:
-        """Return a (q, q) matrix F such that I (x) F is a lower bound of the curvature at theta.
+        """Return a lower bound of the curvature at theta, as a (q, q) matrix for every score.
 
-        The bound refers to the loss summed over all rows; it is estimated from the sample.
+        With F this matrix, the bound is the Kronecker product of the identity and F. It refers to
+        the loss summed over all rows; it is estimated from the sample.
         """
         least = self._local(theta, want="floor").curvature
         assert least is not None
@@ -545,7 +546,7 @@ def _inverse_with_floor(matrix: Floats) -> Floats:
 
 
 def _contract(diagonal: Floats, outer: Floats, contrast: Floats) -> Floats:
-    """Return C' (diag - outer) C."""
+    """Return the curvature in contrasts of the scores: C' (diag(diagonal) - outer) C."""
     return np.asarray((contrast.T * diagonal) @ contrast - contrast.T @ outer @ contrast)
 
 

@@ -53,7 +53,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.margin_counts import MarginReading, Margins
+from discriminant.moments.margins_and_mistakes import MarginReading, Margins
 from discriminant.table.blocks import Floats, Labels, Places
 
 SLACK = 1e-9  # smaller margins, relative to the size of their terms, count as zero
@@ -72,10 +72,11 @@ class Cone:
 
     group: Places  # (K,) group of each class, from 0 to G - 1
     inside: Floats  # (r, K) a point with as many positive margins as possible
-    # (r (G - 1), v) basis of the span, for all groups but the first, whose scores are zero; None if
-    # the span is the whole space
+    # (r (G - 1), v) basis of the linear span of the cone, for all groups but the first, whose
+    # scores are zero; None if the span is the whole space
     span: Floats | None
-    margins: Floats | None = None  # (n, v) margins that can be positive, for vectors of the span
+    # (n, v) rows of the margin matrix whose margins can be positive, times the basis `span`
+    margins: Floats | None = None
 
     def central(self) -> Cone:
         """Return the cone with its most central point: the one whose smallest margin is largest.
@@ -98,7 +99,7 @@ class Cone:
         return replace(self, inside=inside, margins=None)
 
     def generic_point(self) -> Floats:
-        """Return the (r, K) coefficients of a generic point of the span."""
+        """Return the (r, K) coefficients of a quasi-random point of the linear span of the cone."""
         if self.span is None:
             return self.inside
         return _class_scores(self.span @ quasi_random(self.span.shape[1]), self.group)
@@ -106,7 +107,7 @@ class Cone:
     def is_free(self, rows: Floats, codes: Places) -> npt.NDArray[np.bool_]:
         """Return a boolean array (n,): True for rows with a margin that is not determined.
 
-        Such a margin is zero at the point `inside`, but not on the whole span.
+        Such a margin is zero at the point `inside`, but not on the whole linear span of the cone.
         """
         if self.span is None:
             return np.ones(len(rows), dtype=np.bool_)
@@ -185,10 +186,11 @@ def _group_overlapping_classes(rows: Floats, codes: Places, classes: int) -> Pla
 
 
 def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
-    """Return a point b of the cone { b : margins b >= 0 }, its span, and its positive margins.
+    """Return a point b of the cone { b : margins b >= 0 } with the most positive margins.
 
-    The point has as many positive margins as possible. The matrix of these margins is returned in
-    coordinates of the span. Return None if no margin can be positive.
+    Return also a basis of the linear span of the cone, as the columns of a matrix, and the product
+    of this matrix with the rows of `margins` whose margin at b is positive. Return None if no
+    margin can be positive.
     """
     m = margins.shape[0]
     caps = 1.0 + quasi_random(m)
@@ -212,8 +214,8 @@ def _largest_cone(margins: Any) -> tuple[Floats, Floats, Floats] | None:
 def _exact_face(margins: Any, solution: Floats) -> tuple[Floats, Floats, Floats] | None:
     """Return a point whose tight margins are exactly zero and whose other margins are positive.
 
-    `solution` satisfies this up to rounding. Return also the span, and the matrix of the positive
-    margins in coordinates of the span. Return None if no margin can be positive.
+    `solution` satisfies this up to rounding. The other two results are as in `_largest_cone`.
+    Return None if no margin can be positive.
     """
     tight = margins @ solution < 0.5
     size = abs(margins)
@@ -545,10 +547,7 @@ class _WhiteFrame:
         return np.vstack([slope, level])
 
     def separating_columns(self, inside: Floats) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (d,):
-
-        True where the coefficients of a feature differ between classes.
-        """
+        """Return a boolean array (d,): True for features whose coefficients differ by class."""
         coefficients = self._standardised(inside)
         size = np.abs(coefficients - coefficients[:, :1]).max(axis=1)
         return np.asarray(size[:-1] > 1e-7 * size.max())

@@ -81,7 +81,7 @@ class SVMProblem:
     products: Callable[[Floats, Floats | None], WeightedProducts]  # (N, m), weights (N,) -> sums
 
     def step(self, gram: Floats, rhs: Floats) -> Floats:
-        """Return the (d + 1, m) solution of (P + gram) step = rhs.
+        """Return the (d + 1, m) solution of the system whose matrix is the penalty plus `gram`.
 
         The matrix is scaled to a unit diagonal before the system is solved. The step is 0 for
         columns that are left out.
@@ -324,7 +324,7 @@ def balance_dual(alpha: Floats, sign: Floats) -> Floats:
 
 
 def stationarity_gap(residual: Floats, penalty: Floats) -> float:
-    """Return residual' P^-1 residual / 2, summed over the columns with a positive penalty."""
+    """Return half the sum of residual^2 / penalty over the columns with a positive penalty."""
     positive = penalty > 0
     return 0.5 * float((residual[positive] ** 2 / penalty[positive]).sum())
 

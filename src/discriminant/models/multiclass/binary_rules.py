@@ -248,9 +248,10 @@ def _scatter_within_classes(moments: ClassMoments, used: Floats) -> Floats:
 
 
 def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
-    """Return the (C, d) slopes C^-1 (m_1 - m_0) of the columns.
+    """Return the slopes of the linear rule of each column of the code, one row for each.
 
-    The slopes of a column are NaN if its covariance is nearly singular.
+    They are the inverse covariance times the difference of the means of the two sides. The slopes
+    of a column are NaN if its covariance is nearly singular.
     """
     degrees = sides.degrees(family.denominator)
     slopes = np.full((len(degrees), sides.mean.shape[2]), np.nan)
@@ -267,8 +268,7 @@ def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
 
 
 def _solve_standardised(covariance: Floats, difference: Floats) -> Floats | float:
-    """Return the solution x of covariance x = difference, or NaN if the covariance is
-    ill-conditioned.
+    """Return the inverse covariance times the difference; NaN if the former is ill-conditioned.
 
     The system is solved for standardised columns.
     """

@@ -601,9 +601,9 @@ def _couple_rest(positive: Floats, signs: Signs) -> Floats:
 
 
 def _quadratic_root(positive: Floats, multiplier: Floats) -> tuple[Floats, Floats]:
-    """Return the root p of a p^2 - (1 + a) p + r = 0 in (0, 1), and sqrt((1 + a)^2 - 4 a r).
+    """Return the root p in (0, 1) of a quadratic equation, and the root of its discriminant.
 
-    `positive` holds r, `multiplier` holds a.
+    The equation is a p^2 - (1 + a) p + r = 0, where `multiplier` holds a and `positive` holds r.
     """
     linear = 1.0 + multiplier
     root = np.sqrt(linear**2 - 4.0 * multiplier * positive)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.classifier_outputs import check_classifier
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.risk_and_cost_curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, PosteriorError, merge_warnings

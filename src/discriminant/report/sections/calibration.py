@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from discriminant.assessment.intervals import wilson
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.report.fact_types import CalibrationBinFacts, CalibrationFacts
 from discriminant.report.format import name_list, number, percent
 from discriminant.table.blocks import Floats

@@ -16,7 +16,7 @@ import numpy as np
 
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import DiscriminantError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, SurfaceFacts
@@ -82,7 +82,7 @@ def comparison_section(
 
 
 def surface_facts(grid: Grid) -> SurfaceFacts:
-    """Return the losses over pooling and shrinkage, for the prior of the best candidate."""
+    """Return the loss at each pooling and shrinkage, with the prior of the best candidate."""
     p, s, r = grid.best()
     return SurfaceFacts(
         pooling=[float(value) for value in grid.pooling],

@@ -176,7 +176,10 @@ def held_facts(
 
 
 def _integer_logs(logs: Floats) -> list[list[int]]:
-    """Return -1000 log p, rounded, (m, K), such that the largest posterior remains the largest."""
+    """Return -1000 times the log posteriors, rounded to whole numbers.
+
+    In each row the class with the largest posterior keeps the smallest number.
+    """
     rounded = np.rint(np.minimum(-1000.0 * logs, _LARGEST)).astype(int)
     top = logs.argmax(axis=1)
     rows = np.flatnonzero(rounded.argmin(axis=1) != top)

@@ -98,7 +98,11 @@ def ranking_section(
 
 
 def _scatters(moments: ClassMoments) -> tuple[Floats, Floats, Floats]:
-    """Return W and T of the offsets `(x - origin) / unit`, and 1 - W_jj / T_jj of each feature."""
+    """Return the scatter within classes, the total scatter, and each feature's share between.
+
+    The scatters W and T are those of the offsets `(x - origin) / unit`. The share of the variance
+    of feature j that lies between the classes is 1 - W_jj / T_jj.
+    """
     offset = moments.mean - moments.centre
     within = moments.pooled
     total = within + (moments.weight[:, None] * offset).T @ offset

@@ -36,7 +36,7 @@ from scipy.stats import t as student
 
 from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.manova import check_products, standardise
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.assessment.selection.stepwise import Stepwise
 from discriminant.errors import DiscriminantError, InferenceError
 from discriminant.models.gaussian.covariance import factorise, rounding_variance

@@ -126,7 +126,7 @@ def _pair(
 
 
 def effect_sizes(two: ClassMoments) -> Floats:
-    """Return |difference of the means| / pooled standard deviation of each feature, (d,).
+    """Return the distance of the class means in pooled standard deviations, for each feature.
 
     `two` are the moments of two classes. A feature that varies within neither class has 0 if its
     means are equal, and infinity otherwise.

@@ -71,7 +71,7 @@ def sample_rows(codes: Codes, most: int, seed: int) -> npt.NDArray[np.intp]:
 
 
 def bin_values(values: Floats, most: int) -> Floats:
-    """Return evenly spaced values with a bin each, (B,), if there are few; else none, (0,).
+    """Return the centres of the bins if there are few, evenly spaced values; else an empty array.
 
     >>> bin_values(np.array([2007.0, 2009.0, 2008.0]), 12).tolist()
     [2007.0, 2008.0, 2009.0]

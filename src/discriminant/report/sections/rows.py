@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import OddColumnFacts, RowFacts, RowListFacts, RowsFacts
 from discriminant.report.format import percent

@@ -25,7 +25,7 @@ from scipy.special import chdtri
 
 from discriminant.assessment.inference.manova import FTest, Manova, manova
 from discriminant.assessment.inference.mean_and_covariance_tests import BoxM, box_m
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import DiscriminantError
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher

@@ -21,9 +21,10 @@ import numpy.typing as npt
 from discriminant.report.fact_types import CheckFacts
 from discriminant.report.format import name_list, shown
 from discriminant.table.blocks import Codes, Floats, Labels, Places
-from discriminant.table.cells import Frame, encode_label_cells
-from discriminant.table.encoding import Column, Encoding, Unseen
+from discriminant.table.column_cells import Frame, encode_label_cells
+from discriminant.table.encoding import Column, Encoding
 from discriminant.table.formula.expressions import Categories
+from discriminant.table.missing_and_unseen import Unseen
 
 SAMPLE_ROWS = 50_000  # largest number of rows of checks that use a sample
 _FEATURE_KINDS = ("number", "boolean", "date", "ordered", "category")

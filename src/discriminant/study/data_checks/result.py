@@ -17,7 +17,7 @@ from discriminant.report.format import count_with_noun, percent, shown
 from discriminant.study.data_checks import classes, columns, rows
 from discriminant.study.data_checks.prepared_table import SAMPLE_ROWS, PreparedTable, finding
 from discriminant.study.data_source import StudySource
-from discriminant.table.cells import Frame, import_pandas
+from discriminant.table.column_cells import Frame, import_pandas
 from discriminant.table.load import EncodedTable
 
 SEVERITIES = ("stop", "warning", "note")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
-from discriminant.table.cells import ColumnCells, Frame, cells_from_arrow_column
+from discriminant.table.column_cells import ColumnCells, Frame, cells_from_arrow_column
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from discriminant.errors import FileError
-from discriminant.table.cells import Frame, check_duplicate_names, columns_from_arrow
+from discriminant.table.column_cells import Frame, check_duplicate_names, columns_from_arrow
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream

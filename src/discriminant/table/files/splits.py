@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 from discriminant.errors import FileError
-from discriminant.table.cells import Frame, columns_from_arrow
+from discriminant.table.column_cells import Frame, columns_from_arrow
 from discriminant.table.files.csv import (
     CsvColumns,
     cell_of_row,

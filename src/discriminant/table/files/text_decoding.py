@@ -254,9 +254,9 @@ class TextStream(io.RawIOBase):
 def _after_quote(quote: str, delimiter: str) -> re.Pattern[bytes]:
     """Return a pattern that finds text after quotes that may close a field.
 
-    A run of quotes that opens a field follows a delimiter or a line end, and its length is odd. A
-    run within a quoted field has an even length. Any other run may close a field, and no text may
-    follow it.
+    Consecutive quotes open a field if they follow a delimiter or a line end and their number is
+    odd. Within a quoted field, the number of consecutive quotes is even. In all other cases the
+    last of the consecutive quotes may close a field, and no text may follow a closing quote.
     """
     q, ends = re.escape(quote.encode()), re.escape(delimiter.encode()) + rb"\r\n"
     inside = rb"(?<=[^%b%b]%b)(?:%b%b)*" % (ends, q, q, q, q)

@@ -19,7 +19,12 @@ from discriminant.errors import (
     OptionError,
     warn,
 )
-from discriminant.table.cells import ColumnCells, Frame, encode_label_cells, frame_from_dataframe
+from discriminant.table.column_cells import (
+    ColumnCells,
+    Frame,
+    encode_label_cells,
+    frame_from_dataframe,
+)
 from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Encoding
 from discriminant.table.formula.design import Design

@@ -13,7 +13,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from discriminant.study.prediction_writers import safe_cell
-from discriminant.table.cells import Frame
+from discriminant.table.column_cells import Frame
 from discriminant.table.encoding import EncodedRows
 from discriminant.web.responses import JSON, HttpError, Response, Scope, dump
 from discriminant.web.service import inference_protocol as protocol

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from discriminant.table.cells import ColumnCells, Frame
+from discriminant.table.column_cells import ColumnCells, Frame
 from discriminant.table.encoding import Column
 from discriminant.web.responses import dump
 from discriminant.web.service.models import ServedModel

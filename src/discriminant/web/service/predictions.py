@@ -35,7 +35,7 @@ from discriminant.estimators.meta.encoded import Encoded
 from discriminant.posterior import gives_posterior
 from discriminant.study.predict import has_decision
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Frame
+from discriminant.table.column_cells import Frame
 from discriminant.table.encoding import EncodedRows, Encoding
 from discriminant.table.memory import ColumnarFeatures
 from discriminant.web.service.rows import RequestError, plain_getter

@@ -32,7 +32,12 @@ import orjson
 import pyarrow as pa
 
 from discriminant.errors import DiscriminantError, FileError
-from discriminant.table.cells import ColumnCells, Frame, check_duplicate_names, columns_from_arrow
+from discriminant.table.column_cells import (
+    ColumnCells,
+    Frame,
+    check_duplicate_names,
+    columns_from_arrow,
+)
 from discriminant.table.encoding import Column, EncodedRows, Encoding
 from discriminant.table.files.formats import detect_format
 from discriminant.table.load import read_frame

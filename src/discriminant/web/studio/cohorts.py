@@ -13,7 +13,7 @@ import numpy.typing as npt
 import discriminant as dd
 from discriminant.errors import InferenceError, InputError, capture_warnings
 from discriminant.table.load import read_frame
-from discriminant.web.studio.evaluation import log_posteriors, named_rows
+from discriminant.web.studio.evaluation_on_all_rows import log_posteriors, named_rows
 from discriminant.web.studio.sources import Source
 from discriminant.web.studio.specification import Edits, ModelChoice
 from discriminant.web.studio.tables import OpenTable

@@ -15,7 +15,11 @@ from discriminant.redaction import is_address
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.cohorts import compare_moments, slice_columns
-from discriminant.web.studio.evaluation import count_density, error_surface, evaluate_choice
+from discriminant.web.studio.evaluation_on_all_rows import (
+    count_density,
+    error_surface,
+    evaluate_choice,
+)
 from discriminant.web.studio.exports import export_choice, reproducing_code, write_report
 from discriminant.web.studio.sources import Sources, preview
 from discriminant.web.studio.specification import Edits, ModelChoice

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from discriminant import LDA, QDA, NearestMean, compare_models, cross_validate
 from discriminant.assessment.resampling.compare import corrected_t, mcnemar
-from discriminant.assessment.resampling.held_out import HeldOutPredictions
+from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import ComparisonError, NoSpreadWarning, OptionError
 from tests.parity.golden import frozen
 

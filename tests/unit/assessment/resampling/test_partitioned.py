@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import discriminant as dd
 from discriminant.assessment.resampling.folds import PartitionedFolds
-from discriminant.assessment.resampling.held_out import HeldOutTally, fold_model, score_folds
+from discriminant.assessment.resampling.held_out_folds import HeldOutTally, fold_model, score_folds
 from discriminant.engines.dispatch import rows as open_rows
 from discriminant.engines.partitioned_table import PlanningSample
 from discriminant.errors import (

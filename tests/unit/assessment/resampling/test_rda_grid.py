@@ -75,7 +75,7 @@ def test_losses_are_those_of_every_candidate_by_itself(prior, weighted):
 
 def test_poolings_together_do_without_a_fit_each(monkeypatch):
     X, y = unequal_classes(120)
-    monkeypatch.setattr(room, "fit_gaussian_family", None)
+    monkeypatch.setattr(room, "fit_gaussian_from_moments_or_rows", None)
     fold = np.arange(len(y)) % 5
     found = losses(X, y, Candidates(GaussianFamily(), _POOLING, _SHRINKAGE), fold)
     assert np.isfinite(found.log_loss).all()

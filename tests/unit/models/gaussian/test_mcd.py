@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discriminant.models.gaussian.mcd import (
+    columns_with_zero_mad,
     consistency_factor,
-    constant_columns,
     fit_mcd,
     least_rows,
     small_sample_factor,
@@ -156,7 +156,7 @@ def test_half_equal_columns_are_recognised():
     rows = np.random.default_rng(5).normal(size=(40, 3))
     rows[:21, 1] = 7.0
     rows[:19, 2] = 7.0
-    assert constant_columns(rows).tolist() == [False, True, False]
+    assert columns_with_zero_mad(rows).tolist() == [False, True, False]
 
 
 def test_consistency_factor_is_one_over_the_variance_of_the_innermost_share():

@@ -25,7 +25,7 @@ from discriminant.errors import (
 )
 from discriminant.models.gaussian.family import GaussianFamily, fit_gaussian, pooled_metric
 from discriminant.models.gaussian.wide import fit_wide, wide_metric
-from discriminant.moments.stored_rows import ClassRows
+from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.posterior import log_posterior
 
 SHRINKAGES = (0.0, 0.2, 0.999, 1.0, "auto", "oas")

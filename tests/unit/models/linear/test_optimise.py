@@ -15,8 +15,8 @@ from discriminant.models.linear.logistic import intercept_only_start, proves_ove
 from discriminant.models.linear.optimise import (
     ExactCurvature,
     PenalisedLoss,
-    bounds_after_newton_step,
     exact_curvature,
+    gradient_bounds_after_newton_step,
     newton_descent,
 )
 from discriminant.models.linear.preconditioning import white_coordinates
@@ -194,7 +194,7 @@ def assert_bounded(problem, rng):
     for distance in np.geomspace(1e-7, 1.0, 15):
         point = problem.at(least + distance * away)
         step, decrement = step_of(point)
-        gradient, left = bounds_after_newton_step(point, decrement)
+        gradient, left = gradient_bounds_after_newton_step(point, decrement)
         after = problem.at(point.theta + step)
         bounded += gradient < np.inf
         assert after.max_gradient <= gradient + 1e-13
@@ -208,7 +208,7 @@ def test_no_gradient_is_foreseen_for_separated_classes(seed, classes, kind):
     point = problem.at(problem.start)
     for _ in range(25):
         step, decrement = step_of(point)
-        assert bounds_after_newton_step(point, decrement) == (np.inf, np.inf)
+        assert gradient_bounds_after_newton_step(point, decrement) == (np.inf, np.inf)
         point = problem.at(point.theta + step)
 
 

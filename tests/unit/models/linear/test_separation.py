@@ -12,7 +12,7 @@ from discriminant.engines.dispatch import fold, read_moments
 from discriminant.errors import MissingValueError, SeparationWarning
 from discriminant.models.linear.separation import detect_separation
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.margin_counts import MarginReading
+from discriminant.moments.margins_and_mistakes import MarginReading
 from discriminant.table.blocks import Block
 from discriminant.table.memory import as_table
 

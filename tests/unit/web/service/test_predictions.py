@@ -6,7 +6,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
-from discriminant.table.cells import frame_from_dataframe
+from discriminant.table.column_cells import frame_from_dataframe
 from discriminant.web.service.models import load_model
 from discriminant.web.service.predictions import PredictionOptions
 from discriminant.web.service.rows import RequestError

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -65,7 +64,11 @@ def boundary_widget(
         raise OptionError.of("model", model, "'lda', 'qda' or 'rda'")
     options: dict[str, Any] = {"pooling": pooling, "shrinkage": shrinkage}
     for option, value in options.items():
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | np.integer)
+            or not 0 <= value <= 1
+        ):
             raise OptionError.of(option, value, "a number from 0 to 1")
     try:
         table = np.asarray(X, dtype=float)
@@ -88,7 +91,8 @@ def boundary_widget(
         raise ShapeError.of_widget(rows=n, features=d, classes=len(labels), most=MOST_ROWS)
     positions: list[Any] = list(axes)
     if len(positions) != 2 or any(
-        not isinstance(j, Integral) or isinstance(j, bool) or not 0 <= j < d for j in positions
+        isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < d
+        for j in positions
     ):
         raise OptionError.of("axes", axes, f"two positions of features, from 0 to {d - 1}")
     widget = _widget_class()(

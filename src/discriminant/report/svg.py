@@ -529,7 +529,14 @@ def _names(space: SpaceFacts, pair: tuple[int, int], across: Scale, up: Scale) -
     if len(space["labels"]) > _NAMED:
         return [
             name_text(
-                (across(mean[i]), up(mean[j]) + 5), label, "middle", f"mean {colour(k)}", longest=8
+                (
+                    min(max(across(mean[i]), _LEFT), _RIGHT),
+                    min(max(up(mean[j]), _TOP), up.start) + 5,
+                ),
+                label,
+                "middle",
+                f"mean {colour(k)}",
+                longest=8,
             )
             for k, (mean, label) in enumerate(zip(space["means"], space["labels"], strict=True))
         ]
@@ -541,7 +548,7 @@ def _names(space: SpaceFacts, pair: tuple[int, int], across: Scale, up: Scale) -
     positions: list[tuple[float, float]] = []
     names = []
     for k in order:
-        x, y = across(space["means"][k][i]), max(up(tops[k]) - 10, _TOP + 12)
+        x, y = across(space["means"][k][i]), min(max(up(tops[k]) - 10, _TOP + 12), up.start - 8)
         half_width = 4.5 * min(len(space["labels"][k]), 18)
         x = min(max(x, _LEFT + half_width), _RIGHT - half_width)
         while any(abs(x - a) < 60 and abs(y - b) < 16 for a, b in positions):

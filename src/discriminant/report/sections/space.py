@@ -321,9 +321,8 @@ def _frame(section: SpaceFacts, pair: tuple[int, int]) -> list[float]:
         extremes.append(np.asarray(ellipse["centre"])[list(pair)] + np.stack([-radii, radii]))
     points = np.concatenate(extremes)
     least, most = _bulk(extremes[0], np.asarray(section["codes"]))
-    means = np.asarray(section["means"])[:, list(pair)]
-    low = np.minimum(np.maximum(points.min(axis=0), least), means.min(axis=0))
-    high = np.maximum(np.minimum(points.max(axis=0), most), means.max(axis=0))
+    low = np.maximum(points.min(axis=0), least)
+    high = np.minimum(points.max(axis=0), most)
     margin = 0.04 * np.maximum(high - low, 1e-9)
     left, bottom = (low - margin).round(4).tolist()
     right, top = (high + margin).round(4).tolist()
@@ -334,15 +333,16 @@ def _bulk(points: Floats, codes: Any) -> tuple[Floats, Floats]:
     """Return the lower and upper ends of the range (r,) that a plot of points (n, r) shows.
 
     It reaches `_FENCE` interquartile ranges beyond the quartiles of each class, so that stray
-    points do not compress the plot. In these units the pooled standard deviation is 1.
+    points do not compress the plot. The range of a class with nearly equal points is at least a
+    quarter of the widest range of a class.
     """
-    ends = []
-    for k in np.unique(codes):
-        first, third = np.quantile(points[codes == k], [0.25, 0.75], axis=0)
-        reach = _FENCE * np.maximum(third - first, 0.25)
-        ends.append((first - reach, third + reach))
-    low, high = np.array(ends).swapaxes(0, 1)
-    return low.min(axis=0), high.max(axis=0)
+    quartiles = [np.quantile(points[codes == k], [0.25, 0.75], axis=0) for k in np.unique(codes)]
+    first, third = np.array(quartiles).swapaxes(0, 1)  # (K, r) each
+    widest = (third - first).max(axis=0)
+    if not (widest > 0).all():  # most points of every class are equal
+        return points.min(axis=0), points.max(axis=0)
+    reach = _FENCE * np.maximum(third - first, 0.25 * widest)
+    return (first - reach).min(axis=0), (third + reach).max(axis=0)
 
 
 def _borders(

@@ -62,6 +62,7 @@ from discriminant.report.verdict import (
     baseline_log_loss,
     other_reasons,
     selected,
+    shown_comparison,
     verdict_of,
     warning_checks,
 )
@@ -90,6 +91,7 @@ def render(facts: Facts) -> str:
     str
         A complete HTML document.
     """
+    facts = Facts(**{**facts, "comparison": shown_comparison(facts)})
     codes = {row["label"]: k for k, row in enumerate(facts["read"]["classes"])}
     return framed(
         "template.html",

@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discriminant.assessment.intervals import wilson
-from discriminant.report.fact_types import CheckFacts, Facts, ModelFacts, VerdictFacts
+from discriminant.report.fact_types import (
+    CheckFacts,
+    ComparisonFacts,
+    Facts,
+    ModelFacts,
+    VerdictFacts,
+)
 from discriminant.report.format import (
     count_with_noun,
     loss,
@@ -86,6 +92,25 @@ def headline(facts: Facts) -> Headline:
         return Headline(one["error"], low, high, one["log_loss"], *ends, corrected)
     ends = (model["error_low"], model["error_high"])
     return Headline(model["error"], *ends, model["log_loss"], None, None, False)
+
+
+def shown_comparison(facts: Facts) -> ComparisonFacts:
+    """Return the comparison with one interval for the error of the selected model.
+
+    If the correction for the selection is too small to show, the interval at the top of the page
+    also replaces Wilson's interval in the table and in the figure.
+    """
+    comparison, one = facts["comparison"], facts["comparison"].get("headline")
+    if one is None or percent(one["error"]) != percent(one["error_raw"]):
+        return comparison
+    ends = headline(facts)
+    models = [
+        ModelFacts(**{**model, "error_low": ends.error_low, "error_high": ends.error_high})
+        if model["chosen"]
+        else model
+        for model in comparison["models"]
+    ]
+    return ComparisonFacts(**{**comparison, "models": models})
 
 
 def selected(facts: Facts) -> ModelFacts:

@@ -613,7 +613,7 @@ class Comparison(PrintedResult):
             corrected = corrected if MEASURES[by].best == "lowest" else -corrected
             same = shown(corrected) == shown(best.value(by))
             also = ", also" if same else f", or {shown(corrected)}"
-            also += f" when corrected for the selection among {len(candidates) - 1} models"
+            also += " when corrected for the selection among the models"
             heavy = best.name in self.heavy_members
             because = (
                 "It would replace the pool if it were at most 1% worse."
@@ -659,6 +659,7 @@ class Comparison(PrintedResult):
         )
         sentences = [
             reason,
+            self._left_out(candidates, by),
             unconverged,
             self._log_loss_tests(selected),
             self._error_sentence(selected),
@@ -668,6 +669,28 @@ class Comparison(PrintedResult):
         if selected.name == POOL and by == "log_loss" and single not in (None, best):
             sentences.append(self._single_sentence(single))
         return " ".join(filter(None, sentences))
+
+    def _left_out(self, candidates: Sequence[ModelResult], by: str) -> str:
+        """Return a sentence on the models that cannot be selected, and why."""
+        others = [result for result in self.results if result not in candidates]
+        if not others:
+            return ""
+        without = [result.title for result in others if result.value(by) is None]
+        failed = [result.title for result in others if result.value(by) is not None]
+        if POOL in [result.name for result in others]:  # left out as requested
+            failed.remove(self[POOL].title)
+        parts = []
+        if without:
+            verb = "has" if len(without) == 1 else "have"
+            parts.append(f"{name_list(without)} {verb} no finite {MEASURES[by].criterion}")
+        if failed:
+            parts.append(f"{name_list(failed)} did not converge")
+        if not parts:
+            return ""
+        return (
+            f"{len(self.results)} models were compared, but only {len(candidates)} of them could "
+            f"be selected: {'; '.join(parts)}."
+        )
 
     def _error_sentence(self, result: ModelResult) -> str:
         share = percent(result.facts["error"]) if result.facts["error"] else "none"

@@ -6,6 +6,7 @@ out of the page. Files are written only after all computations have succeeded, e
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -80,6 +81,7 @@ from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.load import EncodedTable
 from discriminant.table.memory import Table
 
+_COSTLY_CLASSES = 6  # largest number of classes for which a command with costs is shown
 _MAX_SQL = 40_000  # largest number of characters of SQL shown on a page
 _MAX_LINE_ROWS = 200_000  # largest number of rows of a CSV that is read again to find line numbers
 _SHOWN_ROWS = 20_000  # largest number of rows whose distributions are drawn
@@ -535,6 +537,17 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
                 f"\n\n# those most likely {shown(rarest)!r}: sort predicted.csv by its column "
                 f"{shown(f'p({rarest})')!r}, largest first"
             )
+            labels = [str(label) for label in study.rows.schema.labels.tolist()]
+            if len(labels) <= _COSTLY_CLASSES and not isinstance(model, Decision):
+                missed = labels[int(study._get_run().class_weight.argmin())]
+                costs = {label: {missed: 5} for label in labels if label != missed}
+                cost = shlex.quote(json.dumps(costs, ensure_ascii=False))
+                command += (
+                    f"\n\n# if missing {shown(missed)!r} costs 5 times any other error: predict "
+                    "the class with the lowest expected cost\n"
+                    f"discriminant predict {shlex.quote(file)} new.csv --out decided.csv "
+                    f"--cost {cost}"
+                )
     use = use_section(file=file, sql=sql, command=command, python=python)
     if use is not None:
         use["refused"] = _refused(study)

@@ -387,8 +387,8 @@ def missing_cells(table: PreparedTable) -> list[CheckFacts]:
     more = f" and {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
     rows = int(incomplete.sum())
     text = (
-        f"{rows:,} of {count_with_noun(len(table), 'row')} {'has' if rows == 1 else 'have'} missing "
-        f"cells: {'column' if len(columns) == 1 else 'columns'} {listed}{more}. Choose how "
+        f"{rows:,} of {count_with_noun(len(table), 'row')} {'has' if rows == 1 else 'have'} "
+        f"missing cells: {'column' if len(columns) == 1 else 'columns'} {listed}{more}. Choose how "
         "to treat them, for example --missing mean (impute the mean), --missing indicator or "
         "--missing drop (leave out the rows); the default is an error."
     )

@@ -462,6 +462,7 @@ class DecisionFacts(TypedDict):
     risk_coverage: dict[str, Any]  # coverage, risk, area
     unequal: NotRequired[list[UnequalCostFacts]]  # decisions if missing a class costs more
     drawn: NotRequired[str]  # sentence on the sample, if not all rows are in `held`
+    repeated: NotRequired[str]  # sentence on the counts, if the folds are repeated
 
 
 class CoefficientFacts(TypedDict):

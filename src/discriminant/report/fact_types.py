@@ -128,7 +128,7 @@ class BestSingleFacts(TypedDict):
     label: str
     error: float | None
     log_loss: float | None
-    ratio: float | None  # its corrected log loss divided by that of the selected model
+    ratio: float | None  # its log loss divided by that of the pool, both as in `models`
     text: str  # one sentence
 
 

@@ -491,7 +491,7 @@ def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats,
     return left.T, values, (tall @ right).T
 
 
-def _svd(matrix: Floats, driver: Driver) -> tuple[Floats, Floats, Floats]:
+def _svd(matrix: npt.NDArray[np.floating[Any]], driver: Driver) -> tuple[Floats, Floats, Floats]:
     """Return the thin SVD of a matrix.
 
     If "gesdd" does not converge, "gesvd", which is slower, is used.

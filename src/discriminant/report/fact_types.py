@@ -128,7 +128,7 @@ class BestSingleFacts(TypedDict):
     label: str
     error: float | None
     log_loss: float | None
-    ratio: float | None  # its corrected log loss divided by that of the selected model
+    ratio: float | None  # its log loss divided by that of the pool, both as in `models`
     text: str  # one sentence
 
 
@@ -465,6 +465,7 @@ class DecisionFacts(TypedDict):
     risk_coverage: dict[str, Any]  # coverage, risk, area
     unequal: NotRequired[list[UnequalCostFacts]]  # decisions if missing a class costs more
     drawn: NotRequired[str]  # sentence on the sample, if not all rows are in `held`
+    repeated: NotRequired[str]  # sentence on the counts, if the folds are repeated
 
 
 class CoefficientFacts(TypedDict):

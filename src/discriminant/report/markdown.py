@@ -259,6 +259,7 @@ def _decision(decision: DecisionFacts) -> list[str]:
     return [
         "## Decisions",
         *([decision["drawn"]] if "drawn" in decision else []),
+        *([decision["repeated"]] if "repeated" in decision else []),
         f"Decided: {percent(decision['coverage'])} of {what}. "
         f"Wrong: {percent(decision['error'])} of {what} decided. {cost}",
         "" if wide else table(head, rows),

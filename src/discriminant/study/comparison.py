@@ -51,6 +51,7 @@ from discriminant.report.format import (
     duration,
     fixed,
     group_by_text,
+    loss,
     model_notes,
     name_list,
     number,
@@ -67,7 +68,7 @@ from discriminant.report.sections.comparison import (
     surface_facts,
 )
 from discriminant.study.headline import headline_of, selection_optimism
-from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel
+from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel, candidate_models
 from discriminant.table.blocks import Floats
 from discriminant.table.column_cells import import_pandas
 
@@ -336,6 +337,9 @@ class Comparison(PrintedResult):
         for result in self.results:
             if result.name == name:
                 return result
+        candidate, reasons = candidate_models().get(name), dict(self.left_out)
+        if candidate is not None and candidate.title in reasons:
+            raise StudyError.left_out(name, reasons[candidate.title])
         raise StudyError.not_compared(name, [result.name for result in self.results])
 
     @property
@@ -519,7 +523,7 @@ class Comparison(PrintedResult):
         if single is None:
             return None
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
-        ratio = (own + self.optimism("log_loss")) / pool if own is not None and pool else None
+        ratio = own / pool if own is not None and pool else None
         return BestSingleFacts(
             name=single.name,
             label=single.title,
@@ -530,25 +534,24 @@ class Comparison(PrintedResult):
         )
 
     def _single_sentence(self, single: ModelResult) -> str:
-        """Return a sentence on how much worse the best single model is than the pool."""
+        """Return a sentence that compares the uncorrected log losses of the table."""
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
-        if own is None or not pool:
-            return f"The best single model is {quoted(single.title)}."
-        corrected = own + self.optimism("log_loss")
-        more = corrected / pool - 1
         name = f"The best single model is {quoted(single.title)}"
-        if number(corrected) == number(pool) or more <= 0:
-            return f"{name}: its log loss is about that of the pool."
-        share = (
-            f"to {corrected / pool:.2g} times that of the pool"
-            if more >= 1
-            else f"by {percent(more, 0)}"
-        )
-        share = "by less than 1%" if more < 0.01 else share
-        return (
-            f"{name}: to use it instead would raise the log loss {share} (corrected for the "
-            "selection among the models)."
-        )
+        if own is None or not pool:
+            return f"{name}."
+        if loss(own) == loss(pool):
+            return f"{name}: its log loss is that of the pool, {loss(pool)}."
+        figures = f"{name}: its log loss is {loss(own)}, that of the pool {loss(pool)}"
+        if own < pool:
+            return (
+                f"{figures}; but it is the lowest of several models on these rows, and is probably "
+                "higher on new rows."
+            )
+        if pool < 0.001:
+            return f"{figures}."
+        ratio = float(f"{own:.3g}") / float(f"{pool:.3g}")  # of the figures shown
+        more = f"{ratio:.2g} times" if ratio >= 2 else f"{percent(ratio - 1, 0)} above"
+        return f"{figures} ({'less than 1% above' if ratio < 1.01 else more})."
 
     @property
     def _folds(self) -> str:

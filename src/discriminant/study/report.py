@@ -71,7 +71,7 @@ from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import Predict, space_section
 from discriminant.report.sections.usage import python_code, use_section
-from discriminant.report.verdict import headline, selected, verdict_of
+from discriminant.report.verdict import cost_headline, headline, selected, verdict_of
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks
@@ -269,6 +269,10 @@ def model_card(report: Facts) -> list[list[str]]:
         f"{shown(row['label'], 24)} ({row['rows']:,})" for row in read["classes"][:8]
     )
     more = len(read["classes"]) - 8
+    costs = cost_headline(report)
+    error = f"{percent(headline(report).error)} on held-out rows"
+    if costs is not None:
+        error = f"on held-out rows, {costs.errors}"
     card = [
         [
             "Predicts",
@@ -279,12 +283,15 @@ def model_card(report: Facts) -> list[list[str]]:
             "Fitted to",
             f"{read['rows']:,} rows of {shown(read['source'])}, {read['features']} features",
         ],
-        ["Error", f"{percent(headline(report).error)} on held-out rows"],
+        ["Error", error],
         [
             "Not for",
             "rows of another kind than the rows of the fit: other places, times, devices",
         ],
     ]
+    if costs is not None:
+        mean = f"{costs.compared} for guessing, on held-out rows"
+        card.insert(3, ["Cost of its decisions", mean])
     if "date" in report["made"]:
         card.append(["Made", f"{report['made']['date']}, discriminant {report['made']['version']}"])
     return card
@@ -413,6 +420,13 @@ def _decision(study: ReportedStudy, held: HeldOutPredictions | None) -> Decision
     )
     if len(held.codes) < len(study.rows):
         section["drawn"] = f"Counts and curves are computed on {_sample(study)}."
+    repeats = study._get_comparison().repeats
+    if repeats > 1:
+        error = "error with equal costs" if section["costs_given"] else "error"
+        section["repeated"] = (
+            "Counts are those of the first division into folds; the "
+            f"{error} at the top is the mean over {repeats} divisions."
+        )
     return section
 
 

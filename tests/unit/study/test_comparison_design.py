@@ -11,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import discriminant as dd
 from discriminant.assessment.resampling.folds import stratified_folds, time_folds
 from discriminant.errors import OptionError, StudyError
+from discriminant.report.format import loss
 from discriminant.report.verdict import shown_comparison
 from discriminant.study.learning_curve import _text as learning_text
 from discriminant.study.models import POOL
@@ -299,3 +300,19 @@ def test_study_and_comparison_have_tables_in_notebooks():
     study.choose()
     html = study._repr_html_()
     assert '<th scope="row">LDA</th>' in html and html.count("<table>") == 1
+
+
+def test_sentences_compare_the_log_losses_of_the_table():
+    study = dd.study(wine(), target="kind", seed=1)
+    compared = study.compare(["lda", "qda", "logistic", "nearest_mean"], repeats=2)
+    study.choose(select="pool")
+    facts = study.facts()["comparison"]
+    pool, single = compared[POOL].value("log_loss"), compared.best_single().value("log_loss")
+    text = facts["best_single"]["text"]
+    assert f"its log loss is {loss(single)}, that of the pool {loss(pool)}" in text
+    assert facts["best_single"]["ratio"] == pytest.approx(single / pool)
+    trees = facts["yardstick"]
+    ratio = float(loss(trees["log_loss"])) / float(loss(pool))
+    assert ratio > 2  # otherwise the text gives a percentage
+    figures = f"{loss(trees['log_loss'])}, {ratio:.2g} times the {loss(pool)} of the selected model"
+    assert figures in trees["text"]

@@ -28,6 +28,7 @@ from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
 from discriminant.export.source_writer import SourceWriter, numbers
 from discriminant.models.expressions import ELEMENTWISE, Expression
+from discriminant.table.text_values import ISO_DATE, date_pattern
 
 _FUNCTIONS = {  # output: function, and what it returns
     "label": ("predict", "The predicted class."),
@@ -68,19 +69,24 @@ function number(row, column, fill = null) {
 
 _DAYS = """\
 // Days since 1970-01-01 of a Date, of text such as 2023-10-27 or 2023-10-27T18:30, or a number.
-function days(row, column, fill = null) {
+// `written` is another format of text: its name, its pattern, the groups of year, month and day.
+function days(row, column, fill = null, written = null) {
   const value = cell(row, column);
   if (value instanceof Date) return value.getTime() / 86400000;
   if (typeof value !== "string") return number(row, column, fill);
-  const clock = "(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\\\\.([0-9]{1,6}))?)?)?";
+  const clock = "(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\\.([0-9]{1,6}))?)?)?";
   const zone = "(?:(Z)|([+-])([0-9]{2}):?([0-9]{2}))?";
-  const pattern = new RegExp(`^\\\\s*([0-9]{4})-([0-9]{2})-([0-9]{2})${clock}${zone}\\\\s*$`);
-  const parts = pattern.exec(value);
+  const match = (pattern) => new RegExp(`^\\s*${pattern}${clock}${zone}\\s*$`).exec(value);
+  const iso = match("([0-9]{4})-([0-9]{2})-([0-9]{2})");
+  const parts = iso ?? (written && match(written[1]));
   const date = new Date(0);
-  if (parts) date.setUTCFullYear(Number(parts[1]), Number(parts[2]) - 1, Number(parts[3]));
-  const valid = parts && date.getUTCMonth() + 1 === Number(parts[2])
+  const groups = iso || !written ? [0, 1, 2] : written[2];
+  const [year, month, day] = groups.map((i) => Number(parts?.[i + 1]));
+  if (parts) date.setUTCFullYear(year, month - 1, day);
+  const valid = parts && date.getUTCMonth() + 1 === month
     && Number(parts[4] ?? 0) < 24 && Number(parts[5] ?? 0) < 60 && Number(parts[6] ?? 0) < 60;
-  if (!valid) throw new Error(`The column '${column}' is not a date such as 2023-10-27.`);
+  const also = written ? ` or ${written[0]}` : "";
+  if (!valid) throw new Error(`The column '${column}' is not a date such as 2023-10-27${also}.`);
   const [hour, minute, second] = [4, 5, 6].map((i) => Number(parts[i] ?? 0));
   const east = Number(`${parts[9] ?? ""}1`);
   const offset = east * (Number(parts[10] ?? 0) * 60 + Number(parts[11] ?? 0));
@@ -254,7 +260,14 @@ class _JavaScriptWriter(SourceWriter):
             others = f"{literal(source.fill)}, {literal(source.other)}"
             return f"{self._help('category')}(row, {column}, {values}, {others})"
         fill = "" if source.fill is None else f", {source.fill!r}"
-        return f"{self._help('days' if source.kind == 'date' else 'number')}(row, {column}{fill})"
+        if source.kind != "date":
+            return f"{self._help('number')}(row, {column}{fill})"
+        written = ""
+        if source.written not in ("", ISO_DATE):
+            pattern, groups = date_pattern(source.written)
+            format = self.listed([literal(source.written), literal(pattern), str(list(groups))])
+            written = f"{fill or ', null'}, {format}"
+        return f"{self._help('days')}(row, {column}{written or fill})"
 
     def _entry(self, output: Output) -> str:
         """Return the entry for an output in the object that `outputs` returns."""

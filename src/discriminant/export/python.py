@@ -16,6 +16,7 @@ from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
 from discriminant.export.source_writer import SourceWriter, numbers
 from discriminant.models.expressions import ELEMENTWISE, Expression
+from discriminant.table.text_values import ISO_DATE, date_pattern
 
 _HEAD = '''\
 """{title}, as plain Python: {what}.
@@ -53,15 +54,28 @@ def _dot(slopes, values):
 
 _DAYS = '''
 
-def _days(row, column, fill=None):
-    """A date, or its text such as 2023-10-27, as days since 1970-01-01; numbers are days."""
+def _days(row, column, fill=None, written=None):
+    """A date, or its text, as days since 1970-01-01; numbers are days.
+
+    Texts are dates such as 2023-10-27. `written` is another format: its name, its pattern, and the
+    groups of year, month and day.
+    """
     value = row[column]
     if isinstance(value, str) and value.strip():
+        import re
         from datetime import datetime
+        text = value.strip()
+        parts = written and re.fullmatch(written[1] + "([T ].*)?", text)
+        if parts:
+            year, month, day = (parts[group + 1].zfill(2) for group in written[2])
+            text = f"{year}-{month}-{day}{parts[4] or ''}"
         try:
-            value = datetime.fromisoformat(value.strip())
+            value = datetime.fromisoformat(text)
         except ValueError:
-            raise ValueError(f"The column {column!r} is not a date such as 2023-10-27.") from None
+            also = f" or {written[0]}" if written else ""
+            raise ValueError(
+                f"The column {column!r} is not a date such as 2023-10-27{also}."
+            ) from None
     if not hasattr(value, "toordinal"):
         return _number(row, column, fill)
     if getattr(value, "tzinfo", None) is not None:
@@ -180,7 +194,12 @@ class _PythonWriter(SourceWriter):
             return f"_category(row, {column}, {values}, {source.fill!r}, {source.other!r})"
         if source.kind == "missing":
             return f"_missing(row, {column})"
-        return f"{'_days' if source.kind == 'date' else '_number'}(row, {column}{fill})"
+        if source.kind != "date":
+            return f"_number(row, {column}{fill})"
+        written = ""
+        if source.written not in ("", ISO_DATE):
+            written = f", written={(source.written, *date_pattern(source.written))!r}"
+        return f"_days(row, {column}{fill}{written})"
 
     def _entry(self, output: Output) -> str:
         """Return the code of an output, an entry in the dictionary that `answer` returns."""

@@ -183,12 +183,12 @@ def _csv_rows(formats: Iterable[FileFormat]) -> Generator[list[str], None, None]
 def _values(cells: ColumnCells, levels: Sequence[str]) -> list[Any]:
     if cells.kind == "text":
         return [None if code < 0 else levels[code] for code in cells.values.tolist()]
-    converters: dict[str, Callable[[Any], Any]] = {"boolean": bool, "date": _iso_date}
+    converters: dict[str, Callable[[Any], Any]] = {"boolean": bool, "date": iso_date}
     convert = converters.get(cells.kind, lambda number: number)
     return [None if value != value else convert(value) for value in cells.values.tolist()]
 
 
-def _iso_date(days: float) -> str:
+def iso_date(days: float) -> str:
     """Return days since 1970 as an ISO date, with the time if there is one."""
     instant = datetime(1970, 1, 1) + timedelta(days=days)
     return instant.date().isoformat() if days == int(days) else instant.isoformat()

@@ -1,4 +1,6 @@
-"""Sketch of the rows to which a model was fitted, to recognise them when a model is assessed.
+"""Range and sketch of the rows to which a model was fitted.
+
+The sketch recognises the training rows when a model is assessed.
 
 Rows are hashed by their encoded features. The sketch holds the `SIZE` smallest hashes: a random
 sample of the distinct training rows, which is the same whenever the rows are. Among the rows of
@@ -33,6 +35,20 @@ def row_sketch(features: Any) -> Floats:
     return np.column_stack([smallest >> np.uint64(32), smallest & np.uint64(0xFFFFFFFF)]).astype(
         np.float64
     )
+
+
+def feature_range(features: Any) -> Floats:
+    """Return the lowest and the highest value of each feature, without missing values.
+
+    >>> feature_range(np.array([[1.0, 5.0], [3.0, np.nan], [2.0, 4.0]])).tolist()
+    [[1.0, 4.0], [3.0, 5.0]]
+    """
+    limits = np.full((2, features.shape[1]), np.nan)
+    for start in range(0, features.shape[0], _PIECE):
+        piece = np.asarray(dense(features[start : start + _PIECE]), dtype=np.float64)
+        limits[0] = np.fmin(limits[0], np.fmin.reduce(piece, axis=0))
+        limits[1] = np.fmax(limits[1], np.fmax.reduce(piece, axis=0))
+    return limits
 
 
 def training_share(sketch: Floats, features: Any) -> float | None:

@@ -57,7 +57,7 @@ from discriminant.study.learning_curve import learning_curve
 from discriminant.study.models import POOL, StudyModel, candidate_models, resolve_models
 from discriminant.study.progress import ProgressRate, StudyProgress
 from discriminant.study.report import explanation, report_facts, write_report
-from discriminant.study.training_overlap import row_sketch
+from discriminant.study.training_overlap import feature_range, row_sketch
 from discriminant.study.without_leaks import compare_without, leaking_columns
 from discriminant.study.yardstick import boosted_trees
 from discriminant.table.blocks import Floats
@@ -359,11 +359,16 @@ class Study:
                 self._fitted_models[name] = self._fit(model)
             if self.study_source.partitioned is None:  # else the rows are not in memory
                 self._fitted_models[name].training_rows_ = self._training_sketch
+                self._fitted_models[name].training_range_ = self._training_range
         return self._fitted_models[name]
 
     @cached_property
     def _training_sketch(self) -> Floats:
         return row_sketch(self.opened.table.features)
+
+    @cached_property
+    def _training_range(self) -> Floats:
+        return feature_range(self.opened.table.features)
 
     def fitted(self, model: Any) -> Encoded:
         """Fit a classifier of your own to all rows. The result accepts tables."""

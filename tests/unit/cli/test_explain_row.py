@@ -10,6 +10,7 @@ from sklearn.datasets import load_wine
 
 import discriminant as dd
 from discriminant.cli.run import run as main
+from discriminant.study.row_explanation import explain_rows
 from discriminant.table.files.excel import read_workbook
 
 
@@ -47,9 +48,82 @@ def test_explain_row_gives_contributions_and_values_that_change_the_prediction(f
             if one["flips_at"] is None or one["column"] == "colour":
                 continue
             changed = rest.iloc[[i]].copy()
-            value = float(one["flips_at"].replace(",", "").replace("\u2212", "-"))
-            changed[one["column"]] = value + 1e-3 * (value - changed[one["column"]])
+            own, value = rest.loc[i, one["column"]], one["flips_at"]
+            assert one["value"] == pytest.approx(own)
+            low, high = frame[:120][one["column"]].agg(["min", "max"])
+            assert low <= value <= high
+            changed[one["column"]] = value
             assert model.predict(changed)[0] == one["becomes"]
+            changed[one["column"]] = own + 0.99 * (value - own)
+            assert model.predict(changed)[0] == row["decision"]
+
+
+@pytest.fixture(scope="module")
+def applicants(tmp_path_factory):
+    """Rows with dates such as 08.04.2021, ordered levels, and numbers above 10,000."""
+    folder = tmp_path_factory.mktemp("applicants")
+    rng, n = np.random.default_rng(1), 200
+    day = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 365, n), "D")
+    level, income = rng.integers(0, 3, n), rng.normal(30941.33, 5000, n).round(2)
+    score = (day - pd.Timestamp("2021-07-01")).days / 50 + level - 1 + rng.normal(size=n)
+    frame = pd.DataFrame(
+        {
+            "income": income,
+            "noise": rng.normal(size=n),
+            "day": day.strftime("%d.%m.%Y"),
+            "risk": np.array(["low", "medium", "high"])[level],
+            "status": np.where(score > 0, "paid", "late"),
+        }
+    )
+    frame.to_csv(folder / "rows.csv", index=False)
+    arguments = ["fit", str(folder / "rows.csv"), "--target", "status", "--model", "lda"]
+    arguments += ["--ordered", "risk=low,medium,high", "--out", str(folder / "lda.model")]
+    assert main(arguments) == 0
+    return folder, frame
+
+
+def test_explain_row_searches_within_the_range_and_writes_cells_as_the_file_does(
+    applicants, capsys
+):
+    folder, frame = applicants
+    capsys.readouterr()
+    arguments = ["explain-row", str(folder / "lda.model"), str(folder / "rows.csv"), "--rows", "50"]
+    assert main([*arguments, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    model = dd.load(folder / "lda.model")
+    changed_columns = set()
+    for i, row in enumerate(answer["rows"]):
+        assert row["row"] == i
+        cells = {one["column"]: one["value"] for one in row["columns"]}
+        assert cells["income"] == frame.loc[i, "income"]
+        assert cells["risk"] == frame.loc[i, "risk"]
+        assert cells["day"] == "-".join(reversed(frame.loc[i, "day"].split(".")))
+        for one in row["columns"]:
+            if one["flips_at"] is None:
+                continue
+            changed_columns.add(one["column"])
+            changed = frame.iloc[[i]].assign(**{one["column"]: one["flips_at"]})
+            assert model.predict(changed)[0] == one["becomes"] != row["decision"]
+            if one["column"] == "risk":
+                assert one["flips_at"] in ("low", "medium", "high")
+            if one["column"] == "day":
+                assert "2021-01-01" <= one["flips_at"] <= "2021-12-31"
+            if one["column"] in ("income", "noise"):
+                column = frame[one["column"]]
+                assert column.min() <= one["flips_at"] <= column.max()
+    assert {"day", "risk"} <= changed_columns
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Row 0:") and "none within the range" in text
+
+
+def test_explain_row_without_a_stored_range_says_why_numbers_are_not_searched():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 5.0, 6.0, 7.0], "c": list("ababab")})
+    model = dd.Encoded(dd.LDA()).fit(frame, list("pppqqq"))
+    explanation = explain_rows(model, frame, model.encoding_, most=1)
+    by_name = {one["column"]: one for one in explanation.to_dict()["rows"][0]["columns"]}
+    assert by_name["x"]["flips_at"] is None and not by_name["x"]["searched"]
+    assert "stores no range" in str(explanation) and "none within" not in str(explanation)
 
 
 def test_explain_row_with_costs_explains_the_decision(fitted, capsys):

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from discriminant import LDA, Encoded, open_source
+from discriminant.export.javascript import to_javascript
+from discriminant.export.python import to_python
 from discriminant.export.sql import to_sql
 from tests.unit.export.targets import run
 
@@ -139,6 +141,28 @@ def test_dates_are_read_as_the_database_stores_them(database, written, stored, t
     found = answers(database, model, {"income": INCOME.tolist(), "at": cells})
     want = model.predict_proba(pd.DataFrame({"income": INCOME, "at": DATES}))
     np.testing.assert_allclose(found["p"], want, rtol=1e-8)
+
+
+@pytest.mark.parametrize("written", FORMATS)
+def test_python_and_javascript_accept_the_date_format_of_the_fit(written, tmp_path, node):
+    texts = [date.strftime(FORMATS[written]) for date in DATES]
+    model = fitted_to_csv(tmp_path, {"income": INCOME, "at": texts})
+    cells = [*texts[:20], *[date.isoformat() for date in DATES[20:40]], f"{texts[40]} 18:30"]
+    rows = [{"income": x, "at": at} for x, at in zip(INCOME.tolist()[:41], cells, strict=True)]
+    days = [*DATES[:40], dt.datetime.combine(DATES[40], dt.time(18, 30))]
+    new = pd.DataFrame({"income": INCOME[:41], "at": pd.to_datetime(pd.Series(days))})
+    want = model.predict_proba(new)
+    scope = {}
+    exec(to_python(model), scope)
+    found = [list(scope["answer"](row)["p"].values()) for row in rows]
+    np.testing.assert_allclose(found, want, rtol=1e-8)
+    found = [row["p"] for row in node.outputs(to_javascript(model), rows)]
+    np.testing.assert_allclose(found, want, rtol=1e-8)
+    for text in ("31.02.2022", "32/01/2022", "soon", "2022.01.05", "5-2022-01"):
+        with pytest.raises(ValueError, match="'at' is not a date such as 2023-10-27"):
+            scope["answer"]({"income": 1.0, "at": text})
+        (answer,) = node.answers(to_javascript(model), "outputs", [{"income": 1.0, "at": text}])
+        assert answer["error"].startswith("The column 'at' is not a date such as 2023-10-27")
 
 
 def iso_dates(tmp_path):

@@ -250,6 +250,23 @@ def test_missing_cells_that_depend_on_the_class_are_named():
     assert named(check(frame))["leak", "symptom"] == "stop"
 
 
+def test_check_counts_missing_cells_by_column_and_names_the_options(tmp_path, capsys):
+    frame = wine()
+    frame.loc[[3, 5, 8], "alcohol"] = np.nan
+    frame.loc[[5, 90], "hue"] = np.nan
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    assert main(["check", str(path), "--target", "y", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    (found,) = [one for one in facts["findings"] if one["kind"] == "incomplete"]
+    assert found["columns"] == ["alcohol", "hue"] and found["rows"] == 4
+    assert found["text"].startswith(
+        "4 of 178 rows have missing cells: columns 'alcohol' (3), 'hue' (2)."
+    )
+    assert "--missing mean" in found["text"] and "--missing drop" in found["text"]
+    assert "incomplete" not in {one["kind"] for one in check(wine()).findings}
+
+
 def test_spellings_of_labels_and_levels_are_named_with_the_number_of_rows():
     frame = cancer()
     frame.loc[frame.index[:30], "y"] = "Malignant "

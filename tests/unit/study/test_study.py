@@ -287,6 +287,8 @@ def test_doing_without_missing_features_is_for_gaussian_models_only():
     assert np.isfinite(study.model().predict_proba(frame)).all()
     with pytest.raises(StudyError, match="marginal"):
         study.model("logistic")
+    with pytest.raises(StudyError, match="'logistic' could not be compared: missing='marginal' is"):
+        study.choose("logistic")
 
 
 def test_compiling_a_loop_is_no_part_of_the_time_of_a_model():

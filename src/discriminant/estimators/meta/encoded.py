@@ -254,6 +254,7 @@ class Encoded(MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     said_: tuple[str, ...]
     rows_dropped_: int
     training_rows_: Floats  # only if a study fitted the model: hashes of some of its rows
+    training_range_: Floats  # likewise: (2, d) lowest and highest value of each feature
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:

@@ -7,6 +7,7 @@ leak         the column alone has an AUC of at least .999 for two classes, order
 sentinel     an extreme value that stands for a missing cell: see `sentinels_of`
 missing      the share of missing cells differs between classes by at least 10 percentage points
              (chi-squared test with Bonferroni's correction, p < .001)
+incomplete   rows with missing cells, and the columns in which they are missing
 spelling     levels of a category that differ only in case, spaces or Unicode form
 duplicate    numeric columns with |r| > .9999, or categories with a one-to-one correspondence
 levels       a category with more than 20 levels, most of them in fewer than 5 rows, if at least
@@ -45,6 +46,7 @@ _VALUES_PER_CLASS = 5  # columns with more values per class do not determine the
 _CORRELATION = 0.9999
 _CORRELATED_COLUMNS = 4000  # with more columns, only equal standardised columns are found
 _STRONG = "If it is measured before the outcome is known, this is a strong feature, not a leak."
+_LISTED = 8  # largest number of columns with missing cells in a sentence
 _BLOCK_CELLS = 1 << 22  # cells that are ranked at a time
 
 
@@ -367,6 +369,31 @@ def _range_without(column: InputColumn, value: float) -> str:
 
 
 # --- missing cells, spellings, constants ----------------------------------------------------------
+
+
+def missing_cells(table: PreparedTable) -> list[CheckFacts]:
+    """Return a finding with the number of missing cells of each feature, if there are any."""
+    incomplete = np.zeros(len(table), dtype=bool)
+    counts = {}
+    for column in table.features:
+        missing = column.missing
+        if missing.any():
+            counts[column.name] = int(missing.sum())
+            incomplete |= missing
+    if not counts:
+        return []
+    columns = sorted(counts, key=lambda column: -counts[column])
+    listed = ", ".join(f"{name(one)} ({counts[one]:,})" for one in columns[:_LISTED])
+    more = f" and {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+    rows = int(incomplete.sum())
+    text = (
+        f"{rows:,} of {count_with_noun(len(table), 'row')} {'has' if rows == 1 else 'have'} "
+        f"missing cells: {'column' if len(columns) == 1 else 'columns'} {listed}{more}. Choose how "
+        "to treat them, for example --missing mean (impute the mean), --missing indicator or "
+        "--missing drop (leave out the rows); the default is an error."
+    )
+    title = f"Missing cells in {count_with_noun(rows, 'row')}"
+    return [finding("incomplete", "note", title, text, columns, rows)]
 
 
 def missing_by_class(table: PreparedTable) -> list[CheckFacts]:

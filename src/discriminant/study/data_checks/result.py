@@ -123,7 +123,11 @@ def check_source(
     table = PreparedTable.of(frame, opened.encoding, target=target, fold=fold, seed=seed)
     total = len(table) if source.partitioned is None else len(source.partitioned)
     dropped = opened.rows_read - len(frame) if source.partitioned is None else 0
-    findings = [*unlabelled_rows(dropped, opened.rows_read), *check_table(table)]
+    findings = [
+        *unlabelled_rows(dropped, opened.rows_read),
+        *check_table(table),
+        *columns.missing_cells(table),
+    ]
     findings.sort(key=lambda item: SEVERITIES.index(item["severity"]))
     return DataChecks(source.name, target, total, len(table), len(table.columns), tuple(findings))
 

@@ -34,6 +34,7 @@ from discriminant.estimators.meta.decision import Decision, log_posterior_of
 from discriminant.estimators.meta.encoded import Encoded
 from discriminant.posterior import gives_posterior
 from discriminant.study.predict import has_decision
+from discriminant.study.row_explanation import typical_row
 from discriminant.table.blocks import Floats
 from discriminant.table.column_cells import Frame
 from discriminant.table.encoding import EncodedRows, Encoding
@@ -325,11 +326,9 @@ class Predictor:
                 for fill, column in zip(fills, self.encoding.used, strict=True)
             ]
             return np.concatenate(filled), "values for missing cells"
-        rule = getattr(_innermost(self.encoded.estimator_), "rule_", None)
-        anchor = getattr(rule, "anchor", None)
-        origin = getattr(rule, "origin", getattr(anchor, "origin", None))
-        if origin is not None and len(origin) == len(self.encoding.features):
-            return np.asarray(origin, dtype=np.float64), "origin of the model, near the first rows"
+        origin = typical_row(self.encoded.estimator_, self.encoding)
+        if origin is not None:
+            return origin, "origin of the model, near the first rows"
         raise RequestError(
             "explain is not available for this model, which stores no typical row: fit a model "
             "that stores moments (LDA, QDA, RDA), or with missing='mean'.",
@@ -414,12 +413,6 @@ class SparsePredictor(Predictor):
 
 def _encoded_within(model: Any) -> Any:
     while not isinstance(model, Encoded):
-        model = model.estimator_
-    return model
-
-
-def _innermost(model: Any) -> Any:
-    while hasattr(model, "estimator_"):
         model = model.estimator_
     return model
 
